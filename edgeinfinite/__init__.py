@@ -1,0 +1,40 @@
+"""EdgeInfinite: language models with a state of fixed size, on phones and desks.
+
+The public API is loaded on first use, so that `import edgeinfinite` and everything below
+`edgeinfinite.runtime_py` work where torch and transformers aren't installed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+__all__ = ["EdgeInfiniteError", "Geometry", "Session", "attach", "load_backbone", "load_engine"]
+
+
+class EdgeInfiniteError(Exception):
+    """Something the user can mend: the message says what is wrong and what to do (exit code 2)."""
+
+
+if TYPE_CHECKING:
+    from edgeinfinite.models.attach import attach
+    from edgeinfinite.models.geometry import Geometry
+    from edgeinfinite.models.loading import load_backbone
+    from edgeinfinite.runtime_py.engines import load_engine
+    from edgeinfinite.runtime_py.session import Session
+
+_HOME = {
+    "Geometry": "edgeinfinite.models.geometry",
+    "Session": "edgeinfinite.runtime_py.session",
+    "attach": "edgeinfinite.models.attach",
+    "load_backbone": "edgeinfinite.models.loading",
+    "load_engine": "edgeinfinite.runtime_py.engines",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'edgeinfinite' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)

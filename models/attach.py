@@ -1,0 +1,128 @@
+"""Attaching EdgeInfinite to a transformers causal LM: the weights stay as they are (DESIGN §1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.gate import MemoryGate, default_rank
+from edgeinfinite.models.gate_file import load_gate
+
+_LAYER_TYPES = {"full_attention", "sliding_attention"}
+
+
+def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedModel:
+    """Gives every attention layer of a RoPE decoder a `memory_gate`; freezes the backbone.
+
+    Called without a state the model stays exactly the base model; `attention.run_tokens` runs it
+    with one. Attaching again replaces the gates.
+
+    Args:
+        model: a causal LM of transformers, any float dtype.
+        config: geometry and gate.
+
+    Returns:
+        The same model, in evaluation mode, with `model.edgeinfinite_config` set.
+
+    Raises:
+        EdgeInfiniteError: the model isn't a RoPE decoder that attends through transformers'
+            attention interface, the cache is longer than its trained positions, or the gate file
+            doesn't fit it.
+    """
+    check_supported(model)
+    _check_positions(model, config)
+    layers = attention_layers(model)
+    text = model.config.get_text_config()
+    heads, head_dim = text.num_attention_heads, head_dim_of(text)
+    model.requires_grad_(False).eval()
+    for layer in layers:
+        layer.memory_gate = None
+    if config.gate != NO_GATE:
+        _add_gates(layers, config, heads, head_dim, backbone_parameters(model))
+        if config.gate != UNTRAINED_GATE:
+            load_gate(Path(config.gate), layers)
+    model.edgeinfinite_config = config  # type: ignore[assignment]
+    return model
+
+
+def attention_layers(model: PreTrainedModel) -> list[nn.Module]:
+    """The attention modules in order; see `check_supported` for what has them."""
+    return [layer.self_attn for layer in model.get_decoder().layers]
+
+
+def gate_parameters(model: PreTrainedModel) -> list[nn.Parameter]:
+    """The gates' parameters, all that training may change."""
+    return [p for name, p in model.named_parameters() if ".memory_gate." in name]
+
+
+def backbone_parameters(model: PreTrainedModel) -> int:
+    """Number of the backbone's parameters, tied ones counted once, gates left out."""
+    return sum(p.numel() for name, p in model.named_parameters() if ".memory_gate." not in name)
+
+
+def head_dim_of(text_config: Any) -> int:
+    """D, which some configurations leave to be derived."""
+    explicit = getattr(text_config, "head_dim", None)
+    return explicit or text_config.hidden_size // text_config.num_attention_heads
+
+
+def check_supported(model: PreTrainedModel) -> None:
+    """Refuses what isn't a RoPE decoder attending through transformers' attention interface.
+
+    Raises:
+        EdgeInfiniteError: names the architecture and what it lacks.
+    """
+    name = type(model).__name__
+    text = model.config.get_text_config()
+    decoder = None if model.config.is_encoder_decoder else model.get_decoder()
+    layers = getattr(decoder, "layers", [])
+    lacks = None
+    if decoder is None:
+        lacks = "it is an encoder-decoder"
+    elif not hasattr(decoder, "rotary_emb"):
+        lacks = "it has no rotary position embedding (RoPE)"
+    elif not len(layers) or not all(hasattr(layer, "self_attn") for layer in layers):
+        lacks = "not every layer is an attention layer"
+    elif not type(model)._supports_attention_backend:
+        lacks = "it doesn't use transformers' attention interface"
+    elif unknown := set(getattr(text, "layer_types", None) or []) - _LAYER_TYPES:
+        lacks = f"it has layers of type {', '.join(sorted(unknown))}"
+    elif getattr(text, "num_kv_shared_layers", 0):
+        lacks = "its layers share KV caches"
+    elif any(getattr(layer.self_attn, "sinks", None) is not None for layer in layers):
+        lacks = "its attention has learned sinks"
+    elif getattr(text, "kv_lora_rank", None):
+        lacks = "its KV cache is a latent one (MLA)"
+    if lacks:
+        raise EdgeInfiniteError(
+            f"{name} isn't supported: {lacks}. EdgeInfinite needs a RoPE decoder such as Llama, "
+            "Qwen2, Qwen3, Mistral, SmolLM, Phi-3, Granite, OLMo or Gemma"
+        )
+
+
+def _check_positions(model: PreTrainedModel, config: EdgeInfiniteConfig) -> None:
+    trained = model.config.get_text_config().max_position_embeddings
+    capacity = config.geometry.capacity
+    if capacity > trained:
+        raise EdgeInfiniteError(
+            f"sink + segment + window = {capacity} slots, but {type(model).__name__} was trained "
+            f"on {trained} positions; choose shorter lengths"
+        )
+
+
+def _add_gates(
+    layers: list[nn.Module], config: EdgeInfiniteConfig, heads: int, head_dim: int, backbone: int
+) -> None:
+    rank = config.gate_rank or default_rank(backbone, len(layers), heads, head_dim)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        for layer in layers:
+            where = layer.q_proj if hasattr(layer, "q_proj") else next(layer.children())
+            device = next(where.parameters()).device  # type: ignore[union-attr]
+            layer.memory_gate = MemoryGate(heads, head_dim, rank).to(device)

@@ -1,0 +1,146 @@
+"""EdgeInfinite's attention behind transformers' attention interface (DESIGN §1, §2).
+
+The backbone is transformers' own modelling code. It calls the function registered here under
+`ATTENTION_NAME` with Q, K, V after RoPE; the state travels along as the keyword argument
+`STATE_ARGUMENT` of the model's forward. Letters: B batch, H query heads, K KV heads, T new tokens,
+L layers, C capacity, D head dimension, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+
+from edgeinfinite.models.memory import retrieve
+
+ATTENTION_NAME = "edgeinfinite"
+STATE_ARGUMENT = "edgeinfinite_state"
+
+
+class AttentionState(Protocol):
+    """What a forward pass needs of the state: exact attention, and the memory to read.
+
+    One implementation per back end: the reference below in `state.py`, and in `export/` one for
+    each set of operators.
+    """
+
+    has_memory: torch.Tensor
+    """Float `[1]`: 0 before the first compression, then 1."""
+
+    def positions(self, tokens: int) -> torch.Tensor:
+        """Positions `[1, T]` int64 of the next T tokens: their slots in the cache."""
+        ...
+
+    def attend(
+        self,
+        layer: int,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        *,
+        scaling: float,
+        sliding_window: int | None,
+        softcap: float | None,
+    ) -> torch.Tensor:
+        """Writes K, V of the new tokens into the cache and attends causally to all of it.
+
+        Args:
+            layer: index of the layer.
+            query: `[B, H, T, D]`, after RoPE.
+            key: `[B, K, T, D]`, after RoPE.
+            value: `[B, K, T, D]`.
+            scaling: factor on the scores.
+            sliding_window: newest slots that a token may see (itself included), None for all.
+            softcap: scores are capped to softcap * tanh(scores / softcap), None for no cap.
+
+        Returns:
+            A_dot `[B, H, T, D]`.
+        """
+        ...
+
+    def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """M `[K, D, D]` and z `[K, D]` of a layer, float32."""
+        ...
+
+
+def edgeinfinite_attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, None]:
+    """transformers' attention function: local attention, memory read, gate (Eq. 7-10).
+
+    Shapes as in `AttentionState.attend`; returns `[B, T, H, D]`, as the interface wants it.
+    """
+    state: AttentionState = kwargs[STATE_ARGUMENT]
+    layer: int = module.layer_idx  # type: ignore[assignment]
+    combined = state.attend(
+        layer,
+        query,
+        key,
+        value,
+        scaling=query.shape[-1] ** -0.5 if scaling is None else scaling,
+        sliding_window=sliding_window,
+        softcap=softcap,
+    )
+    gate = getattr(module, "memory_gate", None)
+    if gate is not None:
+        combined = gate(retrieve(query, *state.memory_of(layer)), combined, state.has_memory)
+    return combined.transpose(1, 2), None
+
+
+def _no_mask(*args: Any, **kwargs: Any) -> None:
+    """The state masks by itself, because the cache's slots decide what a token sees."""
+
+
+AttentionInterface.register(ATTENTION_NAME, edgeinfinite_attention)
+AttentionMaskInterface.register(ATTENTION_NAME, _no_mask)
+
+
+@contextmanager
+def _attention_of(model: PreTrainedModel) -> Iterator[None]:
+    """Only a forward pass with a state uses our attention; without one the backbone is its own."""
+    config = model.config.get_text_config()
+    before = config._attn_implementation
+    config._attn_implementation = ATTENTION_NAME
+    try:
+        yield
+    finally:
+        config._attn_implementation = before
+
+
+def run_tokens(
+    model: PreTrainedModel, tokens: torch.Tensor, state: AttentionState, *, logits_to_keep: int = 1
+) -> torch.Tensor:
+    """One forward pass of an attached model over T tokens of one segment; the state is updated.
+
+    Args:
+        model: a causal LM after `attach`.
+        tokens: `[1, T]` int64.
+        state: where K, V go and what is attended to. Its lengths are the caller's to advance.
+        logits_to_keep: logits of the last so many tokens; 0 means all of them.
+
+    Returns:
+        Logits `[1, logits_to_keep or T, V]`.
+    """
+    with _attention_of(model):
+        output = model(
+            input_ids=tokens,
+            position_ids=state.positions(tokens.shape[1]),
+            use_cache=False,
+            logits_to_keep=logits_to_keep,
+            **{STATE_ARGUMENT: state},
+        )
+    return output.logits

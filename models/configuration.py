@@ -1,0 +1,28 @@
+"""What `attach` adds to a backbone. No torch: the command line reads it before anything is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from edgeinfinite.models.geometry import Geometry
+
+NO_GATE = "none"
+UNTRAINED_GATE = "untrained"
+
+
+@dataclass(frozen=True)
+class EdgeInfiniteConfig:
+    """Geometry of the cache and the gate in front of the memory.
+
+    Args:
+        geometry: lengths and policy of the cache.
+        gate: `untrained` (initial values, nearly the base model), `none` (the memory is never
+            read), or the path of a trained gate (safetensors).
+        gate_rank: r of an untrained gate; None takes `gate.default_rank`. A trained one knows its own.
+        seed: of an untrained gate's initial values.
+    """
+
+    geometry: Geometry = field(default_factory=Geometry)
+    gate: str = UNTRAINED_GATE
+    gate_rank: int | None = None
+    seed: int = 0

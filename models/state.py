@@ -1,0 +1,114 @@
+"""The reference state: plain PyTorch tensors, updated in place (DESIGN §3).
+
+Letters: L layers, H query heads, K KV heads, T new tokens, C capacity, D head dimension.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional
+
+from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.memory import compress
+
+
+@dataclass
+class TensorState:
+    """KV cache and memory of one text.
+
+    Args:
+        length: `[L]` int64, slots in use in every layer's cache.
+        k_cache, v_cache: per layer `[1, K, C, D]`; rows from `length` on hold nothing.
+        memory: M, `[L, K, D, D]` float32.
+        memory_norm: z, `[L, K, D]` float32.
+        has_memory: `[1]` float, 0 or 1.
+    """
+
+    length: torch.Tensor
+    k_cache: list[torch.Tensor]
+    v_cache: list[torch.Tensor]
+    memory: torch.Tensor
+    memory_norm: torch.Tensor
+    has_memory: torch.Tensor
+
+    def positions(self, tokens: int) -> torch.Tensor:
+        """See `AttentionState.positions`."""
+        return (self.length[0] + torch.arange(tokens)).unsqueeze(0)
+
+    def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `AttentionState.memory_of`."""
+        return self.memory[layer], self.memory_norm[layer]
+
+    def attend(
+        self,
+        layer: int,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        *,
+        scaling: float,
+        sliding_window: int | None,
+        softcap: float | None,
+    ) -> torch.Tensor:
+        """See `AttentionState.attend`."""
+        start = int(self.length[layer])
+        end = start + query.shape[2]
+        keys, values = self.k_cache[layer], self.v_cache[layer]
+        keys[:, :, start:end] = key
+        values[:, :, start:end] = value
+        slots, rows = torch.arange(end), torch.arange(start, end).unsqueeze(1)
+        visible = slots <= rows
+        if sliding_window is not None:
+            visible &= slots > rows - sliding_window
+        return _attention(query, keys[:, :, :end], values[:, :, :end], visible, scaling, softcap)
+
+
+def _attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    visible: torch.Tensor,
+    scaling: float,
+    softcap: float | None,
+) -> torch.Tensor:
+    """softmax(Q Kᵀ · scaling) V over `visible [T, slots]`; heads grouped as `repeat_kv` does."""
+    if softcap is None:
+        return functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=visible, scale=scaling, enable_gqa=True
+        )
+    repeats = query.shape[1] // key.shape[1]
+    key, value = key.repeat_interleave(repeats, 1), value.repeat_interleave(repeats, 1)
+    scores = softcap * torch.tanh(query @ key.transpose(2, 3) * scaling / softcap)
+    weights = scores.masked_fill(~visible, float("-inf")).softmax(-1, dtype=torch.float32)
+    return weights.to(value.dtype) @ value
+
+
+def fold_oldest(
+    geometry: Geometry,
+    k_cache: list[torch.Tensor],
+    v_cache: list[torch.Tensor],
+    memory: torch.Tensor,
+    memory_norm: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Folds the N oldest residual tokens of the cache into the memory (DESIGN §2.8).
+
+    They stand at S..S+N-1 and were computed with the same sinks, positions and memory as in
+    Algorithm 1's own pass, so this equals its line 25 without running the backbone again.
+
+    Args:
+        geometry: S and N.
+        k_cache, v_cache: per layer `[1, K, C, D]`, at least S + N slots in use.
+        memory: M before, `[L, K, D, D]` float32.
+        memory_norm: z before, `[L, K, D]` float32.
+
+    Returns:
+        M and z after, new tensors of the same shapes.
+    """
+    segment = slice(geometry.sink_length, geometry.sink_length + geometry.segment_length)
+    folded = [
+        compress(keys[0, :, segment], values[0, :, segment], memory[layer], memory_norm[layer])
+        for layer, (keys, values) in enumerate(zip(k_cache, v_cache, strict=True))
+    ]
+    return torch.stack([m for m, _ in folded]), torch.stack([z for _, z in folded])
