@@ -1,0 +1,228 @@
+"""Text to tokens and back, from the files of an artifact, without transformers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.runtime_py.chat_template import ChatTemplate, Message
+
+_REPLACEMENT = "\ufffd"
+
+
+class TextTokenizer:
+    """The artifact's tokenizer and chat template; made by `load_tokenizer`.
+
+    Attributes:
+        stop_ids: tokens that end an answer.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, chat_template: ChatTemplate | None, stop_ids: frozenset[int]
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._chat_template = chat_template
+        self.stop_ids = stop_ids
+
+    @property
+    def has_chat_template(self) -> bool:
+        """False for the artifact of a base model, which only continues text."""
+        return self._chat_template is not None
+
+    def encode_text(self, text: str) -> list[int]:
+        """The text as it stands, with the special tokens that the tokenizer itself adds.
+
+        Raises:
+            EdgeInfiniteError: the text holds half a surrogate pair.
+        """
+        return self._encode(text, add_special_tokens=True)
+
+    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+        """A whole conversation, ending where the assistant's next answer starts.
+
+        Raises:
+            EdgeInfiniteError: there is no chat template, or it refuses the conversation.
+        """
+        return self._encode(self._template().render(messages), add_special_tokens=False)
+
+    def encode_turn(self, text: str) -> list[int]:
+        """The tokens to append after an answer when the user goes on with `text`.
+
+        They begin with the template's own end of the answer, so the token that stopped the answer
+        must not have been appended (`generation.Generation` doesn't); an answer that was cut short
+        by Ctrl-C or by its length is closed in the same way.
+
+        Raises:
+            EdgeInfiniteError: there is no chat template, or it rewrites earlier turns.
+        """
+        head, tail = self._template().render_turn(text)
+        # The whole is encoded and its start cut off, because some tokenizers treat the first
+        # characters of a text differently. Where a token reaches over the cut, the tail stands
+        # alone, as the sampled answer's last token stands alone too.
+        whole = self._encode(head + tail, add_special_tokens=False)
+        start = self._encode(head, add_special_tokens=False)
+        if whole[: len(start)] == start:
+            return whole[len(start) :]
+        return self._encode(tail, add_special_tokens=False)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of tokens, without special tokens; broken UTF-8 reads as U+FFFD."""
+        return self._tokenizer.decode(list(ids), skip_special_tokens=True)
+
+    def stream(self) -> TextStream:
+        """A new decoder for one answer, token by token."""
+        return TextStream(self._tokenizer)
+
+    def _template(self) -> ChatTemplate:
+        if self._chat_template is None:
+            raise EdgeInfiniteError(
+                "the artifact has no chat template (a base model?); "
+                "use `edgeinfinite generate --raw`, which continues the text"
+            )
+        return self._chat_template
+
+    def _encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise EdgeInfiniteError(
+                f"the text isn't valid Unicode: {text[error.start]!r} at character {error.start}; "
+                "save it as UTF-8"
+            ) from error
+        return list(self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids)
+
+
+class TextStream:
+    """Streaming detokenisation: pieces of text that never end in half a UTF-8 character.
+
+    The pieces of `push` and the last one of `flush`, joined, are `TextTokenizer.decode` of all
+    tokens; only an unfinished character at the very end is left out.
+
+    The library's own `DecodeStream` isn't used: with byte-fallback tokenizers (Llama 2, Gemma) it
+    raises "Invalid prefix" as soon as a model emits broken UTF-8.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._shown: list[int] = []  # tokens of the last piece: what follows may need them
+        self._held: list[int] = []  # tokens that have shown nothing yet
+
+    def push(self, token: int) -> str:
+        """The text that `token` completes, often empty."""
+        self._held.append(token)
+        piece = self._held_text()
+        if not piece or piece.endswith(_REPLACEMENT):
+            return ""
+        self._shown, self._held = self._held, []
+        return piece
+
+    def flush(self) -> str:
+        """The rest of the answer's text, when no token follows."""
+        piece = self._held_text()
+        # A real U+FFFD in the answer looks like an unfinished character, but encodes to itself.
+        encoded = self._tokenizer.encode(piece, add_special_tokens=False).ids
+        if encoded[-len(self._held) :] != self._held:
+            piece = piece.rstrip(_REPLACEMENT)
+        self._shown, self._held = self._held, []
+        return piece
+
+    def _held_text(self) -> str:
+        shown = self._decode(self._shown)
+        return self._decode(self._shown + self._held)[len(shown) :]
+
+    def _decode(self, ids: list[int]) -> str:
+        return self._tokenizer.decode(ids, skip_special_tokens=True)
+
+
+def load_tokenizer(folder: Path) -> TextTokenizer:
+    """Reads tokenizer.json, tokenizer_config.json, generation_config.json, chat_template.jinja.
+
+    The chat template may be missing: a base model has none.
+
+    Raises:
+        EdgeInfiniteError: the folder or a file is missing, truncated or not what it should be.
+    """
+    if not folder.is_dir():
+        raise EdgeInfiniteError(
+            f"{folder} is not a folder; give the folder of an exported artifact"
+        )
+    path = folder / "tokenizer.json"
+    _require(path)
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing narrower
+        raise _damaged(path, error) from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+
+    config = _read_object(folder / "tokenizer_config.json")
+    special_tokens = _special_tokens(config)
+    stop_ids = _stop_ids(folder / "generation_config.json")
+    end = tokenizer.token_to_id(special_tokens.get("eos_token", ""))
+    if end is not None:
+        stop_ids |= {end}
+    source = _template_source(folder / "chat_template.jinja", config)
+    template = None if source is None else ChatTemplate(source, special_tokens)
+    return TextTokenizer(tokenizer, template, stop_ids)
+
+
+def _special_tokens(config: dict[str, Any]) -> dict[str, str]:
+    """`{"bos_token": "<s>", ...}`; a token is a string, or an object that holds it as `content`."""
+    tokens = {}
+    for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"):
+        token = config.get(f"{name}_token")
+        if isinstance(token, dict):
+            token = token.get("content")
+        if isinstance(token, str):
+            tokens[f"{name}_token"] = token
+    return tokens
+
+
+def _stop_ids(path: Path) -> frozenset[int]:
+    value = _read_object(path).get("eos_token_id")
+    ids = value if isinstance(value, list) else [] if value is None else [value]
+    if not all(isinstance(one, int) for one in ids):
+        raise EdgeInfiniteError(
+            f"{path}: eos_token_id is {value!r}, not a token id or a list of them; "
+            "export the artifact again"
+        )
+    return frozenset(ids)
+
+
+def _template_source(path: Path, config: dict[str, Any]) -> str | None:
+    if path.exists():
+        return _read_text(path)
+    source = config.get("chat_template")  # where older tokenizers kept it
+    return source if isinstance(source, str) else None
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    _require(path)
+    try:
+        value = json.loads(_read_text(path))
+    except json.JSONDecodeError as error:
+        raise _damaged(path, error) from error
+    if not isinstance(value, dict):
+        raise _damaged(path, f"a JSON object was expected, not {type(value).__name__}")
+    return value
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise _damaged(path, error) from error
+
+
+def _require(path: Path) -> None:
+    if not path.is_file():
+        raise EdgeInfiniteError(f"{path} is missing: the artifact is incomplete; export it again")
+
+
+def _damaged(path: Path, cause: object) -> EdgeInfiniteError:
+    return EdgeInfiniteError(f"{path} is damaged ({cause}); export the artifact again")
