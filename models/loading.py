@@ -65,11 +65,16 @@ def load_backbone(source: str) -> Backbone:
     return Backbone(name, model.eval().requires_grad_(False), tokenizer)
 
 
-def weights_digest(model: PreTrainedModel) -> str:
-    """sha256 over the backbone's parameters by name: tells whether it is the same checkpoint."""
+def parameters_digest(model: PreTrainedModel, *, gates: bool = True) -> str:
+    """sha256 over a model's parameters by name.
+
+    Args:
+        model: float32, attached or not.
+        gates: False leaves the memory gates out: the digest of the checkpoint alone.
+    """
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
-        if ".memory_gate." not in name:
+        if gates or ".memory_gate." not in name:
             digest.update(name.encode())
             digest.update(tensor.detach().cpu().contiguous().numpy().data)
     return digest.hexdigest()

@@ -1,0 +1,56 @@
+"""What a session needs of an engine. Letters: T new tokens, V vocabulary."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.runtime_py.state import State
+
+
+class Engine(Protocol):
+    """The three graphs of DESIGN §3 over states that the host owns.
+
+    An engine holds weights and nothing of any text, so sessions may share one. It never changes
+    `length` and `has_memory`: those are the session's.
+    """
+
+    name: str
+    """For statistics: `onnx`, `executorch`, `torch`."""
+
+    geometry: Geometry
+    vocabulary: int
+    fingerprint: str
+    """Weights, gate and quantization: a state may move between engines of equal fingerprints."""
+
+    reads_memory: bool
+    """False for an artifact without a gate: the session then drops instead of compressing."""
+
+    chunk_length: int
+    """T of one prefill call that is fastest here; any T from 1 to N works."""
+
+    def new_state(self) -> State:
+        """An empty state."""
+        ...
+
+    def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
+        """Reads T tokens of one segment into the cache at slots `length`..`length + T - 1`.
+
+        Args:
+            tokens: `[1, T]` int64, 1 <= T.
+            state: caches updated in place.
+
+        Returns:
+            Logits `[V]` float32 of the last token, a buffer of the caller's own.
+        """
+        ...
+
+    def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
+        """The same for one token, `[1, 1]`."""
+        ...
+
+    def compress_memory(self, state: State) -> None:
+        """Folds the N oldest residual tokens of the cache into `memory` and `memory_norm`."""
+        ...

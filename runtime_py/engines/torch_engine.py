@@ -1,0 +1,74 @@
+"""The reference engine: the attached transformers model itself, in PyTorch."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from edgeinfinite.models.attach import attention_layers, head_dim_of
+from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.loading import parameters_digest
+from edgeinfinite.models.state import TensorState, fold_oldest
+from edgeinfinite.runtime_py.state import State, state_specs
+
+
+class TorchEngine:
+    """See `Engine`. The state's arrays are shared with PyTorch, not copied.
+
+    Args:
+        model: a float32 causal LM on the CPU after `models.attach.attach`.
+    """
+
+    name = "torch"
+    chunk_length = 256
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self.model = model
+        self.geometry: Geometry = model.edgeinfinite_config.geometry  # type: ignore[union-attr]
+        text = model.config.get_text_config()
+        self.vocabulary: int = text.vocab_size
+        self.fingerprint = parameters_digest(model)
+        layers = attention_layers(model)
+        self.reads_memory = layers[0].memory_gate is not None
+        self._specs = state_specs(
+            len(layers),
+            text.num_key_value_heads,
+            [self.geometry.capacity] * len(layers),
+            head_dim_of(text),
+            memory=self.reads_memory,
+        )
+
+    def new_state(self) -> State:
+        return State(self._specs)
+
+    def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
+        with torch.inference_mode():
+            logits = run_tokens(self.model, torch.from_numpy(tokens), self._shared(state))
+        return logits[0, -1].numpy()
+
+    def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
+        return self.prefill_segment(tokens, state)
+
+    def compress_memory(self, state: State) -> None:
+        shared = self._shared(state)
+        with torch.inference_mode():
+            memory, memory_norm = fold_oldest(
+                self.geometry, shared.k_cache, shared.v_cache, shared.memory, shared.memory_norm
+            )
+            shared.memory.copy_(memory)
+            shared.memory_norm.copy_(memory_norm)
+
+    def _shared(self, state: State) -> TensorState:
+        arrays = {name: torch.from_numpy(array) for name, array in state.arrays.items()}
+        layers = range(len(state.length))
+        nothing = torch.empty(0)
+        return TensorState(
+            length=arrays["length"],
+            k_cache=[arrays[f"k_cache_{layer}"] for layer in layers],
+            v_cache=[arrays[f"v_cache_{layer}"] for layer in layers],
+            memory=arrays.get("memory", nothing),
+            memory_norm=arrays.get("memory_norm", nothing),
+            has_memory=arrays["has_memory"],
+        )

@@ -1,0 +1,169 @@
+"""Algorithm 1 of EdgeInfinite (arXiv 2503.22196): one text, read with a state of fixed size.
+
+What holds after any number of tokens t (DESIGN §2.7): while t < C = S + N + W the cache holds all of
+them and attention is exact; from then on it holds the S sinks and a residual of W <= r < W + N newest
+tokens, and the memory holds the rest. The state is decided by the tokens alone, never by how they
+were fed: as one prompt, as several turns, or token by token.
+
+Letters: S sinks, N segment, W window, C capacity, T tokens of one call, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.runtime_py.engines.base import Engine
+from edgeinfinite.runtime_py.state import State
+
+
+class Cancelled(Exception):
+    """Reading was stopped between two chunks; what is left to read stands in `Session.unread`."""
+
+
+class Session:
+    """Reads one text, in any number of pieces.
+
+    Args:
+        engine: computes the graphs; may be shared with other sessions.
+        chunk_length: most tokens of one prefill call, None for the engine's choice. It changes
+            speed and memory, never the result: chunks of one segment read the same memory.
+
+    Attributes:
+        state: the arrays, see `State`.
+        tokens_read: tokens of the text in the cache or in the memory.
+        compressions: segments folded into the memory so far.
+        unread: tokens accepted but not read, empty unless reading was cancelled.
+        residual: ids of the tokens in the cache after the sinks, oldest first.
+
+    Raises:
+        EdgeInfiniteError: chunk_length is below 1.
+    """
+
+    def __init__(self, engine: Engine, *, chunk_length: int | None = None) -> None:
+        if chunk_length is not None and chunk_length < 1:
+            raise EdgeInfiniteError(f"chunk length is {chunk_length}; give at least 1")
+        self.engine = engine
+        self.chunk_length = chunk_length or engine.chunk_length
+        self.state: State = engine.new_state()
+        self.tokens_read = 0
+        self.compressions = 0
+        self.unread: list[int] = []
+        self.residual: list[int] = []
+
+    @property
+    def cached(self) -> int:
+        """Slots in use: sinks and residual, at most C - 1."""
+        return int(self.state.length[0])
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the state, constant."""
+        return self.state.nbytes
+
+    def append(
+        self,
+        tokens: Sequence[int] | np.ndarray,
+        *,
+        progress: Callable[[int], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> np.ndarray:
+        """Reads the next tokens of the text: a prompt, an appended turn, or the one just sampled.
+
+        Args:
+            tokens: token ids; may be empty when a cancelled reading goes on.
+            progress: called with the number of tokens newly read, after every chunk.
+            cancelled: asked before every chunk.
+
+        Returns:
+            Logits `[V]` float32 of the last token.
+
+        Raises:
+            EdgeInfiniteError: no token to read, or one outside the vocabulary (nothing is read).
+            Cancelled: the state is sound; `append([])` goes on, `drop_unread` gives the rest up.
+        """
+        new = [int(token) for token in tokens]
+        for token in new:
+            if not 0 <= token < self.engine.vocabulary:
+                raise EdgeInfiniteError(
+                    f"token {token} is outside the vocabulary of {self.engine.vocabulary}; "
+                    "use the artifact's own tokenizer"
+                )
+        if not new and not self.unread:
+            raise EdgeInfiniteError("there is no token to read; give at least one")
+        self.unread += new
+        logits: np.ndarray | None = None
+        while self.unread:
+            before = self.tokens_read
+            # While window tokens are read again the text has a hole: no stop before it is mended.
+            if cancelled and not self._rereading and cancelled():
+                raise Cancelled
+            if self._segment_is_complete():
+                self._fold_segment()
+                continue
+            logits = self._read(min(self.chunk_length, self._room(), len(self.unread)))
+            if progress and self.tokens_read > before:
+                progress(self.tokens_read - before)
+        assert logits is not None  # the loop ends by reading, never by folding
+        return logits
+
+    def drop_unread(self) -> None:
+        """Gives up what a cancelled `append` has not read; the text goes on from `tokens_read`."""
+        self.unread.clear()
+
+    @property
+    def _position(self) -> int:
+        """Tokens of the text before the next unread one; below `tokens_read` after a fold."""
+        return self.compressions * self.engine.geometry.segment_length + self.cached
+
+    @property
+    def _rereading(self) -> bool:
+        return self._position < self.tokens_read
+
+    def _reaches_capacity(self) -> bool:
+        """Whether the text known so far fills the cache: then a segment will be compressed."""
+        return self.cached + len(self.unread) >= self.engine.geometry.capacity
+
+    def _segment_is_complete(self) -> bool:
+        complete = len(self.residual) >= self.engine.geometry.segment_length
+        return complete and self._reaches_capacity()
+
+    def _room(self) -> int:
+        """Tokens that may be read now: to the segment's end if it will be compressed, else all.
+
+        What follows the segment must be encoded with the new memory, so reading it before the
+        compression would be work done twice.
+        """
+        geometry = self.engine.geometry
+        if not self._reaches_capacity():
+            return len(self.unread)
+        return geometry.sink_length + geometry.segment_length - self.cached
+
+    def _fold_segment(self) -> None:
+        """Lines 24-26: N oldest into the memory, the tokens after them are to be read again.
+
+        Their K, V in the cache were computed with the sinks, positions and memory that Algorithm 1
+        would compute them with, so no second pass over the segment is needed (DESIGN §2.8).
+        """
+        geometry = self.engine.geometry
+        if self.engine.reads_memory:
+            self.engine.compress_memory(self.state)
+            self.state.has_memory[:] = 1.0
+        self.unread[:0] = self.residual[geometry.segment_length :]
+        self.residual.clear()
+        self.state.length[:] = geometry.sink_length
+        self.compressions += 1
+
+    def _read(self, count: int) -> np.ndarray:
+        chunk = np.array([self.unread[:count]], dtype=np.int64)
+        run = self.engine.decode_step if count == 1 else self.engine.prefill_segment
+        logits = run(chunk, self.state)
+        # Only now: an engine that fails halfway leaves the session as it was.
+        sinks_missing = max(0, self.engine.geometry.sink_length - self.cached)
+        self.residual += self.unread[sinks_missing:count]
+        del self.unread[:count]
+        self.state.length[:] += count
+        self.tokens_read = max(self.tokens_read, self._position)
+        return logits

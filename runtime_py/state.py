@@ -1,0 +1,72 @@
+"""The state of one text: a fixed set of arrays that the host owns and the graphs update (DESIGN §3).
+
+Letters: L layers, K KV heads, C cache capacity, D head dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from edgeinfinite.runtime_py.manifest import TensorSpec
+
+
+class State:
+    """KV cache, memory and counters; every array keeps its buffer for the state's whole life.
+
+    Args:
+        specs: the state tensors, from the manifest or the torch engine. All start as zeros.
+
+    Attributes:
+        arrays: by name. `length [L]` int64 is the number of slots in use in every layer's cache,
+            `has_memory [1]` float32 is 0 or 1. Caches are read up to `length` only.
+    """
+
+    def __init__(self, specs: Sequence[TensorSpec]) -> None:
+        self.specs = tuple(specs)
+        # Zeros from the system's own pages: slots that were never written cost no memory.
+        self.arrays = {
+            spec.name: np.zeros(tuple(int(size) for size in spec.shape), np.dtype(spec.dtype))
+            for spec in specs
+        }
+
+    @property
+    def length(self) -> np.ndarray:
+        """Slots in use per layer, `[L]` int64, changed in place."""
+        return self.arrays["length"]
+
+    @property
+    def has_memory(self) -> np.ndarray:
+        """`[1]` float32, 0 before the first compression, then 1; changed in place."""
+        return self.arrays["has_memory"]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all state tensors, the same for any length of text."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+
+def state_specs(
+    layers: int, kv_heads: int, capacities: Sequence[int], head_dim: int, *, memory: bool
+) -> tuple[TensorSpec, ...]:
+    """The state in float32 and the layout `B K C D`, which PyTorch and ONNX Runtime use.
+
+    Args:
+        capacities: C of every layer.
+        memory: whether there is a gate that reads M and z.
+    """
+    caches = [
+        TensorSpec(f"{kind}_cache_{layer}", "float32", (1, kv_heads, capacity, head_dim), "B K C D")
+        for kind in "kv"
+        for layer, capacity in enumerate(capacities)
+    ]
+    counters = [
+        TensorSpec("length", "int64", (layers,), "L"),
+        TensorSpec("has_memory", "float32", (1,), "1"),
+    ]
+    sums = [
+        TensorSpec("memory", "float32", (layers, kv_heads, head_dim, head_dim), "L K D D"),
+        TensorSpec("memory_norm", "float32", (layers, kv_heads, head_dim), "L K D"),
+    ]
+    return tuple(caches + (sums if memory else []) + counters)

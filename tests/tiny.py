@@ -1,0 +1,50 @@
+"""Tiny random backbones, for tests about behaviour rather than language."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
+
+from edgeinfinite.models.attach import attach, attention_layers
+from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.geometry import Geometry
+
+VOCABULARY = 97
+
+
+def tiny_llama(*, heads: int = 4, kv_heads: int = 2, layers: int = 2, seed: int = 0) -> PreTrainedModel:
+    """A random Llama, large enough weights for attention to be far from uniform."""
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=8 * heads,
+        intermediate_size=48,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+        max_position_embeddings=512,
+        initializer_range=0.3,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
+    return LlamaForCausalLM(config).eval()
+
+
+def attached(
+    geometry: Geometry, *, gate: str = UNTRAINED_GATE, open_gates: bool = True, **shape: int
+) -> PreTrainedModel:
+    """A tiny Llama with gates; opened and with large weights, so that an error in M shows."""
+    model = attach(tiny_llama(**shape), EdgeInfiniteConfig(geometry, gate=gate, gate_rank=8))
+    if open_gates and gate != NO_GATE:
+        torch.manual_seed(1)
+        for layer in attention_layers(model):
+            torch.nn.init.normal_(layer.memory_gate.g)
+            torch.nn.init.normal_(layer.memory_gate.w1.weight)
+            torch.nn.init.normal_(layer.memory_gate.w2.weight)
+    return model
+
+
+def random_tokens(count: int, seed: int = 0) -> list[int]:
+    """Token ids of the tiny vocabulary."""
+    return np.random.default_rng(seed).integers(3, VOCABULARY, count).tolist()
