@@ -1,0 +1,155 @@
+"""Attaching to the decoders that transformers has, and refusing the rest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from tiny import VOCABULARY, attached, random_tokens, tiny_llama
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.models.attach import attach, attention_layers, gate_parameters
+from edgeinfinite.models.configuration import EdgeInfiniteConfig
+from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.loading import parameters_digest
+from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.session import Session
+
+GEOMETRY = Geometry(segment_length=12, sink_length=4, window_length=6)
+
+FAMILIES = {
+    "Llama": {},
+    "Qwen2": {},
+    "Qwen3": {},
+    "Mistral": {"sliding_window": 7},
+    "SmolLM3": {},
+    "Phi3": {},
+    "Granite": {"logits_scaling": 3.0, "attention_multiplier": 0.3},
+    "Olmo2": {},
+    "Gemma2": {"sliding_window": 7, "attn_logit_softcapping": 2.0},
+    "Gemma3": {"sliding_window": 7},
+}
+
+
+def family(name: str, **extra: object) -> transformers.PreTrainedModel:
+    prefix = "Gemma3Text" if name == "Gemma3" else name
+    config = getattr(transformers, f"{prefix}Config")(
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        max_position_embeddings=128,
+        initializer_range=0.3,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        **extra,
+    )
+    torch.manual_seed(0)
+    return getattr(transformers, f"{name}ForCausalLM")(config).eval()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_short_prompt_equals_the_base_model(name):
+    base = family(name, **FAMILIES[name])
+    engine = TorchEngine(attach(family(name, **FAMILIES[name]), EdgeInfiniteConfig(GEOMETRY)))
+    tokens = random_tokens(GEOMETRY.capacity - 1)
+    session = Session(engine, chunk_length=5)
+    session.append(tokens[:9])
+    for end in range(10, len(tokens) + 1):
+        logits = session.append(tokens[end - 1 : end])
+        with torch.inference_mode():
+            expected = base(torch.tensor([tokens[:end]])).logits[0, -1]
+        np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_any_split_gives_the_same_logits_past_three_compressions(name):
+    engine = TorchEngine(attach(family(name, **FAMILIES[name]), EdgeInfiniteConfig(GEOMETRY)))
+    tokens = random_tokens(60)
+    expected = Session(engine).append(tokens)
+    session = Session(engine, chunk_length=5)
+    session.append(tokens[:29])
+    for token in tokens[29:]:
+        logits = session.append([token])
+    assert session.compressions >= 3
+    np.testing.assert_allclose(logits, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_the_attached_model_without_a_state_is_the_base_model_and_its_weights_are_untouched():
+    base, model = tiny_llama(), tiny_llama()
+    before = parameters_digest(model)
+    attach(model, EdgeInfiniteConfig(GEOMETRY))
+    tokens = torch.tensor([random_tokens(60)])
+    with torch.inference_mode():
+        assert torch.equal(model(tokens).logits, base(tokens).logits)
+    assert parameters_digest(model, gates=False) == before
+    generated = model.generate(tokens[:, :5], max_new_tokens=5, do_sample=False)
+    assert torch.equal(generated, base.generate(tokens[:, :5], max_new_tokens=5, do_sample=False))
+
+
+def test_only_the_gates_can_be_trained():
+    model = attached(GEOMETRY)
+    trainable = {id(p) for p in model.parameters() if p.requires_grad}
+    assert trainable == {id(p) for p in gate_parameters(model)}
+    assert len(trainable) == 5 * len(attention_layers(model))
+
+
+def test_a_long_cache_for_the_backbone_is_refused():
+    with pytest.raises(EdgeInfiniteError, match="trained on 512 positions"):
+        attach(tiny_llama(), EdgeInfiniteConfig(Geometry(500, 10, 10)))
+
+
+@pytest.mark.parametrize(
+    ("config", "lack"),
+    [
+        (transformers.GPT2Config(n_embd=16, n_layer=1, n_head=2, vocab_size=50), "rotary"),
+        (
+            transformers.OPTConfig(
+                hidden_size=16, num_hidden_layers=1, num_attention_heads=2, ffn_dim=8, vocab_size=50
+            ),
+            "rotary",
+        ),
+        (
+            transformers.MambaConfig(hidden_size=16, num_hidden_layers=1, vocab_size=50),
+            "rotary|attention",
+        ),
+        (
+            transformers.GptOssConfig(
+                hidden_size=16,
+                num_hidden_layers=1,
+                num_attention_heads=2,
+                num_key_value_heads=1,
+                head_dim=8,
+                intermediate_size=8,
+                num_local_experts=2,
+                num_experts_per_tok=1,
+                vocab_size=50,
+            ),
+            "learned sinks",
+        ),
+    ],
+    ids=["gpt2", "opt", "mamba", "gpt-oss"],
+)
+def test_what_is_no_rope_decoder_is_refused_by_name(config, lack):
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    with pytest.raises(EdgeInfiniteError, match=rf"{type(model).__name__} isn't supported: .*({lack})"):
+        attach(model, EdgeInfiniteConfig(GEOMETRY))
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [{"segment_length": 0}, {"window_length": 0}, {"sink_length": -1}, {"segment_length": 2.5}],
+)
+def test_lengths_out_of_range_are_refused(lengths):
+    with pytest.raises(EdgeInfiniteError, match="whole number"):
+        Geometry(**lengths)
+
+
+def test_an_unknown_policy_is_refused():
+    with pytest.raises(EdgeInfiniteError, match="unknown policy"):
+        Geometry(policy="forget")

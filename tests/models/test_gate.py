@@ -1,0 +1,98 @@
+"""Eq. 8-10, the gate's size, and gate files that refuse what doesn't fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny import attached, tiny_llama
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.models.attach import attach, attention_layers
+from edgeinfinite.models.configuration import EdgeInfiniteConfig
+from edgeinfinite.models.gate import MemoryGate, default_rank
+from edgeinfinite.models.gate_file import save_gate
+from edgeinfinite.models.geometry import Geometry
+
+GEOMETRY = Geometry(8, 4, 3)
+
+
+@pytest.fixture
+def gate_file(tmp_path: Path) -> Path:
+    path = tmp_path / "gate.safetensors"
+    save_gate(path, attention_layers(attached(GEOMETRY)), {"trained_on": "nothing"})
+    return path
+
+
+def use(path: Path, **shape: int):
+    return attach(tiny_llama(**shape), EdgeInfiniteConfig(GEOMETRY, gate=str(path)))
+
+
+def test_the_gate_computes_equations_8_and_9():
+    torch.manual_seed(0)
+    gate = MemoryGate(4, 8, 16)
+    torch.nn.init.normal_(gate.g)
+    retrieved, local = torch.randn(1, 4, 3, 8), torch.randn(1, 4, 3, 8)
+    adapted = gate.w2(torch.relu(gate.w1(retrieved)))
+    opening = torch.sigmoid(gate.g)[:, None]
+    expected = opening * adapted + (1 - opening) * local
+    torch.testing.assert_close(gate(retrieved, local, torch.ones(1)), expected)
+
+
+def test_without_memory_the_gate_returns_local_attention_to_the_last_bit():
+    gate = MemoryGate(4, 8, 16)
+    local = torch.randn(1, 4, 3, 8)
+    assert torch.equal(gate(torch.randn(1, 4, 3, 8) * 1e6, local, torch.zeros(1)), local)
+
+
+def test_the_demo_models_gate_has_the_papers_share_of_parameters():
+    assert default_rank(134_515_008, layers=30, heads=9, head_dim=64) == 48
+
+
+def test_a_saved_gate_is_loaded_as_it_was(gate_file):
+    saved, loaded = attention_layers(attached(GEOMETRY)), attention_layers(use(gate_file))
+    for one, other in zip(saved, loaded, strict=True):
+        for name, tensor in one.memory_gate.state_dict().items():
+            assert torch.equal(tensor, other.memory_gate.state_dict()[name])
+
+
+def test_an_untrained_gate_is_the_same_each_time_and_leaves_the_random_state_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    one = attach(tiny_llama(), EdgeInfiniteConfig(GEOMETRY))
+    torch.manual_seed(5)
+    other = attach(tiny_llama(), EdgeInfiniteConfig(GEOMETRY))
+    weight = "w1.weight"
+    assert torch.equal(
+        *(attention_layers(m)[1].memory_gate.state_dict()[weight] for m in (one, other))
+    )
+    torch.manual_seed(5)
+    model = tiny_llama()
+    torch.manual_seed(5)
+    attach(model, EdgeInfiniteConfig(GEOMETRY))
+    assert torch.equal(torch.rand(1), expected)
+
+
+@pytest.mark.parametrize("shape", [{"heads": 2}, {"layers": 3}, {"layers": 1}])
+def test_a_gate_of_another_model_is_refused(gate_file, shape):
+    with pytest.raises(EdgeInfiniteError, match=r"gate file .*(doesn't fit|layers)"):
+        use(gate_file, **shape)
+
+
+def test_a_gate_with_nan_is_refused(gate_file):
+    tensors = load_file(gate_file)
+    tensors["layers.1.g"][0, 0] = float("nan")
+    save_file(tensors, gate_file)
+    with pytest.raises(EdgeInfiniteError, match=r"layers\.1\.g holds NaN"):
+        use(gate_file)
+
+
+def test_a_truncated_or_missing_gate_file_is_refused(gate_file):
+    with pytest.raises(EdgeInfiniteError, match="doesn't exist"):
+        use(gate_file.with_name("other.safetensors"))
+    gate_file.write_bytes(gate_file.read_bytes()[:-10])
+    with pytest.raises(EdgeInfiniteError, match="can't be read"):
+        use(gate_file)
