@@ -1,0 +1,1 @@
+"""From an attached model to an artifact: graphs, quantization recipes, back ends, parity check."""

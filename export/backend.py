@@ -1,0 +1,98 @@
+"""What a back end is to the exporter: one package, and one line in `_PACKAGES`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from transformers import PreTrainedModel
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.runtime_py.manifest import GraphSpec, QuantizationInfo, TensorSpec
+
+Progress = Callable[[str, float], None]
+"""Called with what is being done now and the share that is done, 0 to 1."""
+
+_PACKAGES = {
+    "onnx": ("edgeinfinite.export.onnx", "pip install 'edgeinfinite[onnx]'"),
+    "executorch": ("edgeinfinite.export.executorch", "pip install 'edgeinfinite[executorch]'"),
+}
+
+
+@dataclass(frozen=True)
+class ExportedGraphs:
+    """What a back end wrote, for the manifest.
+
+    Args:
+        graphs: by the names of DESIGN §3; no `compress_memory` without a gate.
+        state: the state tensors that the host owns.
+        quantization: what got which format, by weight name, and what was left alone.
+        details: the back end's own report, for people.
+    """
+
+    graphs: dict[str, GraphSpec]
+    state: tuple[TensorSpec, ...]
+    quantization: QuantizationInfo
+    details: dict[str, Any]
+
+
+class Backend(Protocol):
+    """Turns an attached model into files."""
+
+    name: str
+    targets: tuple[str, ...]
+    """What `--target` may name; the first is the default."""
+
+    tools: tuple[str, ...]
+    """Packages whose versions go into the manifest, beside torch and transformers."""
+
+    def export_graphs(
+        self, model: PreTrainedModel, recipe: Recipe, folder: Path, target: str, progress: Progress
+    ) -> ExportedGraphs:
+        """Writes the graphs into `folder`.
+
+        Args:
+            model: after `models.attach.attach`; comes back as it was.
+            recipe: which weights to quantize.
+            folder: exists and is empty.
+            target: one of `targets`.
+            progress: see `Progress`.
+
+        Raises:
+            EdgeInfiniteError: the architecture has something that the back end can't digest.
+        """
+        ...
+
+    def quantized_reference(self, model: PreTrainedModel, recipe: Recipe) -> PreTrainedModel:
+        """A PyTorch model whose weights are those that the artifact computes with, dequantized.
+
+        Comparing with it separates errors of the graph from the loss of quantization.
+
+        Args:
+            model: after `attach`; left as it is, its unquantized weights may be shared.
+            recipe: as given to `export_graphs`.
+        """
+        ...
+
+
+def backend_named(name: str) -> Backend:
+    """Imports a back end.
+
+    Raises:
+        EdgeInfiniteError: no such back end, or its packages aren't installed (with the command).
+    """
+    if name not in _PACKAGES:
+        raise EdgeInfiniteError(f"unknown back end {name!r}; choose one of {', '.join(_PACKAGES)}")
+    package, install = _PACKAGES[name]
+    try:
+        return importlib.import_module(package).BACKEND  # type: ignore[no-any-return]
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("edgeinfinite"):
+            raise
+        raise EdgeInfiniteError(
+            f"the back end {name} needs the package {error.name}; install it with: {install}"
+        ) from error
