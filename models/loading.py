@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers import PreTrainedTokenizerBase
 
@@ -53,7 +54,7 @@ def load_backbone(source: str) -> Backbone:
                 raise EdgeInfiniteError(f"model {source} doesn't exist; give a folder or .gguf file")
             model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
             tokenizer = AutoTokenizer.from_pretrained(source)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise EdgeInfiniteError(
             f"model {source} can't be loaded: {_first_line(error)} (give {DEMO_MODEL}, a .gguf "
             "file, a folder with config.json, weights and tokenizer.json, or a hub id)"
