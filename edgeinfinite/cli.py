@@ -1,0 +1,347 @@
+"""The command line (DESIGN §4): one function a command; what a command needs is imported in it."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from edgeinfinite import EdgeInfiniteError, __version__
+from edgeinfinite.models.geometry import POLICIES, Geometry
+from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS, Generation, interruptible
+from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
+from edgeinfinite.runtime_py.statistics import GenerationStatistics, check_writable, write_rows
+
+if TYPE_CHECKING:
+    from edgeinfinite.runtime_py.engines import Engine
+    from edgeinfinite.runtime_py.session import Session
+    from edgeinfinite.runtime_py.tokenizer import TextTokenizer
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Returns:
+        The exit code: 0 done, 1 a check of `verify` failed, 2 an error that the user can mend,
+        130 ended by Ctrl-C.
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.command(arguments))
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone: `edgeinfinite generate | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except EdgeInfiniteError as error:
+        message = str(error)
+    except OSError as error:
+        place = f"{error.filename}: {error.strerror}; check the path"
+        message = place if error.filename else str(error)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("edgeinfinite"):
+            raise
+        message = f"this command needs the package {error.name}; pip install {error.name}"
+    print(f"edgeinfinite: error: {' '.join(message.split())}", file=sys.stderr)
+    return 2
+
+
+# ------------------------------------------------------------------------------- commands
+
+
+def export(arguments: argparse.Namespace) -> int:
+    """Writes the artifact of a model."""
+    geometry = Geometry(**_given(arguments, Geometry))
+    from edgeinfinite.export.exporter import ExportOptions, export_artifact
+
+    given = _given(arguments, ExportOptions)
+    folder = export_artifact(ExportOptions(**given, geometry=geometry))
+    print(f"{folder}: {_folder_bytes(folder) / 1e6:,.1f} MB")
+    return 0
+
+
+def verify(arguments: argparse.Namespace) -> int:
+    """Checks an artifact: checksums, inputs and outputs, parity with the checkpoint."""
+    check_writable(arguments.json)
+    from edgeinfinite.export.verify import verify_artifact
+
+    checks = verify_artifact(
+        arguments.artifact,
+        against=arguments.against,
+        text=arguments.text,
+        model=arguments.model,
+    )
+    for check in checks:
+        limit = "" if check.limit is None else f" (limit {check.limit})"
+        print(f"{'ok' if check.passed else 'FAILED':<7}{check.check:<40}{check.value}{limit}")
+    if arguments.json:
+        write_rows(arguments.json, "verify", [dataclasses.asdict(check) for check in checks])
+    return 0 if all(check.passed for check in checks) else 1
+
+
+def generate(arguments: argparse.Namespace) -> int:
+    """Reads one prompt and streams the answer to stdout."""
+    prompt = _prompt(arguments)
+    sampler = Sampler(SamplingOptions(**_given(arguments, SamplingOptions)))
+    check_writable(arguments.stats_json)
+    session, tokenizer = _load(arguments)
+    if arguments.raw or not tokenizer.has_chat_template:
+        if not arguments.raw:
+            print("note: no chat template in the artifact, the text is continued", file=sys.stderr)
+        tokens = tokenizer.encode_text(prompt)
+    else:
+        tokens = tokenizer.encode_chat([{"role": "user", "content": prompt}])
+    figures = _answer(session, tokenizer, tokens, sampler, arguments)
+    if arguments.stats:
+        print(figures.table(), file=sys.stderr)
+    if arguments.stats_json:
+        write_rows(arguments.stats_json, "generate", [figures.to_row()])
+    return 0
+
+
+def chat(arguments: argparse.Namespace) -> int:
+    """A conversation: /reset forgets it, /stats shows the last answer's figures, /exit ends."""
+    from edgeinfinite.runtime_py.session import Session
+    from edgeinfinite.runtime_py.session_file import load_session, save_session
+
+    sampler = Sampler(SamplingOptions(**_given(arguments, SamplingOptions)))
+    path: Path | None = arguments.session
+    check_writable(path)
+    session, tokenizer = _load(arguments)
+    if path is not None and path.exists():
+        session, _ = load_session(session.engine, path)
+        print(f"going on after {session.tokens_read:,} tokens", file=sys.stderr)
+    figures = None
+    for line in _lines("> "):
+        if line == "/exit":
+            break
+        if line == "/stats":
+            print(figures.table() if figures else "no answer yet", file=sys.stderr)
+            continue
+        if line == "/reset":
+            session = Session(session.engine)
+        else:
+            if session.tokens_read or session.unread:
+                tokens = tokenizer.encode_turn(line)
+            else:
+                tokens = tokenizer.encode_chat([{"role": "user", "content": line}])
+            figures = _answer(session, tokenizer, tokens, sampler, arguments)
+        if path is not None:
+            save_session(session, path)
+    return 0
+
+
+# --------------------------------------------------------------------------- their parts
+
+
+def _load(arguments: argparse.Namespace) -> tuple[Session, TextTokenizer]:
+    from edgeinfinite.runtime_py.engines import load_engine
+    from edgeinfinite.runtime_py.session import Session
+    from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+
+    if sys.stderr.isatty():
+        print(f"loading {arguments.artifact} ...", file=sys.stderr)
+    engine: Engine = load_engine(arguments.artifact, threads=arguments.threads)
+    return Session(engine), load_tokenizer(arguments.artifact)
+
+
+def _answer(
+    session: Session,
+    tokenizer: TextTokenizer,
+    tokens: Sequence[int],
+    sampler: Sampler,
+    arguments: argparse.Namespace,
+) -> GenerationStatistics:
+    """Streams one answer to stdout; Ctrl-C ends it early, a second one the program."""
+    stream = tokenizer.stream()
+    text = ""
+    with interruptible() as interrupted, _reading(len(session.unread) + len(tokens)) as bar:
+        generation = Generation(
+            session,
+            tokens,
+            sampler=sampler,
+            stop_ids=tokenizer.stop_ids,
+            max_new_tokens=arguments.max_new_tokens,
+            cancelled=interrupted,
+            progress=bar.update,
+        )
+        for token in generation:
+            bar.close()
+            text += _show(stream.push(token))
+        text += _show(stream.flush())
+    print()
+    if session.unread:
+        left = f"{len(session.unread):,} tokens of the message are not read yet"
+        print(
+            f"stopped: {left}; in a chat the next message goes on, /reset forgets them",
+            file=sys.stderr,
+        )
+    return generation.statistics(
+        text=text, engine=session.engine.name, artifact=str(arguments.artifact)
+    )
+
+
+def _show(piece: str) -> str:
+    sys.stdout.write(piece)
+    sys.stdout.flush()
+    return piece
+
+
+def _reading(tokens: int) -> Any:
+    """A bar on stderr for prompts that take more than a moment; quiet where it isn't a terminal."""
+    from tqdm import tqdm
+
+    return tqdm(
+        total=tokens,
+        desc="reading",
+        unit=" tokens",
+        delay=0.5,
+        leave=False,
+        disable=None,  # when stderr isn't a terminal
+    )
+
+
+def _lines(prompt: str) -> Iterator[str]:
+    """Lines of stdin that aren't blank, stripped; the prompt is shown on a terminal only."""
+    terminal = sys.stdin.isatty()
+    if terminal:
+        with suppress(ImportError):  # not on Windows
+            import readline  # noqa: F401  (gives `input` line editing)
+    while True:
+        try:
+            line = input(prompt if terminal else "").strip()
+        except EOFError:
+            return
+        except UnicodeDecodeError as error:
+            raise EdgeInfiniteError("standard input isn't UTF-8 text; convert it first") from error
+        if line:
+            yield line
+
+
+def _prompt(arguments: argparse.Namespace) -> str:
+    path: Path | None = arguments.prompt_file
+    try:
+        text = arguments.prompt if path is None else path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise EdgeInfiniteError(
+            f"{path} isn't UTF-8 text (byte {error.object[error.start]:#04x} at {error.start}); "
+            "convert it to UTF-8 first"
+        ) from error
+    if not text.strip():
+        raise EdgeInfiniteError(f"prompt is empty; write text into {path or '--prompt'}")
+    return text
+
+
+def _folder_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+# -------------------------------------------------------------------------------- options
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"edgeinfinite: error: {message}; see `{self.prog} --help`\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="edgeinfinite", description="Long texts in a state of fixed size.")
+    parser.add_argument("--version", action="version", version=f"edgeinfinite {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command, options in (
+        (export, _EXPORT),
+        (verify, _VERIFY),
+        (generate, _GENERATE | _ANSWER),
+        (chat, _CHAT | _ANSWER),
+    ):
+        about = (command.__doc__ or "").strip()
+        sub = commands.add_parser(command.__name__, help=about, description=about)
+        sub.set_defaults(command=command)
+        prompt = sub.add_mutually_exclusive_group(required=True) if command is generate else sub
+        for name, option in options.items():
+            owner = prompt if name.startswith("--prompt") else sub
+            owner.add_argument(name, **option)
+    return parser
+
+
+def _option(about: str | None = None, **more: Any) -> dict[str, Any]:
+    """An option; without a default here it stays away, and `_given` leaves it to a dataclass."""
+    return {"help": about, "default": argparse.SUPPRESS, **more}
+
+
+def _file(about: str, metavar: str = "FILE") -> dict[str, Any]:
+    return _option(about, type=Path, default=None, metavar=metavar)
+
+
+def _positive(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"give a whole number of at least 1, not {text!r}")
+    return number
+
+
+def _given(arguments: argparse.Namespace, options: type[Any]) -> dict[str, Any]:
+    """The fields of a dataclass that stand on the command line; it knows the other defaults."""
+    given = vars(arguments)
+    return {f.name: given[f.name] for f in dataclasses.fields(options) if f.name in given}
+
+
+_ARTIFACT = {"artifact": _option("the artifact's folder", type=Path, metavar="DIR")}
+_MODEL = "ID|FOLDER|FILE.gguf|smollm2-135m-instruct"
+
+_EXPORT = {
+    "--model": _option("the checkpoint", metavar=_MODEL, required=True),
+    "--output": _option("the artifact's folder", type=Path, metavar="DIR", required=True),
+    "--gate": _option("trained gate (default: the model's)", metavar="FILE|untrained|none"),
+    "--backend": _option(choices=("onnx", "executorch")),
+    "--target": _option(choices=("cpu", "qnn-htp")),
+    "--quantize": _option(choices=("none", "int8", "int4")),
+    "--policy": _option(choices=POLICIES),
+    "--segment-length": _option(f"default: {Geometry.segment_length}", type=int, metavar="N"),
+    "--sink-length": _option(f"default: {Geometry.sink_length}", type=int, metavar="S"),
+    "--window-length": _option(f"default: {Geometry.window_length}", type=int, metavar="W"),
+}
+
+_VERIFY = _ARTIFACT | {
+    "--against": _file("another artifact to compare with", "DIR2"),
+    "--text": _file("text to run the models on"),
+    "--model": _option("checkpoint (default: the manifest's)", default=None, metavar=_MODEL),
+    "--json": _file("write the checks as rows"),
+}
+
+_ANSWER = {
+    "--max-new-tokens": _option(
+        f"longest answer (default: {MAX_NEW_TOKENS})",
+        type=_positive,
+        default=MAX_NEW_TOKENS,
+        metavar="N",
+    ),
+    "--temperature": _option("0, the default, is greedy", type=float, metavar="T"),
+    "--top-k": _option("sample among the K likeliest tokens", type=int, metavar="K"),
+    "--top-p": _option("sample among the likeliest that sum to P", type=float, metavar="P"),
+    "--seed": _option("the same seed gives the same answer", type=int, metavar="N"),
+    "--threads": _option("default: the engine's own", type=_positive, default=None, metavar="N"),
+}
+
+_GENERATE = _ARTIFACT | {
+    "--prompt": _option("the message", default=None, metavar="TEXT"),
+    "--prompt-file": _file("the message, UTF-8"),
+    "--raw": _option("continue the text, no chat template", action="store_true", default=False),
+    "--stats": _option("figures of the answer on stderr", action="store_true", default=False),
+    "--stats-json": _file("the same as a row"),
+}
+
+_CHAT = _ARTIFACT | {"--session": _file("go on with it if it exists; saved after every answer")}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""One answer: read the prompt, then sample, hand out and read a token at a time."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.runtime_py.sampling import Sampler
+from edgeinfinite.runtime_py.session import Cancelled, Session
+from edgeinfinite.runtime_py.statistics import (
+    GenerationStatistics,
+    peak_rss_bytes,
+    step_figures,
+)
+
+MAX_NEW_TOKENS = 256
+"""The longest answer when nothing is said about it."""
+
+
+class Generation:
+    """The tokens of one answer, to be iterated over once.
+
+        generation = Generation(session, tokens, sampler=sampler, stop_ids=stop_ids)
+        for token in generation: ...
+
+    When the iteration has ended, the session has read the prompt and every token handed out, and
+    not the token that stopped the answer: `TextTokenizer.encode_turn` begins with the template's
+    own end of the answer, whatever ended it. A generation stopped while it reads the prompt leaves
+    the rest of the prompt as the session's unread tokens, which the next `append` reads first.
+    Stop it through `cancelled`: leaving the loop early loses the last token from the session.
+
+    Args:
+        session: where the text stands; the prompt is appended to it.
+        tokens: the prompt or the appended turn.
+        sampler: chooses the tokens.
+        stop_ids: tokens that end the answer.
+        max_new_tokens: the answer's greatest length.
+        cancelled: asked between chunks of the prompt and between tokens.
+        progress: called with the number of prompt tokens newly read.
+
+    Attributes:
+        token_ids: tokens handed out so far.
+        finish: None while it runs, then "stop", "length" or "cancelled".
+
+    Raises:
+        EdgeInfiniteError: the prompt is empty, or `max_new_tokens` is below 1.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        tokens: Sequence[int],
+        *,
+        sampler: Sampler,
+        stop_ids: Collection[int],
+        max_new_tokens: int = MAX_NEW_TOKENS,
+        cancelled: Callable[[], bool] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        if not tokens:
+            raise EdgeInfiniteError("prompt is empty; give at least one token of text")
+        if max_new_tokens < 1:
+            raise EdgeInfiniteError(f"max-new-tokens is {max_new_tokens}; give at least 1")
+        self._session = session
+        self._tokens = tokens
+        self._sampler = sampler
+        self._stop_ids = frozenset(stop_ids)
+        self._max_new_tokens = max_new_tokens
+        self._cancelled = cancelled or (lambda: False)
+        self._progress = progress
+        self._prompt_tokens = 0
+        self._prefill_s: float | None = None
+        self._ttft_s: float | None = None
+        self._steps: list[float] = []
+        self.token_ids: list[int] = []
+        self.finish: str | None = None
+
+    def __iter__(self) -> Iterator[int]:
+        if self.finish is not None or self._ttft_s is not None:
+            raise RuntimeError("a Generation can be iterated over once only")
+        before = self._session.tokens_read
+        start = time.perf_counter()
+        try:
+            logits = self._session.append(
+                self._tokens, progress=self._progress, cancelled=self._cancelled
+            )
+        except Cancelled:
+            self.finish = "cancelled"
+            return
+        finally:
+            self._prompt_tokens = self._session.tokens_read - before
+        self._prefill_s = time.perf_counter() - start
+        token = self._sampler.sample(logits)
+        self._ttft_s = time.perf_counter() - start
+
+        while token not in self._stop_ids:
+            self.token_ids.append(token)
+            yield token  # what the consumer does with it isn't timed
+            start = time.perf_counter()
+            logits = self._session.append([token])
+            if len(self.token_ids) == self._max_new_tokens:
+                self.finish = "length"
+                return
+            if self._cancelled():
+                self.finish = "cancelled"
+                return
+            token = self._sampler.sample(logits)
+            self._steps.append(time.perf_counter() - start)
+        self.finish = "stop"
+
+    def statistics(self, *, text: str, engine: str, artifact: str) -> GenerationStatistics:
+        """What the answer took so far.
+
+        Args:
+            text: the answer's text.
+            engine: the engine's name.
+            artifact: the artifact's folder.
+        """
+        rate, median, slowest = step_figures(self._steps)
+        prefill_s = self._prefill_s
+        return GenerationStatistics(
+            text=text,
+            token_ids=list(self.token_ids),
+            prompt_tokens=self._prompt_tokens,
+            new_tokens=len(self.token_ids),
+            ttft_s=self._ttft_s,
+            prefill_tokens_per_s=self._prompt_tokens / prefill_s if prefill_s else None,
+            decode_tokens_per_s=rate,
+            median_token_s=median,
+            slowest_token_s=slowest,
+            compressions=self._session.compressions,
+            state_bytes=self._session.state_bytes,
+            peak_rss_bytes=peak_rss_bytes(),
+            engine=engine,
+            artifact=artifact,
+        )
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Within it the first Ctrl-C only makes the yielded function true, for `cancelled`.
+
+    Raises:
+        KeyboardInterrupt: at the second Ctrl-C.
+    """
+    pressed = threading.Event()
+
+    def press(*_: object) -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+        pressed.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed.is_set  # signals reach the main thread only
+        return
+    previous = signal.signal(signal.SIGINT, press)
+    try:
+        yield pressed.is_set
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -1,0 +1,161 @@
+"""What one answer took, and the `--json` file that all commands write (DESIGN §4)."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from edgeinfinite import EdgeInfiniteError, __version__
+
+
+@dataclass(frozen=True)
+class GenerationStatistics:
+    """One answer: the row of `generate --stats-json`. Times in seconds; None where not measured.
+
+    Attributes:
+        text: the answer, without special tokens.
+        token_ids: its tokens, without the one that stopped it.
+        prompt_tokens: tokens read for it (of an appended turn: the turn's own).
+        new_tokens: the number of `token_ids`.
+        ttft_s: time to first token: reading the prompt and sampling once.
+        prefill_tokens_per_s: prompt tokens by the time of reading them.
+        decode_tokens_per_s: tokens after the first one (the stopping one counts) by their time.
+        median_token_s: of the steps after the first token.
+        slowest_token_s: the same steps; one that compresses is among them.
+        compressions: of the session, since its start.
+        state_bytes: cache, memory and its norm: the same at any length of text.
+        peak_rss_bytes: largest resident memory of the process so far; None on Windows.
+        engine: name of the engine.
+        artifact: the artifact's folder.
+    """
+
+    text: str
+    token_ids: list[int]
+    prompt_tokens: int
+    new_tokens: int
+    ttft_s: float | None
+    prefill_tokens_per_s: float | None
+    decode_tokens_per_s: float | None
+    median_token_s: float | None
+    slowest_token_s: float | None
+    compressions: int
+    state_bytes: int
+    peak_rss_bytes: int | None
+    engine: str
+    artifact: str
+
+    def to_row(self) -> dict[str, Any]:
+        """The fields by name, as JSON takes them."""
+        return asdict(self)
+
+    def table(self) -> str:
+        """The statistics for people, one a line."""
+        rows = [
+            ("prompt", f"{self.prompt_tokens:,} tokens{_rate(self.prefill_tokens_per_s)}"),
+            ("first token after", _seconds(self.ttft_s)),
+            ("answer", f"{self.new_tokens:,} tokens{_rate(self.decode_tokens_per_s)}"),
+            ("median token", _seconds(self.median_token_s)),
+            ("slowest token", _seconds(self.slowest_token_s)),
+            ("compressions", f"{self.compressions:,}"),
+            ("state", _megabytes(self.state_bytes)),
+            ("peak memory", _megabytes(self.peak_rss_bytes)),
+            ("engine", self.engine),
+        ]
+        return "\n".join(f"{name:<18}{value}" for name, value in rows)
+
+
+def step_figures(steps: Sequence[float]) -> tuple[float | None, float | None, float | None]:
+    """Steps per second, median and slowest step, of durations in seconds; None of no steps."""
+    if not steps:
+        return None, None, None
+    return len(steps) / sum(steps), statistics.median(steps), max(steps)
+
+
+def peak_rss_bytes() -> int | None:
+    """The largest resident memory of this process so far, in bytes; None on Windows."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def machine() -> dict[str, Any]:
+    """The machine that the figures were measured on."""
+    return {
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+    }
+
+
+def write_rows(path: Path, command: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Writes `{"command", "version", "machine", "rows"}`, whole or not at all.
+
+    Args:
+        path: an existing file is replaced.
+        command: such as `generate`.
+        rows: flat, so that pandas reads them as they are.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    document = {
+        "command": command,
+        "version": __version__,
+        "machine": machine(),
+        "rows": list(rows),
+    }
+    text = json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    write_atomically(path, text)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes a UTF-8 file, whole or not at all.
+
+    Raises:
+        OSError: the file can't be written; an old one is left as it was.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: Path | None) -> None:
+    """Asks before long work whether its result can be written; None is no file at all.
+
+    Raises:
+        EdgeInfiniteError: there is no such folder, or the path is a folder itself.
+    """
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise EdgeInfiniteError(f"{path}: there is no folder {path.parent}; create it first")
+    if path.is_dir():
+        raise EdgeInfiniteError(f"{path} is a folder; give the name of a file")
+
+
+def _rate(tokens_per_s: float | None) -> str:
+    return "" if tokens_per_s is None else f", {tokens_per_s:,.1f} tokens/s"
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f} s" if value >= 1 else f"{value * 1000:.1f} ms"
+
+
+def _megabytes(value: int | None) -> str:
+    return "-" if value is None else f"{value / 1e6:,.1f} MB"
