@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +51,8 @@ def load_backbone(source: str) -> Backbone:
     path = _demo_file() if source == DEMO_MODEL else Path(source)
     try:
         if path.suffix == ".gguf":
-            model, tokenizer = _load_gguf(path)
+            with _gguf_read_once():
+                model, tokenizer = _load_gguf(path)
         else:
             if _looks_like_path(source) and not path.exists():
                 raise EdgeInfiniteError(f"model {source} doesn't exist; give a folder or .gguf file")
@@ -111,6 +115,27 @@ def _load_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     model.tie_weights()
     model.generation_config = loaded.generation_config
     return model, AutoTokenizer.from_pretrained(**where)
+
+
+@contextmanager
+def _gguf_read_once() -> Iterator[None]:
+    """transformers parses a .gguf file four times, and the name map once for every module.
+
+    That is most of the loading time. Inside, both are remembered.
+    """
+    try:
+        import gguf
+    except ModuleNotFoundError:  # transformers says what to install
+        yield
+        return
+    originals = {name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")}
+    for name, original in originals.items():
+        setattr(gguf, name, functools.cache(original))
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(gguf, name, original)
 
 
 def _looks_like_path(source: str) -> bool:
