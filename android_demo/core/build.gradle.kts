@@ -1,0 +1,19 @@
+plugins {
+    alias(libs.plugins.kotlin.jvm)
+    alias(libs.plugins.kotlin.serialization)
+}
+
+kotlin {
+    jvmToolchain(libs.versions.jvmTarget.get().toInt())
+}
+
+dependencies {
+    api(libs.coroutines.core)
+    implementation(libs.serialization.json)
+    testImplementation(libs.junit.jupiter)
+    testImplementation(libs.djl.tokenizers)
+}
+
+tasks.test {
+    useJUnitPlatform()
+}

@@ -1,0 +1,222 @@
+package io.edgeinfinite.core
+
+import java.io.File
+import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.flow.Flow
+import kotlinx.coroutines.flow.flow
+import kotlinx.coroutines.flow.flowOn
+import kotlinx.coroutines.sync.Mutex
+import kotlinx.coroutines.sync.withLock
+import kotlinx.coroutines.withContext
+import kotlinx.serialization.SerialName
+import kotlinx.serialization.Serializable
+import kotlinx.serialization.SerializationException
+import kotlinx.serialization.json.Json
+
+/**
+ * One entry of a conversation's history.
+ *
+ * @property text what was written; of a document its name.
+ */
+@Serializable
+data class Turn(
+    val kind: Kind,
+    val text: String,
+) {
+    /** Who or what. */
+    @Serializable
+    enum class Kind {
+        @SerialName("user")
+        USER,
+
+        @SerialName("assistant")
+        ASSISTANT,
+
+        @SerialName("document")
+        DOCUMENT,
+    }
+}
+
+/**
+ * A chat over one text of any length: documents, questions, answers, all in a state of fixed size.
+ *
+ * Everything that computes runs on [dispatcher], one operation at a time; flows and functions may be
+ * used from the main thread.
+ *
+ * @property session the text; read it only while nothing runs.
+ * @param tokenizer the artifact's, with a chat template.
+ * @param dispatcher for all computing, for example `Dispatchers.Default`.
+ */
+class Conversation(
+    val session: Session,
+    private val tokenizer: TextTokenizer,
+    private val dispatcher: CoroutineDispatcher,
+) : AutoCloseable {
+    private val running = Mutex()
+    private val history = ArrayList<Turn>()
+
+    /** A document was read, and the question about it is still to come. */
+    private var turnIsOpen = false
+
+    @Volatile
+    private var current: Generator? = null
+
+    @Volatile
+    private var stopReading = false
+
+    /** What was said and read so far; a copy. */
+    val turns: List<Turn> get() = synchronized(history) { history.toList() }
+
+    /** Tokens that a stopped reading has left; [ask] and [attach] read them first. */
+    val unreadTokens: Int get() = session.unread.size
+
+    /**
+     * Reads a long text, for questions to follow.
+     *
+     * @param name for the history.
+     * @param text all of it.
+     * @return a [GenerationEvent.Reading] after every chunk; the flow ends when all is read, or
+     *   after [stop] (then [unreadTokens] isn't 0). Cancelling the collector stops within one chunk.
+     */
+    fun attach(
+        name: String,
+        text: String,
+    ): Flow<GenerationEvent.Reading> =
+        exclusively {
+            if (text.isBlank()) throw EdgeInfiniteException("$name is empty; choose a text")
+            stopReading = false
+            val parts = parts(text)
+            remember(Turn(Turn.Kind.DOCUMENT, name))
+            val total = (session.unread.size + parts.sumOf { it.size }).toLong()
+            var read = 0L
+            val context = kotlinx.coroutines.currentCoroutineContext()
+            val cancelled = { stopReading || context[kotlinx.coroutines.Job]?.isActive == false }
+            // The turn's opening is a few tokens: never stopped in the middle.
+            if (parts[0].isNotEmpty()) session.append(parts[0], progress = { read += it })
+            turnIsOpen = true
+            var rest = parts[1]
+            while (rest.isNotEmpty() || !session.unread.isEmpty()) {
+                var pause = false
+                try {
+                    session.append(
+                        rest,
+                        progress = {
+                            read += it
+                            pause = true
+                        },
+                        cancelled = { pause || cancelled() },
+                    )
+                } catch (_: ReadingCancelled) {
+                    if (cancelled()) return@exclusively
+                }
+                rest = IntArray(0)
+                emit(GenerationEvent.Reading(read, total, SessionFigures.of(session)))
+            }
+        }
+
+    /**
+     * Asks, and streams the answer.
+     *
+     * @param sampler keep one per conversation, so that a seed fixes the whole of it.
+     * @return see [Generator.events]; computed on the dispatcher.
+     */
+    fun ask(
+        question: String,
+        sampler: Sampler,
+        maxNewTokens: Int = Generator.MAX_NEW_TOKENS,
+    ): Flow<GenerationEvent> =
+        exclusively {
+            if (question.isBlank()) throw EdgeInfiniteException("the question is empty; write one")
+            val tokens =
+                when {
+                    turnIsOpen -> tokenizer.encodeClosing("\n\n" + question)
+                    isFirst() -> tokenizer.encodeChat(listOf(Message(Message.USER, question)))
+                    else -> tokenizer.encodeTurn(question)
+                }
+            val generator = Generator(session, tokenizer, tokens, sampler, maxNewTokens)
+            current = generator
+            turnIsOpen = false
+            remember(Turn(Turn.Kind.USER, question))
+            try {
+                generator.events().collect { emit(it) }
+            } finally {
+                current = null
+                remember(Turn(Turn.Kind.ASSISTANT, generator.text))
+            }
+        }
+
+    /** Ends what runs after its current chunk or token; from any thread; no error when idle. */
+    fun stop() {
+        stopReading = true
+        current?.stop()
+    }
+
+    /** Gives up what a stopped reading has left. */
+    suspend fun dropUnread() = running.withLock { session.dropUnread() }
+
+    /** Writes the session and the history to one file; an older one is replaced when complete. */
+    suspend fun save(file: File) =
+        running.withLock {
+            withContext(dispatcher) {
+                val history = Json.encodeToString(History(turns, turnIsOpen))
+                SessionFile.save(session, file, mapOf(EXTRA to history))
+            }
+        }
+
+    /** Where the session stands; waits for what runs. */
+    suspend fun figures(): SessionFigures = running.withLock { SessionFigures.of(session) }
+
+    /** Frees the state; the engine stays open. */
+    override fun close() = session.close()
+
+    private fun isFirst() = session.tokensRead == 0L && session.unread.isEmpty()
+
+    private fun parts(text: String): List<IntArray> {
+        if (turnIsOpen) return listOf(IntArray(0), tokenizer.encodeMore("\n\n" + text))
+        val opening = tokenizer.encodeOpening(text, isFirst())
+        val (head, rest) = opening.tokens.withIndex().partition { it.index < opening.openingTokens }
+        return listOf(head, rest).map { part -> IntArray(part.size) { part[it].value } }
+    }
+
+    private fun remember(turn: Turn) = synchronized(history) { history.add(turn) }
+
+    private fun <T> exclusively(
+        block: suspend kotlinx.coroutines.flow.FlowCollector<T>.() -> Unit,
+    ): Flow<T> = flow { running.withLock { block() } }.flowOn(dispatcher)
+
+    @Serializable
+    private data class History(
+        val turns: List<Turn>,
+        val turnIsOpen: Boolean,
+    )
+
+    companion object {
+        private const val EXTRA = "conversation"
+
+        /**
+         * Goes on with a saved conversation.
+         *
+         * @param file written by [save], or by the Python runtime (then the history is empty).
+         * @throws EdgeInfiniteException as [SessionFile.load].
+         */
+        fun restore(
+            engine: Engine,
+            tokenizer: TextTokenizer,
+            file: File,
+            dispatcher: CoroutineDispatcher,
+        ): Conversation {
+            val (session, extra) = SessionFile.load(engine, file)
+            val conversation = Conversation(session, tokenizer, dispatcher)
+            val text = extra[EXTRA] ?: return conversation
+            try {
+                val saved = Json.decodeFromString<History>(text)
+                conversation.history += saved.turns
+                conversation.turnIsOpen = saved.turnIsOpen
+            } catch (error: SerializationException) {
+                session.close()
+                throw EdgeInfiniteException("${file.name} holds a damaged history; start a new chat", error)
+            }
+            return conversation
+        }
+    }
+}

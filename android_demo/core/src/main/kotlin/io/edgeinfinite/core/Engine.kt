@@ -1,0 +1,99 @@
+package io.edgeinfinite.core
+
+/**
+ * The three graphs over states that the host owns; what a session needs of a runtime.
+ *
+ * An engine holds weights and nothing of any text, so sessions may share one, but calls must come
+ * one at a time. It never changes `length` and `has_memory`: those are the session's.
+ * Letters: T new tokens, V vocabulary, N segment.
+ */
+interface Engine : AutoCloseable {
+    /** For statistics: `onnx`, `executorch`. */
+    val name: String
+
+    val geometry: Geometry
+
+    /** V, the number of token ids. */
+    val vocabulary: Int
+
+    /** Weights, gate and quantization: a state may move between engines of equal fingerprints. */
+    val fingerprint: String
+
+    /** False for an artifact without a gate: the session then drops instead of compressing. */
+    val readsMemory: Boolean
+
+    /** T of one prefill call that is fastest here; any T from 1 to N works. */
+    val chunkLength: Int
+
+    /** An empty state; to be closed before the engine. */
+    fun newState(): State
+
+    /**
+     * Reads T tokens of one segment into the cache at slots `length`..`length + T - 1`.
+     *
+     * @param tokens ids, at least one.
+     * @param state made by [newState]; caches updated in place.
+     * @return logits `[V]` of the last token, the caller's own array.
+     */
+    fun prefillSegment(
+        tokens: IntArray,
+        state: State,
+    ): FloatArray
+
+    /** The same for one token. */
+    fun decodeStep(
+        token: Int,
+        state: State,
+    ): FloatArray
+
+    /** Folds the N oldest residual tokens of the cache into `memory` and `memory_norm`. */
+    fun compressMemory(state: State)
+
+    /** Frees the weights. Safe to call twice. */
+    override fun close()
+}
+
+/**
+ * How to run an artifact.
+ *
+ * @property threads CPU threads, null for the engine's default.
+ * @property buffers where states get their memory.
+ */
+data class EngineSettings(
+    val threads: Int? = null,
+    val buffers: BufferAllocator = BufferAllocator.Direct,
+)
+
+/** Opens artifacts of one back end; `OnnxEngineFactory` and `ExecuTorchEngineFactory` are two. */
+interface EngineFactory {
+    /** The manifest's `backend` that this one opens: `onnx`, `executorch`. */
+    val backend: String
+
+    /**
+     * @param artifact already checked.
+     * @throws EdgeInfiniteException the runtime refuses the artifact.
+     */
+    fun open(
+        artifact: Artifact,
+        settings: EngineSettings = EngineSettings(),
+    ): Engine
+}
+
+/**
+ * Opens an artifact with the engine of its back end.
+ *
+ * @receiver the engines that are built in.
+ * @throws EdgeInfiniteException none of them knows the back end, or the runtime refuses.
+ */
+fun List<EngineFactory>.open(
+    artifact: Artifact,
+    settings: EngineSettings = EngineSettings(),
+): Engine {
+    val backend = artifact.manifest.backend
+    val factory =
+        find { it.backend == backend } ?: throw EdgeInfiniteException(
+            "${artifact.name} was made for the back end '$backend'; this app has " +
+                joinToString { it.backend } + ": export the artifact for one of these",
+        )
+    return factory.open(artifact, settings)
+}

@@ -1,0 +1,199 @@
+package io.edgeinfinite.core
+
+import java.util.concurrent.atomic.AtomicBoolean
+import kotlinx.coroutines.CancellationException
+import kotlinx.coroutines.currentCoroutineContext
+import kotlinx.coroutines.flow.Flow
+import kotlinx.coroutines.flow.FlowCollector
+import kotlinx.coroutines.flow.flow
+import kotlinx.coroutines.isActive
+
+/** Why an answer ended. */
+enum class FinishReason { STOP, LENGTH, CANCELLED }
+
+/** What happens while one answer is made. */
+sealed interface GenerationEvent {
+    /**
+     * A chunk of the prompt was read.
+     *
+     * @property read tokens of the prompt read so far.
+     * @property total all of them.
+     */
+    data class Reading(
+        val read: Long,
+        val total: Long,
+        val session: SessionFigures,
+    ) : GenerationEvent
+
+    /**
+     * A token was chosen.
+     *
+     * @property text what it completes, never half a UTF-8 character; often empty.
+     */
+    data class Piece(
+        val token: Int,
+        val text: String,
+    ) : GenerationEvent
+
+    /**
+     * The answer is complete, or was stopped.
+     *
+     * @property text the whole answer, without special tokens.
+     */
+    data class Finished(
+        val reason: FinishReason,
+        val text: String,
+        val statistics: GenerationStatistics,
+    ) : GenerationEvent
+}
+
+/**
+ * One answer: read the prompt, then sample, hand out and read a token at a time.
+ *
+ * When it has ended, the session has read the prompt and every token handed out, and not the token
+ * that stopped the answer: [TextTokenizer.encodeTurn] begins with the template's own end of the
+ * answer, whatever ended it. An answer stopped while its prompt is read leaves the rest of the
+ * prompt as the session's unread tokens, which the next `append` reads first.
+ *
+ * @param session where the text stands; the prompt is appended to it.
+ * @param tokens the prompt or the appended turn; may be empty when unread tokens go on.
+ * @param sampler chooses the tokens.
+ * @param maxNewTokens the answer's greatest length.
+ * @throws EdgeInfiniteException [maxNewTokens] is below 1.
+ */
+class Generator(
+    private val session: Session,
+    private val tokenizer: TextTokenizer,
+    private val tokens: IntArray,
+    private val sampler: Sampler,
+    private val maxNewTokens: Int = MAX_NEW_TOKENS,
+) {
+    private val stopped = AtomicBoolean(false)
+    private val stream = tokenizer.stream()
+    private val answer = StringBuilder()
+    private val tokenIds = ArrayList<Int>()
+    private val steps = ArrayList<Double>()
+    private var promptTokens = 0L
+    private var prefillS: Double? = null
+    private var ttftS: Double? = null
+
+    init {
+        if (maxNewTokens < 1) {
+            throw EdgeInfiniteException("the longest answer is $maxNewTokens tokens; give at least 1")
+        }
+    }
+
+    /** The answer's text so far; whole when the flow has ended in whatever way. */
+    val text: String get() = answer.toString()
+
+    /** Ends the answer after the chunk or token that is being computed; from any thread. */
+    fun stop() = stopped.set(true)
+
+    /**
+     * The events, to be collected once, by one collector at a time over a session.
+     *
+     * The last one is [GenerationEvent.Finished], also after [stop]. Cancelling the collecting
+     * coroutine ends it just as soon, within one chunk or token, without that event.
+     *
+     * The flow computes in the collector's context; use `flowOn` to keep it off the main thread.
+     * It throws [EdgeInfiniteException] when there is nothing to read or the model gives NaN.
+     */
+    fun events(): Flow<GenerationEvent> =
+        flow {
+            val before = session.tokensRead
+            val start = now()
+            val logits =
+                try {
+                    read(start)
+                } catch (_: ReadingCancelled) {
+                    null
+                } finally {
+                    promptTokens = session.tokensRead - before
+                }
+            val reason = if (logits == null) FinishReason.CANCELLED else answer(logits, start)
+            answer.append(stream.flush())
+            emit(GenerationEvent.Finished(reason, text, statistics()))
+        }
+
+    private suspend fun FlowCollector<GenerationEvent>.read(start: Double): FloatArray {
+        val total = (session.unread.size + tokens.size).toLong()
+        val context = currentCoroutineContext()
+        val cancelled = { stopped.get() || !context.isActive }
+        // Chunk by chunk, because a callback of `append` can't suspend to hand out its progress.
+        var read = 0L
+        var rest = tokens
+        while (true) {
+            var pause = false
+            try {
+                val logits =
+                    session.append(
+                        rest,
+                        progress = {
+                            read += it
+                            pause = true
+                        },
+                        cancelled = { pause || cancelled() },
+                    )
+                prefillS = now() - start
+                emit(GenerationEvent.Reading(total, total, SessionFigures.of(session)))
+                return logits
+            } catch (stop: ReadingCancelled) {
+                rest = IntArray(0)
+                if (cancelled()) throw stop
+                emit(GenerationEvent.Reading(read, total, SessionFigures.of(session)))
+            }
+        }
+    }
+
+    private suspend fun FlowCollector<GenerationEvent>.answer(
+        first: FloatArray,
+        promptStart: Double,
+    ): FinishReason {
+        var token = sampler.sample(first)
+        ttftS = now() - promptStart
+        while (token !in tokenizer.stopIds) {
+            tokenIds += token
+            val piece = stream.push(token)
+            answer.append(piece)
+            val start: Double
+            val logits: FloatArray
+            try {
+                emit(GenerationEvent.Piece(token, piece))
+            } catch (gone: CancellationException) {
+                // It was handed out, so the text must hold it.
+                session.append(intArrayOf(token))
+                answer.append(stream.flush())
+                throw gone
+            }
+            start = now()
+            logits = session.append(intArrayOf(token))
+            if (tokenIds.size == maxNewTokens) return FinishReason.LENGTH
+            if (stopped.get() || !currentCoroutineContext().isActive) return FinishReason.CANCELLED
+            token = sampler.sample(logits)
+            steps += now() - start
+        }
+        return FinishReason.STOP
+    }
+
+    private fun statistics(): GenerationStatistics {
+        val seconds = prefillS
+        return GenerationStatistics(
+            tokenIds = tokenIds.toList(),
+            promptTokens = promptTokens,
+            ttftS = ttftS,
+            prefillTokensPerS = if (seconds != null && seconds > 0) promptTokens / seconds else null,
+            decodeTokensPerS = if (steps.isEmpty()) null else steps.size / steps.sum(),
+            medianTokenS = medianOf(steps),
+            slowestTokenS = steps.maxOrNull(),
+            session = SessionFigures.of(session),
+            engine = session.engine.name,
+        )
+    }
+
+    private fun now(): Double = System.nanoTime() / 1e9
+
+    companion object {
+        /** The longest answer when nothing is said about it. */
+        const val MAX_NEW_TOKENS = 256
+    }
+}

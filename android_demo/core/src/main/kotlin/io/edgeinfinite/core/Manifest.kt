@@ -1,0 +1,239 @@
+package io.edgeinfinite.core
+
+import kotlinx.serialization.KSerializer
+import kotlinx.serialization.SerialName
+import kotlinx.serialization.Serializable
+import kotlinx.serialization.SerializationException
+import kotlinx.serialization.descriptors.PrimitiveKind
+import kotlinx.serialization.descriptors.PrimitiveSerialDescriptor
+import kotlinx.serialization.encoding.Decoder
+import kotlinx.serialization.encoding.Encoder
+import kotlinx.serialization.json.Json
+import kotlinx.serialization.json.JsonDecoder
+import kotlinx.serialization.json.intOrNull
+import kotlinx.serialization.json.jsonPrimitive
+
+/** `manifest.json`: what `edgeinfinite export` writes, what every runtime reads. */
+const val MANIFEST_FILE = "manifest.json"
+
+/** The newest schema that this code reads. */
+const val SCHEMA_VERSION = 1
+
+/** Names of the graphs. */
+const val PREFILL = "prefill_segment"
+const val DECODE = "decode_step"
+const val COMPRESS = "compress_memory"
+
+/** Stands in a shape for a size that each call chooses (`T`). */
+const val DYNAMIC = -1
+
+/**
+ * One input or state tensor.
+ *
+ * @property name as in the graph: `tokens`, `length`, `k_cache_0`, `memory`, ...
+ * @property dtype numpy's name, `float32`, `int64`, ...
+ * @property shape sizes; [DYNAMIC] where each call chooses.
+ * @property dims the axes' letters, `B K C D` (see [Geometry]), the layout in other words.
+ */
+@Serializable
+data class TensorSpec(
+    val name: String,
+    val dtype: String,
+    val shape: List<@Serializable(SizeSerializer::class) Int>,
+    val dims: String,
+) {
+    /** Bytes of one element. */
+    val elementBytes: Int get() = elementBytesOf(dtype)
+
+    /** Bytes of the whole tensor; its shape must be fixed. */
+    val bytes: Long get() = shape.fold(elementBytes.toLong()) { bytes, size -> bytes * size }
+
+    /** Whether it is one layer's K or V cache, of which only the slots in use count. */
+    val isCache: Boolean get() = name.startsWith("k_cache_") || name.startsWith("v_cache_")
+}
+
+/**
+ * One output.
+ *
+ * @property alias the state tensor whose own buffer this output must be bound to.
+ * @property updates the state tensor that the host replaces by this output after the call.
+ */
+@Serializable
+data class OutputSpec(
+    val name: String,
+    val dtype: String,
+    val shape: List<@Serializable(SizeSerializer::class) Int>,
+    val dims: String,
+    val alias: String? = null,
+    val updates: String? = null,
+)
+
+/** One graph: the file (or the program that holds it as a method) and its tensors in order. */
+@Serializable
+data class GraphSpec(
+    val file: String,
+    val inputs: List<TensorSpec>,
+    val outputs: List<OutputSpec>,
+)
+
+/** A file of the artifact: sha256 in hexadecimal, size in bytes. */
+@Serializable
+data class FileEntry(
+    val sha256: String,
+    val size: Long,
+)
+
+/** The checkpoint an artifact was made from. */
+@Serializable
+data class BackboneInfo(
+    val name: String,
+    val architecture: String,
+    val layers: Int,
+    @SerialName("query_heads") val queryHeads: Int,
+    @SerialName("kv_heads") val kvHeads: Int,
+    @SerialName("head_dim") val headDim: Int,
+    val vocabulary: Int,
+    @SerialName("max_positions") val maxPositions: Long,
+    val parameters: Long,
+    @SerialName("weights_sha256") val weightsSha256: String,
+)
+
+/** The memory gate: where it came from, its rank, its number of parameters, its sha256. */
+@Serializable
+data class GateInfo(
+    val source: String,
+    val rank: Int,
+    val parameters: Long,
+    val sha256: String,
+)
+
+/** How the weights were quantized; what got which format is for people and not read here. */
+@Serializable
+data class QuantizationInfo(
+    val recipe: String,
+)
+
+/**
+ * What a runtime must know of an artifact.
+ *
+ * @property backend `onnx` or `executorch`.
+ * @property target `cpu` or the accelerator it was compiled for.
+ * @property state the state tensors, owned by the host, each of fixed shape.
+ * @property graphs by name; without a gate there is no [COMPRESS], for nothing reads it.
+ * @property files every file by name, the manifest itself apart.
+ */
+@Serializable
+data class Manifest(
+    @SerialName("schema_version") val schemaVersion: Int,
+    val backend: String,
+    val target: String,
+    val backbone: BackboneInfo,
+    val geometry: Geometry,
+    val gate: GateInfo?,
+    val state: List<TensorSpec>,
+    val graphs: Map<String, GraphSpec>,
+    val quantization: QuantizationInfo,
+    val files: Map<String, FileEntry>,
+) {
+    /** Bytes of all files that the manifest names. */
+    val bytes: Long get() = files.values.sumOf { it.size }
+
+    /** Bytes of one text's state. */
+    val stateBytes: Long get() = state.sumOf { it.bytes }
+
+    /** What a state belongs to: weights, gate, quantization and the layout of its tensors. */
+    val fingerprint: String get() {
+        val layouts = state.map { "${it.dims} ${it.dtype}" }.toSortedSet()
+        val parts =
+            listOf(backbone.weightsSha256, gate?.sha256 ?: "no gate", quantization.recipe) + layouts
+        return sha256Of(parts.joinToString("\n").toByteArray())
+    }
+
+    companion object {
+        private val json = Json { ignoreUnknownKeys = true }
+
+        /**
+         * Reads a manifest's text.
+         *
+         * @param where what to call it in errors.
+         * @throws EdgeInfiniteException it can't be read, is of a newer schema, names a file that
+         *   points outside the artifact, or describes something impossible.
+         */
+        fun parse(
+            text: String,
+            where: String,
+        ): Manifest {
+            val manifest =
+                try {
+                    val version = json.decodeFromString<SchemaOnly>(text).schemaVersion
+                    if (version > SCHEMA_VERSION) {
+                        throw EdgeInfiniteException(
+                            "$where has schema version $version, this app reads up to " +
+                                "$SCHEMA_VERSION; update the app",
+                        )
+                    }
+                    json.decodeFromString<Manifest>(text)
+                } catch (error: SerializationException) {
+                    val reason = error.message.orEmpty().lineSequence().first()
+                    throw EdgeInfiniteException("$where can't be read ($reason); export it again", error)
+                }
+            manifest.check(where)
+            return manifest
+        }
+    }
+
+    private fun check(where: String) {
+        geometry.check()
+        val names = files.keys + graphs.values.map { it.file }
+        names.find { !isPlainFileName(it) }?.let {
+            throw EdgeInfiniteException("$where: file name '$it' points outside the artifact")
+        }
+        val unlisted = graphs.values.map { it.file }.find { it !in files }
+        val unknown = state.find { tensor -> tensor.shape.any { it < 0 } }
+        val problem =
+            when {
+                unlisted != null -> "$unlisted isn't among its files"
+                unknown != null -> "${unknown.name} has no fixed shape"
+                state.none { it.name == "length" } -> "it has no state tensor 'length'"
+                state.none { it.name == "has_memory" } -> "it has no state tensor 'has_memory'"
+                PREFILL !in graphs || DECODE !in graphs -> "a graph is missing"
+                else -> return
+            }
+        throw EdgeInfiniteException("$where can't be used: $problem; export it again")
+    }
+}
+
+/** Whether a name stays in its folder on every system: no separators, no `..`, no drive. */
+internal fun isPlainFileName(name: String): Boolean =
+    name.isNotEmpty() && name != "." && name != ".." && name.none { it in "/\\:\u0000" }
+
+/**
+ * Bytes of one element of numpy's [dtype].
+ *
+ * @throws EdgeInfiniteException an unknown type.
+ */
+internal fun elementBytesOf(dtype: String): Int =
+    when (dtype) {
+        "int64", "float64" -> 8
+        "float32", "int32" -> 4
+        "float16", "int16", "uint16" -> 2
+        "int8", "uint8", "bool" -> 1
+        else -> throw EdgeInfiniteException("unknown tensor type '$dtype'; update the app")
+    }
+
+@Serializable
+private class SchemaOnly(
+    @SerialName("schema_version") val schemaVersion: Int,
+)
+
+private object SizeSerializer : KSerializer<Int> {
+    override val descriptor = PrimitiveSerialDescriptor("Size", PrimitiveKind.INT)
+
+    override fun deserialize(decoder: Decoder): Int =
+        (decoder as JsonDecoder).decodeJsonElement().jsonPrimitive.intOrNull ?: DYNAMIC
+
+    override fun serialize(
+        encoder: Encoder,
+        value: Int,
+    ) = encoder.encodeInt(value)
+}

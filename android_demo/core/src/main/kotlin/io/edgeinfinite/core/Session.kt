@@ -1,0 +1,155 @@
+package io.edgeinfinite.core
+
+/** Work was stopped between two steps; what was done so far is sound. */
+class ReadingCancelled : Exception("cancelled")
+
+/**
+ * Algorithm 1 of EdgeInfinite (arXiv 2503.22196): one text, read with a state of fixed size.
+ *
+ * What holds after any number of tokens t: while t < C = S + N + W the cache holds all of them and
+ * attention is exact; from then on it holds the S sinks and a residual of W <= r < W + N newest
+ * tokens, and the memory holds the rest. The state is decided by the tokens alone, never by how
+ * they were fed: as one prompt, as several turns, or token by token.
+ *
+ * Not thread-safe. Letters: S sinks, N segment, W window, C capacity, T tokens of one call,
+ * V vocabulary.
+ *
+ * @property engine computes the graphs; may be shared with other sessions.
+ * @param chunkLength most tokens of one prefill call, null for the engine's choice. It changes
+ *   speed and memory, never the result: chunks of one segment read the same memory.
+ * @throws EdgeInfiniteException chunkLength is below 1, or there is no memory for the state.
+ */
+class Session(
+    val engine: Engine,
+    chunkLength: Int? = null,
+) : AutoCloseable {
+    private val chunkLength = chunkLength ?: engine.chunkLength
+    private val geometry = engine.geometry
+
+    init {
+        if (this.chunkLength < 1) {
+            throw EdgeInfiniteException("chunk length is ${this.chunkLength}; give at least 1")
+        }
+    }
+
+    /** The tensors, see [State]. */
+    val state: State = engine.newState()
+
+    /** Tokens of the text in the cache or in the memory. */
+    var tokensRead: Long = 0
+        internal set
+
+    /** Segments folded into the memory so far. */
+    var compressions: Long = 0
+        internal set
+
+    /** Tokens accepted but not read, empty unless reading was cancelled. */
+    val unread = TokenQueue()
+
+    /** Ids of the tokens in the cache after the sinks, oldest first. */
+    val residual = TokenQueue()
+
+    /** Slots in use: sinks and residual, at most C - 1. */
+    val cached: Int get() = state.cached
+
+    /** Bytes of the state, constant. */
+    val stateBytes: Long get() = state.bytes
+
+    /**
+     * Reads the next tokens of the text: a prompt, an appended turn, or the one just sampled.
+     *
+     * @param tokens token ids; may be empty when a cancelled reading goes on.
+     * @param progress called with the number of tokens newly read, after every chunk.
+     * @param cancelled asked before every chunk.
+     * @return logits `[V]` of the last token.
+     * @throws EdgeInfiniteException no token to read, or one outside the vocabulary (then nothing is
+     *   read).
+     * @throws ReadingCancelled the state is sound; `append(IntArray(0))` goes on, [dropUnread]
+     *   gives the rest up.
+     */
+    fun append(
+        tokens: IntArray,
+        progress: (Int) -> Unit = {},
+        cancelled: () -> Boolean = { false },
+    ): FloatArray {
+        tokens.find { it < 0 || it >= engine.vocabulary }?.let {
+            throw EdgeInfiniteException(
+                "token $it is outside the vocabulary of ${engine.vocabulary}; " +
+                    "use the artifact's own tokenizer",
+            )
+        }
+        if (tokens.isEmpty() && unread.isEmpty()) {
+            throw EdgeInfiniteException("there is no token to read; give at least one")
+        }
+        unread.addLast(tokens)
+        var logits: FloatArray? = null
+        while (!unread.isEmpty()) {
+            val before = tokensRead
+            // While window tokens are read again the text has a hole: no stop before it is mended.
+            if (!rereading && cancelled()) throw ReadingCancelled()
+            if (segmentIsComplete()) {
+                foldSegment()
+                continue
+            }
+            logits = read(minOf(chunkLength, room(), unread.size))
+            if (tokensRead > before) progress((tokensRead - before).toInt())
+        }
+        return checkNotNull(logits) // the loop ends by reading, never by folding
+    }
+
+    /** Gives up what a cancelled [append] has not read; the text goes on from [tokensRead]. */
+    fun dropUnread() = unread.clear()
+
+    /** Frees what the engine made for the state. */
+    override fun close() = state.close()
+
+    /** Tokens of the text before the next unread one; below [tokensRead] after a fold. */
+    private val position: Long get() = compressions * geometry.segmentLength + cached
+
+    private val rereading: Boolean get() = position < tokensRead
+
+    /** Whether the text known so far fills the cache: then a segment will be compressed. */
+    private fun reachesCapacity(): Boolean = cached + unread.size >= geometry.capacity
+
+    private fun segmentIsComplete(): Boolean =
+        residual.size >= geometry.segmentLength && reachesCapacity()
+
+    /**
+     * Tokens that may be read now: to the segment's end if it will be compressed, else all.
+     *
+     * What follows the segment must be encoded with the new memory, so reading it before the
+     * compression would be work done twice.
+     */
+    private fun room(): Int =
+        if (reachesCapacity()) geometry.sinkLength + geometry.segmentLength - cached else unread.size
+
+    /**
+     * Lines 24-26: N oldest into the memory, the tokens after them are to be read again.
+     *
+     * Their K, V in the cache were computed with the sinks, positions and memory that Algorithm 1
+     * would compute them with, so no second pass over the segment is needed.
+     */
+    private fun foldSegment() {
+        if (engine.readsMemory) {
+            engine.compressMemory(state)
+            state.hasMemory = true
+        }
+        unread.addFirst(residual.toIntArray(from = geometry.segmentLength))
+        residual.clear()
+        state.cached = geometry.sinkLength
+        compressions += 1
+    }
+
+    private fun read(count: Int): FloatArray {
+        val chunk = unread.first(count)
+        val logits =
+            if (count == 1) engine.decodeStep(chunk[0], state) else engine.prefillSegment(chunk, state)
+        // Only now: an engine that fails halfway leaves the session as it was.
+        val sinksMissing = maxOf(0, geometry.sinkLength - cached)
+        residual.addLast(chunk.drop(sinksMissing).toIntArray())
+        unread.removeFirst(count)
+        state.cached += count
+        tokensRead = maxOf(tokensRead, position)
+        return logits
+    }
+}

@@ -1,0 +1,258 @@
+package io.edgeinfinite.core
+
+import java.io.File
+import java.io.IOException
+import java.nio.Buffer
+import java.nio.ByteBuffer
+import java.nio.ByteOrder
+import kotlinx.serialization.SerialName
+import kotlinx.serialization.Serializable
+import kotlinx.serialization.SerializationException
+import kotlinx.serialization.json.Json
+
+/**
+ * A restored session and the caller's own metadata.
+ *
+ * @property session goes on exactly where it was.
+ */
+data class RestoredSession(
+    val session: Session,
+    val extra: Map<String, String>,
+)
+
+/**
+ * Sessions on disk: one safetensors file, the same that the Python runtime writes and reads.
+ *
+ * Tensors: the state by name, caches cut to the slots in use, plus `residual` and `unread` (int64
+ * token ids). Metadata `edgeinfinite`: a JSON object with the format's version, the fingerprint of
+ * what the state belongs to, and the counters; other metadata is the caller's.
+ */
+object SessionFile {
+    /** The newest format that this code reads. */
+    const val FORMAT_VERSION = 1
+    private const val KEY = "edgeinfinite"
+    private val json = Json { ignoreUnknownKeys = true }
+
+    /**
+     * Writes a session; an older file is replaced only when the new one is complete.
+     *
+     * @param session between two calls of `append`.
+     * @param extra the caller's own metadata, such as the conversation.
+     * @throws EdgeInfiniteException the file can't be written.
+     */
+    fun save(
+        session: Session,
+        file: File,
+        extra: Map<String, String> = emptyMap(),
+    ) {
+        val engine = session.engine
+        val header =
+            Header(
+                FORMAT_VERSION,
+                engine.fingerprint,
+                engine.geometry,
+                session.tokensRead,
+                session.compressions,
+            )
+        val state = session.state
+        val tensors = LinkedHashMap<String, StoredTensor>()
+        for (spec in state.specs) {
+            val slots = Slots.inUse(spec, state)
+            tensors[spec.name] = StoredTensor(spec.dtype, slots.shape, slots.read(state.buffer(spec.name)))
+        }
+        tensors["residual"] = tokenTensor(session.residual)
+        tensors["unread"] = tokenTensor(session.unread)
+        val unfinished = File(file.path + ".partial")
+        try {
+            Safetensors(tensors, extra + (KEY to json.encodeToString(header))).write(unfinished)
+            if (!unfinished.renameTo(file)) throw IOException("it can't be renamed")
+        } catch (error: IOException) {
+            throw EdgeInfiniteException("session file $file can't be written: ${error.message}", error)
+        } finally {
+            unfinished.delete()
+        }
+    }
+
+    /**
+     * Restores a session.
+     *
+     * @param engine of the same artifact, or of another one of the same weights, gate and geometry.
+     * @param file written by [save] or by the Python runtime.
+     * @param chunkLength as in [Session].
+     * @throws EdgeInfiniteException the file is missing, damaged, of a newer format, holds NaN, or
+     *   belongs to another artifact.
+     */
+    fun load(
+        engine: Engine,
+        file: File,
+        chunkLength: Int? = null,
+    ): RestoredSession {
+        if (!file.isFile) throw EdgeInfiniteException("session file $file doesn't exist")
+        val stored: Safetensors
+        val header: Header
+        try {
+            stored = Safetensors.read(file)
+            val text = requireNotNull(stored.metadata[KEY]) { "no session in it" }
+            header = json.decodeFromString<Header>(text)
+        } catch (error: IOException) {
+            throw notWhole(file, error)
+        } catch (error: SerializationException) {
+            throw notWhole(file, error)
+        } catch (error: RuntimeException) { // what a malformed header leads to
+            throw notWhole(file, error)
+        }
+        if (header.format > FORMAT_VERSION) {
+            throw EdgeInfiniteException("$file has session format ${header.format}; update the app")
+        }
+        if (header.belongsTo != engine.fingerprint || header.geometry != engine.geometry) {
+            throw EdgeInfiniteException(
+                "$file was made with another model, gate or geometry; open it with that artifact",
+            )
+        }
+        val session = Session(engine, chunkLength)
+        try {
+            restore(session, header, stored.tensors)
+        } catch (error: IllegalArgumentException) {
+            session.close()
+            throw notWhole(file, error)
+        }
+        return RestoredSession(session, stored.metadata - KEY)
+    }
+
+    private fun restore(
+        session: Session,
+        header: Header,
+        tensors: Map<String, StoredTensor>,
+    ) {
+        val state = session.state
+        val (counters, others) = state.specs.partition { it.name == "length" || it.name == "has_memory" }
+        for (spec in counters + others) {
+            val slots = Slots.inUse(spec, state)
+            val tensor = requireNotNull(tensors[spec.name]) { "${spec.name} is missing" }
+            require(tensor.dtype == spec.dtype && tensor.shape == slots.shape) {
+                "${spec.name} is ${tensor.dtype}${tensor.shape}, expected ${spec.dtype}${slots.shape}"
+            }
+            require(spec.dtype != "float32" || isFinite(tensor.data)) {
+                "${spec.name} holds NaN or infinity"
+            }
+            slots.write(tensor.data, state.buffer(spec.name))
+        }
+        session.tokensRead = header.tokensRead
+        session.compressions = header.compressions
+        session.residual.addLast(tokensOf("residual", tensors))
+        session.unread.addLast(tokensOf("unread", tensors))
+        checkCounters(session)
+    }
+
+    private fun checkCounters(session: Session) {
+        val geometry = session.engine.geometry
+        val cached = session.cached
+        val residual = maxOf(0, cached - geometry.sinkLength)
+        require(cached in 0 until geometry.capacity && session.residual.size == residual) {
+            "$cached slots in use don't agree with ${session.residual.size} tokens"
+        }
+        val position = session.compressions * geometry.segmentLength + cached
+        require(session.tokensRead == position) {
+            "${session.tokensRead} tokens read don't agree with the counters"
+        }
+    }
+
+    private fun tokenTensor(tokens: TokenQueue): StoredTensor {
+        val ids = tokens.toIntArray()
+        val data = ByteBuffer.allocate(ids.size * Long.SIZE_BYTES).order(ByteOrder.LITTLE_ENDIAN)
+        ids.forEachIndexed { index, id -> data.putLong(index * Long.SIZE_BYTES, id.toLong()) }
+        return StoredTensor("int64", listOf(ids.size), data)
+    }
+
+    private fun tokensOf(
+        name: String,
+        tensors: Map<String, StoredTensor>,
+    ): IntArray {
+        val tensor = requireNotNull(tensors[name]) { "$name is missing" }
+        require(tensor.dtype == "int64" && tensor.shape.size == 1) { "$name holds no token ids" }
+        val ids = tensor.data.asLongBuffer()
+        return IntArray(tensor.shape[0]) { index ->
+            val id = ids.get(index)
+            require(id in 0..Int.MAX_VALUE) { "$name holds the token $id" }
+            id.toInt()
+        }
+    }
+
+    private fun isFinite(data: ByteBuffer): Boolean {
+        val values = data.asFloatBuffer()
+        return (0 until values.capacity()).all { values.get(it).isFinite() }
+    }
+
+    private fun notWhole(
+        file: File,
+        cause: Exception,
+    ) = EdgeInfiniteException("$file is not a whole session file (${cause.message}); start a new one", cause)
+
+    @Serializable
+    private data class Header(
+        val format: Int,
+        @SerialName("belongs_to") val belongsTo: String,
+        val geometry: Geometry,
+        @SerialName("tokens_read") val tokensRead: Long,
+        val compressions: Long,
+    )
+}
+
+/**
+ * The part of a tensor that is in use: all of it, or a cache up to `length` wherever its axis C is.
+ *
+ * @property shape of that part.
+ */
+private class Slots(
+    val shape: List<Int>,
+    private val blocks: Int,
+    private val blockBytes: Int,
+    private val usedBytes: Int,
+) {
+    /** A copy of the part in use. */
+    fun read(whole: ByteBuffer): ByteBuffer {
+        val copy = ByteBuffer.allocate(blocks * usedBytes)
+        for (block in 0 until blocks) copy.put(whole.window(block * blockBytes, usedBytes))
+        (copy as Buffer).flip()
+        return copy
+    }
+
+    /** The inverse of [read]. */
+    fun write(
+        stored: ByteBuffer,
+        whole: ByteBuffer,
+    ) {
+        for (block in 0 until blocks) {
+            whole.window(block * blockBytes, usedBytes).put(stored.window(block * usedBytes, usedBytes))
+        }
+    }
+
+    private fun ByteBuffer.window(
+        start: Int,
+        bytes: Int,
+    ): ByteBuffer {
+        val window = duplicate()
+        (window as Buffer).limit(start + bytes)
+        (window as Buffer).position(start)
+        return window
+    }
+
+    companion object {
+        fun inUse(
+            spec: TensorSpec,
+            state: State,
+        ): Slots {
+            val axis = if (spec.isCache) spec.dims.split(' ').indexOf("C") else -1
+            if (axis < 0) return Slots(spec.shape, 1, spec.bytes.toInt(), spec.bytes.toInt())
+            val used = state.lengthOf(spec.name.substringAfterLast('_').toInt())
+            require(used in 0..spec.shape[axis]) { "$used slots in use of ${spec.shape[axis]}" }
+            val slotBytes = spec.shape.drop(axis + 1).fold(spec.elementBytes, Int::times)
+            return Slots(
+                shape = spec.shape.mapIndexed { at, size -> if (at == axis) used else size },
+                blocks = spec.shape.take(axis).fold(1, Int::times),
+                blockBytes = spec.shape[axis] * slotBytes,
+                usedBytes = used * slotBytes,
+            )
+        }
+    }
+}

@@ -1,0 +1,120 @@
+package io.edgeinfinite.core
+
+import java.nio.ByteBuffer
+import java.nio.ByteOrder
+import java.nio.FloatBuffer
+import java.nio.LongBuffer
+
+/**
+ * Gives the memory of states: direct buffers in native byte order, zeroed.
+ *
+ * On Android `ByteBuffer.allocateDirect` takes its memory from the app's Java heap, which is
+ * limited; an app can map `android.os.SharedMemory` (API 27) here instead.
+ */
+fun interface BufferAllocator {
+    /** A direct buffer of exactly [bytes] zeroed bytes. Its byte order is set by the caller. */
+    fun allocate(bytes: Int): ByteBuffer
+
+    /** `ByteBuffer.allocateDirect`. */
+    object Direct : BufferAllocator {
+        override fun allocate(bytes: Int): ByteBuffer = ByteBuffer.allocateDirect(bytes)
+    }
+}
+
+/**
+ * The state of one text: a fixed set of tensors that the host owns and the graphs update.
+ *
+ * Every tensor keeps its buffer for the state's whole life. Letters: L layers, K KV heads,
+ * C cache capacity, D head dimension.
+ *
+ * @property specs the state tensors, from the manifest. All start as zeros.
+ * @param buffers where the memory comes from.
+ */
+class State(
+    val specs: List<TensorSpec>,
+    buffers: BufferAllocator = BufferAllocator.Direct,
+) : AutoCloseable {
+    private val byName: Map<String, ByteBuffer> =
+        specs.associate { spec -> spec.name to allocate(spec, buffers) }
+    private val resources = HashMap<Any, AutoCloseable>()
+
+    /** `length [L]` int64, slots in use per layer. */
+    private val length: LongBuffer = buffer("length").asLongBuffer()
+
+    /** `has_memory [1]` float32. */
+    private val memoryFlag: FloatBuffer = buffer("has_memory").asFloatBuffer()
+
+    /** Slots in use, the same in every layer; caches are read up to here only. */
+    var cached: Int
+        get() = length.get(0).toInt()
+        set(value) {
+            for (layer in 0 until length.capacity()) length.put(layer, value.toLong())
+        }
+
+    /** False before the first compression, then true. */
+    var hasMemory: Boolean
+        get() = memoryFlag.get(0) != 0f
+        set(value) {
+            memoryFlag.put(0, if (value) 1f else 0f)
+        }
+
+    /** Bytes of all state tensors, the same for any length of text. */
+    val bytes: Long get() = byName.values.sumOf { it.capacity().toLong() }
+
+    /** Slots in use of one layer. */
+    fun lengthOf(layer: Int): Int = length.get(layer).toInt()
+
+    /**
+     * The whole of a tensor's memory, from position 0, in native byte order.
+     *
+     * @throws NoSuchElementException the state has no such tensor.
+     */
+    fun buffer(name: String): ByteBuffer =
+        byName.getValue(name).duplicate().order(ByteOrder.nativeOrder())
+
+    /** Whether there is a tensor of this name; `memory` is missing without a gate. */
+    operator fun contains(name: String): Boolean = name in byName
+
+    /**
+     * What an engine made for this state, such as tensors over its buffers; made once.
+     *
+     * @param owner the engine.
+     * @param create called the first time; closed with the state.
+     */
+    @Suppress("UNCHECKED_CAST")
+    fun <T : AutoCloseable> resource(
+        owner: Any,
+        create: () -> T,
+    ): T = resources.getOrPut(owner) { create() } as T
+
+    /** Frees what engines made for it. The state can't be used afterwards. Safe to call twice. */
+    override fun close() {
+        resources.values.forEach { it.close() }
+        resources.clear()
+    }
+
+    private fun allocate(
+        spec: TensorSpec,
+        buffers: BufferAllocator,
+    ): ByteBuffer {
+        val bytes = spec.bytes
+        if (bytes > Int.MAX_VALUE) {
+            throw EdgeInfiniteException(
+                "${spec.name} takes $bytes bytes, more than one buffer holds; " +
+                    "export with a smaller geometry",
+            )
+        }
+        val buffer =
+            try {
+                buffers.allocate(bytes.toInt())
+            } catch (error: OutOfMemoryError) {
+                throw EdgeInfiniteException(
+                    "there is no memory for the state (${spec.name}: $bytes bytes); " +
+                        "close other apps or use an artifact of a smaller geometry",
+                    error,
+                )
+            }
+        check(buffer.isDirect && buffer.capacity().toLong() == bytes) { "not a direct buffer of $bytes" }
+        return buffer.order(ByteOrder.nativeOrder())
+    }
+}

@@ -1,0 +1,218 @@
+package io.edgeinfinite.core
+
+import io.edgeinfinite.core.tokenizer.Tokenizer
+import java.io.File
+import java.io.IOException
+import kotlinx.serialization.SerializationException
+import kotlinx.serialization.json.Json
+import kotlinx.serialization.json.JsonArray
+import kotlinx.serialization.json.JsonElement
+import kotlinx.serialization.json.JsonNull
+import kotlinx.serialization.json.JsonObject
+import kotlinx.serialization.json.JsonPrimitive
+import kotlinx.serialization.json.intOrNull
+
+/**
+ * The artifact's tokenizer and chat template; made by [load]. Thread-safe.
+ *
+ * @property stopIds tokens that end an answer.
+ */
+class TextTokenizer internal constructor(
+    private val tokenizer: Tokenizer,
+    private val chatTemplate: ChatTemplate?,
+    val stopIds: Set<Int>,
+) {
+    /** False for the artifact of a base model, which only continues text. */
+    val hasChatTemplate: Boolean get() = chatTemplate != null
+
+    /** The text as it stands, with the special tokens that the tokenizer itself adds. */
+    fun encodeText(text: String): IntArray = tokenizer.encode(text, addSpecialTokens = true)
+
+    /**
+     * A whole conversation, ending where the assistant's next answer starts.
+     *
+     * @throws EdgeInfiniteException there is no chat template, or it refuses the conversation.
+     */
+    fun encodeChat(messages: List<Message>): IntArray = encode(template().render(messages))
+
+    /**
+     * The tokens to append after an answer when the user goes on with [text].
+     *
+     * They begin with the template's own end of the answer, so the token that stopped the answer
+     * must not have been appended ([Generator] doesn't); an answer that was cut short is closed in
+     * the same way.
+     *
+     * @throws EdgeInfiniteException there is no chat template, or it rewrites earlier turns.
+     */
+    fun encodeTurn(text: String): IntArray {
+        val (head, tail) = template().renderTurn(text)
+        return encodeAfter(head, tail)
+    }
+
+    /**
+     * A user's turn in two parts, so that a long text can be read before the question is known.
+     *
+     * @param text the long text, with which the turn begins.
+     * @param isFirst whether the conversation begins with it; else it follows an answer.
+     * @return what to append now: the turn's opening and the text.
+     * @throws EdgeInfiniteException as [encodeTurn].
+     */
+    fun encodeOpening(
+        text: String,
+        isFirst: Boolean,
+    ): Opening {
+        val turn = openTurn(isFirst)
+        val tokens = encodeAfter(turn.head, turn.opening + text)
+        val opening = encodeAfter(turn.head, turn.opening)
+        val shared = tokens.zip(opening).takeWhile { (one, other) -> one == other }.size
+        return Opening(tokens, shared)
+    }
+
+    /** More text for a turn that [encodeOpening] began. */
+    fun encodeMore(text: String): IntArray = encode(text)
+
+    /**
+     * The rest of a turn that [encodeOpening] began: the question, and the answer's start.
+     *
+     * @throws EdgeInfiniteException as [encodeTurn].
+     */
+    fun encodeClosing(question: String): IntArray = encode(question + openTurn(isFirst = true).closing)
+
+    /** The text of tokens, without special tokens; broken UTF-8 reads as U+FFFD. */
+    fun decode(ids: IntArray): String = tokenizer.decode(ids, skipSpecialTokens = true)
+
+    /** A new decoder for one answer, token by token. */
+    fun stream(): TextStream = TextStream(tokenizer)
+
+    private class OpenTurn(
+        val head: String,
+        val opening: String,
+        val closing: String,
+    )
+
+    private fun openTurn(isFirst: Boolean): OpenTurn {
+        val (head, turn) =
+            if (isFirst) "" to template().render(listOf(Message(Message.USER, MARK)))
+            else template().renderTurn(MARK)
+        val at = turn.indexOf(MARK)
+        if (at < 0) throw EdgeInfiniteException("this artifact's chat template drops the user's text")
+        return OpenTurn(head, turn.take(at), turn.drop(at + MARK.length))
+    }
+
+    /** Tokens of [tail] where it follows [head], of which nothing is returned. */
+    private fun encodeAfter(
+        head: String,
+        tail: String,
+    ): IntArray {
+        // The whole is encoded and its start cut off, because some tokenizers treat the first
+        // characters of a text differently. Where a token reaches over the cut, the tail stands
+        // alone, as the sampled answer's last token stands alone too.
+        val start = encode(head)
+        val whole = encode(head + tail)
+        val follows = whole.size >= start.size && start.indices.all { whole[it] == start[it] }
+        return if (follows) whole.copyOfRange(start.size, whole.size) else encode(tail)
+    }
+
+    private fun encode(text: String): IntArray = tokenizer.encode(text, addSpecialTokens = false)
+
+    private fun template(): ChatTemplate =
+        chatTemplate ?: throw EdgeInfiniteException(
+            "the artifact has no chat template (a base model?); it only continues text",
+        )
+
+    /**
+     * The first part of a turn.
+     *
+     * @property tokens all of it.
+     * @property openingTokens how many of them, at the start, are the template's and not the text's.
+     */
+    class Opening(
+        val tokens: IntArray,
+        val openingTokens: Int,
+    )
+
+    companion object {
+        private const val MARK = "EDGEINFINITE-TEXT-5C1E"
+
+        /**
+         * Reads tokenizer.json, tokenizer_config.json, generation_config.json, chat_template.jinja.
+         *
+         * The chat template may be missing: a base model has none.
+         *
+         * @throws EdgeInfiniteException a file is missing, truncated, not what it should be, or the
+         *   tokenizer is of a kind that this runtime doesn't have.
+         */
+        fun load(folder: File): TextTokenizer {
+            val file = File(folder, "tokenizer.json")
+            val tokenizer =
+                try {
+                    Tokenizer.parse(readText(file))
+                } catch (error: SerializationException) {
+                    throw damaged(file, error.message.orEmpty(), error)
+                }
+            val config = readObject(File(folder, "tokenizer_config.json"))
+            val special = specialTokens(config)
+            val end = special["eos_token"]?.let(tokenizer::idOf)
+            val stopIds = stopIds(File(folder, "generation_config.json")) + listOfNotNull(end)
+            val template = templateSource(File(folder, "chat_template.jinja"), config)
+            return TextTokenizer(tokenizer, template?.let { ChatTemplate(it, special) }, stopIds)
+        }
+
+        /** `{"bos_token": "<s>", ...}`; a token is a string, or an object with it as `content`. */
+        private fun specialTokens(config: JsonObject): Map<String, String> {
+            val names = listOf("bos", "eos", "unk", "sep", "pad", "cls", "mask").map { "${it}_token" }
+            return names.mapNotNull { name -> contentOf(config[name])?.let { name to it } }.toMap()
+        }
+
+        private fun contentOf(token: JsonElement?): String? {
+            val text = if (token is JsonObject) token["content"] else token
+            return (text as? JsonPrimitive)?.takeIf { it.isString }?.content
+        }
+
+        private fun stopIds(file: File): Set<Int> {
+            val value = readObject(file)["eos_token_id"] ?: JsonNull
+            val ids = if (value is JsonArray) value else listOf(value).filter { it !is JsonNull }
+            return ids.mapTo(HashSet()) { id ->
+                (id as? JsonPrimitive)?.intOrNull
+                    ?: throw damaged(file, "eos_token_id is $value, not a token id or a list of them")
+            }
+        }
+
+        private fun templateSource(
+            file: File,
+            config: JsonObject,
+        ): String? = if (file.exists()) readText(file) else contentOf(config["chat_template"])
+
+        private fun readObject(file: File): JsonObject {
+            val value =
+                try {
+                    Json.parseToJsonElement(readText(file))
+                } catch (error: SerializationException) {
+                    throw damaged(file, error.message.orEmpty().lineSequence().first(), error)
+                }
+            return value as? JsonObject ?: throw damaged(file, "a JSON object was expected")
+        }
+
+        private fun readText(file: File): String {
+            if (!file.isFile) {
+                throw EdgeInfiniteException(
+                    "${file.name} is missing: the artifact is incomplete; copy or export it again",
+                )
+            }
+            return try {
+                file.readBytes().decodeToString(throwOnInvalidSequence = true)
+            } catch (error: IOException) { // CharacterCodingException is one
+                throw damaged(file, error.message ?: "not UTF-8", error)
+            }
+        }
+
+        private fun damaged(
+            file: File,
+            reason: String,
+            cause: Throwable? = null,
+        ) = EdgeInfiniteException(
+            "${file.name} is damaged (${reason.lineSequence().first()}); export the artifact again",
+            cause,
+        )
+    }
+}
