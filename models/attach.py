@@ -10,15 +10,24 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.configuration import (
+    NO_GATE,
+    UNTRAINED_GATE,
+    UNTRAINED_SCORER,
+    EdgeInfiniteConfig,
+)
 from edgeinfinite.models.gate import MemoryGate, default_rank
 from edgeinfinite.models.gate_file import load_gate
+from edgeinfinite.models.scorer import RetentionScorer
+from edgeinfinite.models.trained_file import load_into, read_layers
 
 _LAYER_TYPES = {"full_attention", "sliding_attention"}
 
 
 def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedModel:
-    """Gives every attention layer of a RoPE decoder a `memory_gate`; freezes the backbone.
+    """Gives the attention layers of a RoPE decoder what is ours; freezes the backbone.
+
+    That is `memory_gate`, and `retention_scorer` where the geometry has recall slots.
 
     Called without a state the model stays exactly the base model; `attention.run_tokens` runs it
     with one. Attaching again replaces the gates.
@@ -32,8 +41,8 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
 
     Raises:
         EdgeInfiniteError: the model isn't a RoPE decoder that attends through transformers'
-            attention interface, the cache is longer than its trained positions, or the gate file
-            doesn't fit it.
+            attention interface, the cache is longer than its trained positions, a file doesn't fit
+            it, or recall slots have no scorer.
     """
     check_supported(model)
     _check_positions(model, config)
@@ -42,11 +51,13 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
     heads, head_dim = text.num_attention_heads, head_dim_of(text)
     model.requires_grad_(False).eval()
     for layer in layers:
-        layer.memory_gate = None
+        layer.memory_gate = layer.retention_scorer = None
     if config.gate != NO_GATE:
         _add_gates(layers, config, heads, head_dim, backbone_parameters(model))
         if config.gate != UNTRAINED_GATE:
             load_gate(Path(config.gate), layers)
+    if config.geometry.recall_slots:
+        _add_scorers(layers, config, text.num_key_value_heads, head_dim)
     model.edgeinfinite_config = config  # type: ignore[assignment]
     return model
 
@@ -62,8 +73,9 @@ def gate_parameters(model: PreTrainedModel) -> list[nn.Parameter]:
 
 
 def backbone_parameters(model: PreTrainedModel) -> int:
-    """Number of the backbone's parameters, tied ones counted once, gates left out."""
-    return sum(p.numel() for name, p in model.named_parameters() if ".memory_gate." not in name)
+    """Number of the backbone's parameters, tied ones counted once, what is ours left out."""
+    own = (".memory_gate.", ".retention_scorer.")
+    return sum(p.numel() for n, p in model.named_parameters() if not any(o in n for o in own))
 
 
 def head_dim_of(text_config: Any) -> int:
@@ -126,3 +138,18 @@ def _add_gates(
             where = layer.q_proj if hasattr(layer, "q_proj") else next(layer.children())
             device = next(where.parameters()).device  # type: ignore[union-attr]
             layer.memory_gate = MemoryGate(heads, head_dim, rank).to(device)
+
+
+def _add_scorers(
+    layers: list[nn.Module], config: EdgeInfiniteConfig, kv_heads: int, head_dim: int
+) -> None:
+    if config.scorer is None:
+        raise EdgeInfiniteError("recall slots need a retention scorer; give --scorer FILE")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        for layer in layers:
+            layer.retention_scorer = RetentionScorer(kv_heads, head_dim).requires_grad_(False)
+    if config.scorer != UNTRAINED_SCORER:
+        path = Path(config.scorer)
+        for layer, tensors in zip(layers, read_layers(path, len(layers), "scorer"), strict=True):
+            load_into(layer.retention_scorer, tensors, path, "scorer")  # type: ignore[arg-type]

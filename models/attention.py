@@ -73,14 +73,14 @@ def edgeinfinite_attention(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
+    attention_mask: torch.Tensor | None,  # noqa: ARG001  (the state masks)
     scaling: float | None = None,
-    dropout: float = 0.0,
+    dropout: float = 0.0,  # noqa: ARG001  (frozen backbone)
     sliding_window: int | None = None,
     softcap: float | None = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
-    """transformers' attention function: local attention, memory read, gate (Eq. 7-10).
+    """Transformers' attention function: local attention, memory read, gate (Eq. 7-10).
 
     Shapes as in `AttentionState.attend`; returns `[B, T, H, D]`, as the interface wants it.
     """

@@ -1,4 +1,4 @@
-"""What `attach` adds to a backbone. No torch: the command line reads it before anything is loaded."""
+"""What `attach` adds to a backbone. No torch: the command line reads it before any is loaded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from edgeinfinite.models.geometry import Geometry
 
 NO_GATE = "none"
-UNTRAINED_GATE = "untrained"
+UNTRAINED_GATE = UNTRAINED_SCORER = "untrained"
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,14 @@ class EdgeInfiniteConfig:
         geometry: lengths and policy of the cache.
         gate: `untrained` (initial values, nearly the base model), `none` (the memory is never
             read), or the path of a trained gate (safetensors).
-        gate_rank: r of an untrained gate; None takes `gate.default_rank`. A trained one knows its own.
+        gate_rank: r of an untrained gate; None takes `gate.default_rank`.
         seed: of an untrained gate's initial values.
+        scorer: of the recall slots (`carry` with G > 0): the path of a trained one (safetensors),
+            or `untrained`, random, for tests of the mechanism.
     """
 
     geometry: Geometry = field(default_factory=Geometry)
     gate: str = UNTRAINED_GATE
     gate_rank: int | None = None
     seed: int = 0
+    scorer: str | None = None

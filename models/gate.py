@@ -55,7 +55,7 @@ class MemoryGate(nn.Module):
 
 
 def default_rank(backbone_parameters: int, layers: int, heads: int, head_dim: int) -> int:
-    """r for which all gates together are about `GATE_SHARE` of the backbone.
+    """R for which all gates together are about `GATE_SHARE` of the backbone.
 
     Args:
         backbone_parameters: number of parameters of the frozen model (tied ones counted once).

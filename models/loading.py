@@ -12,8 +12,13 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
-from transformers import PreTrainedTokenizerBase
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from edgeinfinite import EdgeInfiniteError
 
@@ -55,7 +60,9 @@ def load_backbone(source: str) -> Backbone:
                 model, tokenizer = _load_gguf(path)
         else:
             if _looks_like_path(source) and not path.exists():
-                raise EdgeInfiniteError(f"model {source} doesn't exist; give a folder or .gguf file")
+                raise EdgeInfiniteError(
+                    f"model {source} doesn't exist; give a folder or .gguf file"
+                )
             model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
             tokenizer = AutoTokenizer.from_pretrained(source)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
@@ -70,16 +77,22 @@ def load_backbone(source: str) -> Backbone:
     return Backbone(name, model.eval().requires_grad_(False), tokenizer)
 
 
+def source_file(source: str) -> Path | None:
+    """The file or folder behind a model's name; None for a hub id."""
+    path = _demo_file() if source == DEMO_MODEL else Path(source)
+    return path if path.exists() else None
+
+
 def parameters_digest(model: PreTrainedModel, *, gates: bool = True) -> str:
     """sha256 over a model's parameters by name.
 
     Args:
         model: float32, attached or not.
-        gates: False leaves the memory gates out: the digest of the checkpoint alone.
+        gates: False leaves out what `attach` added: the digest of the checkpoint alone.
     """
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
-        if gates or ".memory_gate." not in name:
+        if gates or not any(own in name for own in (".memory_gate.", ".retention_scorer.")):
             digest.update(name.encode())
             digest.update(tensor.detach().cpu().contiguous().numpy().data)
     return digest.hexdigest()
@@ -119,7 +132,7 @@ def _load_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 
 @contextmanager
 def _gguf_read_once() -> Iterator[None]:
-    """transformers parses a .gguf file four times, and the name map once for every module.
+    """Transformers parses a .gguf file four times, and the name map once for every module.
 
     That is most of the loading time. Inside, both are remembered.
     """

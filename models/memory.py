@@ -19,9 +19,7 @@ def feature_map(x: torch.Tensor) -> torch.Tensor:
     return functional.elu(x) + 1.0
 
 
-def retrieve(
-    query: torch.Tensor, memory: torch.Tensor, memory_norm: torch.Tensor
-) -> torch.Tensor:
+def retrieve(query: torch.Tensor, memory: torch.Tensor, memory_norm: torch.Tensor) -> torch.Tensor:
     """Reads the memory: A_mem = σ(Q) M / (σ(Q) z + ε), Eq. 7.
 
     Query heads read the memory of their KV head, interleaved as transformers' `repeat_kv`: query

@@ -91,24 +91,35 @@ def fold_oldest(
     v_cache: list[torch.Tensor],
     memory: torch.Tensor,
     memory_norm: torch.Tensor,
+    length: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Folds the N oldest residual tokens of the cache into the memory (DESIGN §2.8).
 
-    They stand at S..S+N-1 and were computed with the same sinks, positions and memory as in
-    Algorithm 1's own pass, so this equals its line 25 without running the backbone again.
+    Under `reencode` they stand at S..S+N-1 and were computed with the same sinks, positions and
+    memory as in Algorithm 1's own pass, so this equals its line 25 without running the backbone
+    again. Under `carry` they stand behind the recall slots, N + W before the end.
 
     Args:
-        geometry: S and N.
+        geometry: S, N, W.
         k_cache, v_cache: per layer `[1, K, C, D]`, at least S + N slots in use.
         memory: M before, `[L, K, D, D]` float32.
         memory_norm: z before, `[L, K, D]` float32.
+        length: `[L]` int64, slots in use; given under `carry`.
 
     Returns:
         M and z after, new tensors of the same shapes.
     """
-    segment = slice(geometry.sink_length, geometry.sink_length + geometry.segment_length)
-    folded = [
-        compress(keys[0, :, segment], values[0, :, segment], memory[layer], memory_norm[layer])
-        for layer, (keys, values) in enumerate(zip(k_cache, v_cache, strict=True))
-    ]
+    folded = []
+    for layer, (keys, values) in enumerate(zip(k_cache, v_cache, strict=True)):
+        rows = _oldest(geometry, None if length is None else length[layer])
+        folded.append(
+            compress(keys[0, :, rows], values[0, :, rows], memory[layer], memory_norm[layer])
+        )
     return torch.stack([m for m, _ in folded]), torch.stack([z for _, z in folded])
+
+
+def _oldest(geometry: Geometry, length: torch.Tensor | None) -> slice | torch.Tensor:
+    if length is None:
+        return slice(geometry.sink_length, geometry.sink_length + geometry.segment_length)
+    start = length - geometry.segment_length - geometry.window_length
+    return start + torch.arange(geometry.segment_length)

@@ -1,1 +1,1 @@
-"""Running artifacts: Algorithm 1 (`session`), engines, text in and out. No torch, no transformers."""
+"""Running artifacts: Algorithm 1 (`session`), engines, text in and out; no torch needed."""

@@ -1,9 +1,9 @@
 """Algorithm 1 of EdgeInfinite (arXiv 2503.22196): one text, read with a state of fixed size.
 
-What holds after any number of tokens t (DESIGN §2.7): while t < C = S + N + W the cache holds all of
-them and attention is exact; from then on it holds the S sinks and a residual of W <= r < W + N newest
-tokens, and the memory holds the rest. The state is decided by the tokens alone, never by how they
-were fed: as one prompt, as several turns, or token by token.
+As long as the text fits into the cache, attention is exact; from then on the cache holds the
+sinks and the newest tokens (and under `carry` recall slots, see `policies.py`), and the memory
+holds the rest. The state is decided by the tokens alone, never by how they were fed: as one
+prompt, as several turns, or token by token (DESIGN §2.7-2.10).
 
 Letters: S sinks, N segment, W window, C capacity, T tokens of one call, V vocabulary.
 """
@@ -16,6 +16,7 @@ import numpy as np
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.base import Engine
+from edgeinfinite.runtime_py.policies import POLICY_OF, Policy
 from edgeinfinite.runtime_py.state import State
 
 
@@ -46,6 +47,7 @@ class Session:
         if chunk_length is not None and chunk_length < 1:
             raise EdgeInfiniteError(f"chunk length is {chunk_length}; give at least 1")
         self.engine = engine
+        self._policy: Policy = POLICY_OF[engine.geometry.policy]
         self.chunk_length = chunk_length or engine.chunk_length
         self.state: State = engine.new_state()
         self.tokens_read = 0
@@ -55,7 +57,7 @@ class Session:
 
     @property
     def cached(self) -> int:
-        """Slots in use: sinks and residual, at most C - 1."""
+        """Slots in use in every layer: sinks, recall slots and residual, at most C."""
         return int(self.state.length[0])
 
     @property
@@ -100,13 +102,14 @@ class Session:
             # While window tokens are read again the text has a hole: no stop before it is mended.
             if cancelled and not self._rereading and cancelled():
                 raise Cancelled
-            if self._segment_is_complete():
-                self._fold_segment()
+            if self._policy.is_due(self):
+                self._compress()
                 continue
-            logits = self._read(min(self.chunk_length, self._room(), len(self.unread)))
+            room = self._policy.room(self)
+            logits = self._read(min(self.chunk_length, room, len(self.unread)))
             if progress and self.tokens_read > before:
                 progress(self.tokens_read - before)
-        assert logits is not None  # the loop ends by reading, never by folding
+        assert logits is not None  # the loop ends by reading, never by compressing
         return logits
 
     def drop_unread(self) -> None:
@@ -115,46 +118,20 @@ class Session:
 
     @property
     def _position(self) -> int:
-        """Tokens of the text before the next unread one; below `tokens_read` after a fold."""
-        return self.compressions * self.engine.geometry.segment_length + self.cached
+        """Tokens of the text before the next unread one; below `tokens_read` while re-reading."""
+        geometry = self.engine.geometry
+        folded = self.compressions * geometry.segment_length
+        return folded + min(self.cached, geometry.sink_length) + len(self.residual)
 
     @property
     def _rereading(self) -> bool:
         return self._position < self.tokens_read
 
-    def _reaches_capacity(self) -> bool:
-        """Whether the text known so far fills the cache: then a segment will be compressed."""
-        return self.cached + len(self.unread) >= self.engine.geometry.capacity
-
-    def _segment_is_complete(self) -> bool:
-        complete = len(self.residual) >= self.engine.geometry.segment_length
-        return complete and self._reaches_capacity()
-
-    def _room(self) -> int:
-        """Tokens that may be read now: to the segment's end if it will be compressed, else all.
-
-        What follows the segment must be encoded with the new memory, so reading it before the
-        compression would be work done twice.
-        """
-        geometry = self.engine.geometry
-        if not self._reaches_capacity():
-            return len(self.unread)
-        return geometry.sink_length + geometry.segment_length - self.cached
-
-    def _fold_segment(self) -> None:
-        """Lines 24-26: N oldest into the memory, the tokens after them are to be read again.
-
-        Their K, V in the cache were computed with the sinks, positions and memory that Algorithm 1
-        would compute them with, so no second pass over the segment is needed (DESIGN §2.8).
-        """
-        geometry = self.engine.geometry
-        if self.engine.reads_memory:
-            self.engine.compress_memory(self.state)
-            self.state.has_memory[:] = 1.0
-        self.unread[:0] = self.residual[geometry.segment_length :]
-        self.residual.clear()
-        self.state.length[:] = geometry.sink_length
+    def _compress(self) -> None:
+        self._policy.compress(self)
         self.compressions += 1
+        if self.engine.reads_memory:
+            self.state.has_memory[:] = 1.0
 
     def _read(self, count: int) -> np.ndarray:
         chunk = np.array([self.unread[:count]], dtype=np.int64)

@@ -147,10 +147,11 @@ def _copy_checked(name: str, target: np.ndarray, source: np.ndarray) -> None:
 
 def _check_counters(session: Session) -> None:
     geometry = session.engine.geometry
-    cached = session.cached
-    residual = max(0, cached - geometry.sink_length)
-    position = session.compressions * geometry.segment_length + cached
-    if not 0 <= cached < geometry.capacity or len(session.residual) != residual:
-        raise ValueError(f"{cached} slots in use don't agree with {len(session.residual)} tokens")
-    if session.tokens_read != position:
+    folded = session.compressions * geometry.segment_length
+    residual = len(session.residual)
+    sinks = min(session.cached, geometry.sink_length)
+    cached = sinks + min(geometry.recall_slots, folded) + residual
+    if session.cached != cached or not 0 <= cached <= geometry.capacity:
+        raise ValueError(f"{session.cached} slots in use don't agree with {residual} tokens")
+    if session.tokens_read != folded + sinks + residual:
         raise ValueError(f"{session.tokens_read} tokens read don't agree with the counters")

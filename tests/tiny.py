@@ -7,13 +7,20 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from edgeinfinite.models.attach import attach, attention_layers
-from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.configuration import (
+    NO_GATE,
+    UNTRAINED_GATE,
+    UNTRAINED_SCORER,
+    EdgeInfiniteConfig,
+)
 from edgeinfinite.models.geometry import Geometry
 
 VOCABULARY = 97
 
 
-def tiny_llama(*, heads: int = 4, kv_heads: int = 2, layers: int = 2, seed: int = 0) -> PreTrainedModel:
+def tiny_llama(
+    *, heads: int = 4, kv_heads: int = 2, layers: int = 2, seed: int = 0
+) -> PreTrainedModel:
     """A random Llama, large enough weights for attention to be far from uniform."""
     torch.manual_seed(seed)
     config = LlamaConfig(
@@ -35,7 +42,9 @@ def attached(
     geometry: Geometry, *, gate: str = UNTRAINED_GATE, open_gates: bool = True, **shape: int
 ) -> PreTrainedModel:
     """A tiny Llama with gates; opened and with large weights, so that an error in M shows."""
-    model = attach(tiny_llama(**shape), EdgeInfiniteConfig(geometry, gate=gate, gate_rank=8))
+    scorer = UNTRAINED_SCORER if geometry.recall_slots else None
+    config = EdgeInfiniteConfig(geometry, gate=gate, gate_rank=8, scorer=scorer)
+    model = attach(tiny_llama(**shape), config)
     if open_gates and gate != NO_GATE:
         torch.manual_seed(1)
         for layer in attention_layers(model):
@@ -48,3 +57,12 @@ def attached(
 def random_tokens(count: int, seed: int = 0) -> list[int]:
     """Token ids of the tiny vocabulary."""
     return np.random.default_rng(seed).integers(3, VOCABULARY, count).tolist()
+
+
+def assert_close(actual: object, expected: object, tolerance: float = 2e-5) -> None:
+    """Equal up to float32 rounding, measured against the largest magnitude."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape
+    if actual.size:
+        limit = tolerance * max(1.0, float(np.abs(expected).max()))
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=limit)

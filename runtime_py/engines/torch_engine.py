@@ -8,8 +8,10 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.models.attach import attention_layers, head_dim_of
 from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.carry import carry_layer, place
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import parameters_digest
+from edgeinfinite.models.rotary import rotary_tables
 from edgeinfinite.models.state import TensorState, fold_oldest
 from edgeinfinite.runtime_py.state import State, state_specs
 
@@ -32,6 +34,9 @@ class TorchEngine:
         self.fingerprint = parameters_digest(model)
         layers = attention_layers(model)
         self.reads_memory = layers[0].memory_gate is not None
+        self._scorers = [layer.retention_scorer for layer in layers]
+        carries = self.geometry.policy == "carry"
+        self._tables = rotary_tables(model, self.geometry.capacity) if carries else []
         self._specs = state_specs(
             len(layers),
             text.num_key_value_heads,
@@ -54,11 +59,23 @@ class TorchEngine:
     def compress_memory(self, state: State) -> None:
         shared = self._shared(state)
         with torch.inference_mode():
-            memory, memory_norm = fold_oldest(
-                self.geometry, shared.k_cache, shared.v_cache, shared.memory, shared.memory_norm
-            )
-            shared.memory.copy_(memory)
-            shared.memory_norm.copy_(memory_norm)
+            if self.reads_memory:
+                memory, memory_norm = fold_oldest(
+                    self.geometry,
+                    shared.k_cache,
+                    shared.v_cache,
+                    shared.memory,
+                    shared.memory_norm,
+                    shared.length if self._tables else None,
+                )
+                shared.memory.copy_(memory)
+                shared.memory_norm.copy_(memory_norm)
+            for layer, table in enumerate(self._tables):
+                caches = shared.k_cache[layer], shared.v_cache[layer]
+                length = shared.length[layer]
+                scorer = self._scorers[layer]
+                carried = carry_layer(self.geometry, length, *caches, table, scorer)
+                place(self.geometry, int(length), *caches, carried)
 
     def _shared(self, state: State) -> TensorState:
         arrays = {name: torch.from_numpy(array) for name, array in state.arrays.items()}

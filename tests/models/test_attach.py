@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tiny import VOCABULARY, attached, random_tokens, tiny_llama
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.models.attach import attach, attention_layers, gate_parameters
@@ -15,6 +14,7 @@ from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
+from tiny import VOCABULARY, attached, random_tokens, tiny_llama
 
 GEOMETRY = Geometry(segment_length=12, sink_length=4, window_length=6)
 
@@ -137,7 +137,9 @@ def test_a_long_cache_for_the_backbone_is_refused():
 )
 def test_what_is_no_rope_decoder_is_refused_by_name(config, lack):
     model = transformers.AutoModelForCausalLM.from_config(config)
-    with pytest.raises(EdgeInfiniteError, match=rf"{type(model).__name__} isn't supported: .*({lack})"):
+    with pytest.raises(
+        EdgeInfiniteError, match=rf"{type(model).__name__} isn't supported: .*({lack})"
+    ):
         attach(model, EdgeInfiniteConfig(GEOMETRY))
 
 

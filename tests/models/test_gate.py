@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny import attached, tiny_llama
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.models.attach import attach, attention_layers
@@ -15,6 +14,7 @@ from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.gate import MemoryGate, default_rank
 from edgeinfinite.models.gate_file import save_gate
 from edgeinfinite.models.geometry import Geometry
+from tiny import attached, tiny_llama
 
 GEOMETRY = Geometry(8, 4, 3)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny import tiny_llama
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.models.loading import load_backbone, parameters_digest
+from tiny import tiny_llama
 
 
 @pytest.fixture
@@ -34,11 +34,11 @@ def test_a_folder_is_loaded_in_float32_frozen_and_named_without_its_path(checkpo
     assert not any(p.requires_grad for p in backbone.model.parameters())
 
 
-@pytest.mark.parametrize(
-    "source", ["./nowhere", "/nowhere/model.gguf", "no such model", "a/b/c/d"]
-)
+@pytest.mark.parametrize("source", ["./nowhere", "/nowhere/model.gguf", "no such model", "a/b/c/d"])
 def test_what_does_not_exist_is_refused_in_one_line(source):
-    with pytest.raises(EdgeInfiniteError, match="model .*nowhere|model .*no such|model a/b") as info:
+    with pytest.raises(
+        EdgeInfiniteError, match=r"model .*nowhere|model .*no such|model a/b"
+    ) as info:
         load_backbone(source)
     assert "\n" not in str(info.value)
 

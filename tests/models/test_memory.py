@@ -15,9 +15,7 @@ def test_retrieval_equals_the_equations_with_heads_paired_as_repeat_kv(groups):
     kv_heads, dim, tokens = 2, 8, 5
     key, value = torch.randn(kv_heads, 11, dim), torch.randn(kv_heads, 11, dim)
     query = torch.randn(1, kv_heads * groups, tokens, dim)
-    memory, norm = compress(
-        key, value, torch.zeros(kv_heads, dim, dim), torch.zeros(kv_heads, dim)
-    )
+    memory, norm = compress(key, value, torch.zeros(kv_heads, dim, dim), torch.zeros(kv_heads, dim))
     keys, values = repeat_kv(key[None], groups)[0], repeat_kv(value[None], groups)[0]
     weights = feature_map(query[0]) @ feature_map(keys).transpose(1, 2)
     expected = weights @ values / weights.sum(-1, keepdim=True)

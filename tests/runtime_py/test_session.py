@@ -9,7 +9,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny import attached, random_tokens, tiny_llama
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.models.attention import run_tokens
@@ -18,8 +17,7 @@ from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.state import TensorState
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Cancelled, Session
-
-TOLERANCE = {"rtol": 2e-4, "atol": 2e-5}
+from tiny import assert_close, attached, random_tokens, tiny_llama
 
 geometries = st.builds(
     Geometry,
@@ -42,7 +40,7 @@ def assert_same_session(one: Session, other: Session) -> None:
     assert one.cached == other.cached
     for name, array in one.state.arrays.items():
         used = (..., slice(one.cached), slice(None)) if "_cache_" in name else ...
-        np.testing.assert_allclose(array[used], other.state.arrays[name][used], **TOLERANCE)
+        assert_close(array[used], other.state.arrays[name][used])
 
 
 def straight(engine: TorchEngine, tokens: list[int]) -> tuple[Session, np.ndarray]:
@@ -90,15 +88,13 @@ def test_state_and_logits_equal_algorithm_1_run_literally(geometry, length, seed
     session, logits = straight(engine, tokens)
     with torch.inference_mode():
         expected, expected_logits = literal_algorithm(engine, tokens)
-    np.testing.assert_allclose(logits, expected_logits, **TOLERANCE)
-    np.testing.assert_allclose(session.state.arrays["memory"], expected.memory, **TOLERANCE)
-    np.testing.assert_allclose(session.state.arrays["memory_norm"], expected.memory_norm, **TOLERANCE)
+    assert_close(logits, expected_logits)
+    assert_close(session.state.arrays["memory"], expected.memory)
+    assert_close(session.state.arrays["memory_norm"], expected.memory_norm)
     assert session.cached == int(expected.length[0])
     for layer, keys in enumerate(expected.k_cache):
         used = slice(session.cached)
-        np.testing.assert_allclose(
-            session.state.arrays[f"k_cache_{layer}"][:, :, used], keys[:, :, used], **TOLERANCE
-        )
+        assert_close(session.state.arrays[f"k_cache_{layer}"][:, :, used], keys[:, :, used])
 
 
 @settings(max_examples=120, deadline=None)
@@ -116,7 +112,7 @@ def test_any_split_gives_the_same_state(geometry, pieces, chunk_length, decoded)
     for piece in [*pieces, *[1] * decoded]:
         logits = session.append(tokens[start : start + piece])
         start += piece
-    np.testing.assert_allclose(logits, expected, **TOLERANCE)
+    assert_close(logits, expected)
     assert_same_session(session, whole)
 
 
@@ -131,7 +127,7 @@ def test_every_prefill_length_then_decode_crosses_every_boundary_alike(geometry)
         session.append(tokens[:prompt])
         for token in tokens[prompt:]:
             logits = session.append([token])
-        np.testing.assert_allclose(logits, expected, **TOLERANCE)
+        assert_close(logits, expected)
         assert_same_session(session, whole)
 
 
@@ -163,7 +159,7 @@ def test_a_short_prompt_equals_the_base_model_to_the_last_slot(kv_heads):
         logits = session.append(tokens[end - 1 : end])
         with torch.inference_mode():
             expected = base(torch.tensor([tokens[:end]])).logits[0, -1]
-        np.testing.assert_allclose(logits, expected, **TOLERANCE)
+        assert_close(logits, expected)
 
 
 def test_a_memory_of_ones_reads_the_same_before_the_first_compression():
@@ -190,7 +186,7 @@ def test_without_a_gate_nothing_is_compressed_and_old_segments_are_forgotten():
     session, logits = straight(engine, tokens)
     assert "memory" not in session.state.arrays and session.compressions > 0
     sinks, rest = tokens[:4], tokens[4 + 8 * session.compressions :]
-    np.testing.assert_allclose(logits, straight(engine, sinks + rest)[1], **TOLERANCE)
+    assert_close(logits, straight(engine, sinks + rest)[1])
 
 
 def test_state_bytes_do_not_grow():
@@ -224,7 +220,7 @@ def test_a_cancelled_reading_goes_on_to_the_same_state(geometry, length, stop_af
     except Cancelled:
         assert session.tokens_read + len(session.unread) == length
         logits = session.append([])
-    np.testing.assert_allclose(logits, expected, **TOLERANCE)
+    assert_close(logits, expected)
     assert_same_session(session, whole)
 
 
@@ -267,7 +263,7 @@ def test_an_engine_that_fails_leaves_the_session_as_it_was():
     engine.prefill_segment = failing
     with pytest.raises(RuntimeError):
         session.append(tokens)
-    np.testing.assert_allclose(session.append([]), expected, **TOLERANCE)
+    assert_close(session.append([]), expected)
 
 
 @pytest.mark.parametrize("bad", [[-1], [97], [5, 1000]])

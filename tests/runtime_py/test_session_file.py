@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
-from tiny import attached, random_tokens
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Cancelled, Session
 from edgeinfinite.runtime_py.session_file import load_session, save_session
+from tiny import attached, random_tokens
 
 ENGINE = TorchEngine(attached(Geometry(8, 4, 3)))
 

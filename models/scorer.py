@@ -1,0 +1,48 @@
+"""The retention scorer: how much later text will ask for a cached pair (DESIGN §2b).
+
+Letters: K KV heads, n pairs, D head dimension, F hidden width.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+HIDDEN_WIDTH = 32
+
+
+class RetentionScorer(nn.Module):
+    """An MLP 2D -> F -> 1 of one layer, apart for each KV head, on standardised inputs.
+
+    It sees the un-rotated key and the value, so its answer depends on the pair alone and not on
+    where in the cache it stands: the score needs no state of its own.
+
+    Args:
+        kv_heads: K.
+        head_dim: D.
+        width: F.
+    """
+
+    def __init__(self, kv_heads: int, head_dim: int, width: int = HIDDEN_WIDTH) -> None:
+        super().__init__()
+        inputs = 2 * head_dim
+        self.register_buffer("mean", torch.zeros(kv_heads, 1, inputs))
+        self.register_buffer("deviation", torch.ones(kv_heads, 1, inputs))
+        self.w1 = nn.Parameter(torch.randn(kv_heads, inputs, width) * inputs**-0.5)
+        self.b1 = nn.Parameter(torch.zeros(kv_heads, 1, width))
+        self.w2 = nn.Parameter(torch.randn(kv_heads, width, 1) * width**-0.5)
+        self.b2 = nn.Parameter(torch.zeros(kv_heads, 1, 1))
+
+    def forward(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        """Scores, greater for what is more worth keeping.
+
+        Args:
+            key: `[K, n, D]` before RoPE.
+            value: `[K, n, D]`.
+
+        Returns:
+            `[K, n]` float32.
+        """
+        pair = torch.cat((key, value), dim=-1).float()
+        standard = (pair - self.mean) / self.deviation
+        return (torch.relu(standard @ self.w1 + self.b1) @ self.w2 + self.b2).squeeze(-1)

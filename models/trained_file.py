@@ -1,0 +1,81 @@
+"""Trained parts on disk: one safetensors file, tensors `layers.{i}.{name}` for every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from edgeinfinite import EdgeInfiniteError
+
+
+def save_layers(path: Path, modules: Sequence[nn.Module], metadata: dict[str, str]) -> None:
+    """Writes one module per layer, the file replaced whole.
+
+    Args:
+        path: the file.
+        modules: in the order of the layers.
+        metadata: what is worth knowing about the training, string to string.
+    """
+    tensors = {
+        f"layers.{index}.{name}": tensor.detach().cpu().contiguous()
+        for index, module in enumerate(modules)
+        for name, tensor in module.state_dict().items()
+    }
+    unfinished = path.with_name(path.name + ".partial")
+    try:
+        save_file(tensors, unfinished, metadata=metadata)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def read_layers(path: Path, layers: int, what: str) -> list[dict[str, torch.Tensor]]:
+    """The tensors of every layer, by name.
+
+    Args:
+        path: the file.
+        layers: how many the model has.
+        what: for messages, such as `gate`.
+
+    Raises:
+        EdgeInfiniteError: the file is missing or damaged, holds NaN, or has other layers.
+    """
+    if not path.is_file():
+        raise EdgeInfiniteError(f"{what} file {path} doesn't exist; give a .safetensors file")
+    try:
+        tensors = load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise EdgeInfiniteError(f"{what} file {path} can't be read: {error}") from error
+    found: dict[str, dict[str, torch.Tensor]] = {}
+    for name, tensor in tensors.items():
+        if not torch.isfinite(tensor).all():
+            raise EdgeInfiniteError(f"{what} file {path}: {name} holds NaN or infinity")
+        _, index, rest = [*name.split(".", 2), "", ""][:3]
+        found.setdefault(index, {})[rest] = tensor
+    if set(found) != {str(index) for index in range(layers)}:
+        raise EdgeInfiniteError(f"{what} file {path} has {len(found)} layers, this model {layers}")
+    return [found[str(index)] for index in range(layers)]
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """The metadata of a file that `read_layers` accepts."""
+    with safe_open(path, framework="pt") as file:
+        return dict(file.metadata() or {})
+
+
+def load_into(module: nn.Module, tensors: dict[str, torch.Tensor], path: Path, what: str) -> None:
+    """Fills a module.
+
+    Raises:
+        EdgeInfiniteError: names or shapes don't fit: the file was made for another backbone.
+    """
+    try:
+        module.load_state_dict(tensors)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise EdgeInfiniteError(f"{what} file {path} doesn't fit this model: {reason}") from error

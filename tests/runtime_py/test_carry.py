@@ -1,0 +1,200 @@
+"""Policy `carry`: the window moves along, recall slots keep what the scorer ranks highest."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.models.attach import attach
+from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.rotary import rotary_tables
+from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.session import Session
+from tiny import assert_close, attached, random_tokens, tiny_llama
+
+
+def geometry_of(sinks: int, slots: int, segment: int, window: int) -> Geometry:
+    return Geometry(segment, sinks, window, policy="carry", recall_slots=slots)
+
+
+geometries = st.builds(
+    lambda sinks, rounds, segment, window: geometry_of(sinks, rounds * segment, segment, window),
+    st.integers(0, 4),
+    st.integers(0, 3),
+    st.integers(1, 7),
+    st.integers(1, 8),
+)
+
+
+@cache
+def engine_for(geometry: Geometry, gate: str = "untrained") -> TorchEngine:
+    return TorchEngine(attached(geometry, gate=gate))
+
+
+def straight(engine: TorchEngine, tokens: list[int]) -> tuple[Session, np.ndarray]:
+    session = Session(engine, chunk_length=1000)
+    return session, session.append(tokens)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    geometry=geometries,
+    pieces=st.lists(st.integers(1, 25), min_size=1, max_size=5),
+    chunk_length=st.integers(1, 12),
+    decoded=st.integers(0, 20),
+)
+def test_any_split_gives_the_same_state(geometry, pieces, chunk_length, decoded):
+    engine = engine_for(geometry)
+    tokens = random_tokens(sum(pieces) + decoded)
+    whole, expected = straight(engine, tokens)
+    session, start = Session(engine, chunk_length=chunk_length), 0
+    for piece in [*pieces, *[1] * decoded]:
+        logits = session.append(tokens[start : start + piece])
+        start += piece
+    assert_close(logits, expected)
+    assert (session.tokens_read, session.compressions) == (whole.tokens_read, whole.compressions)
+    assert (session.residual, session.cached) == (whole.residual, whole.cached)
+    for name, array in session.state.arrays.items():
+        used = (..., slice(session.cached), slice(None)) if "_cache_" in name else ...
+        assert_close(array[used], whole.state.arrays[name][used])
+
+
+@settings(max_examples=40, deadline=None)
+@given(geometry=geometries, length=st.integers(1, 60))
+def test_up_to_the_capacity_attention_is_exact(geometry, length):
+    """Without a gate; with one the memory is read from the first compression on."""
+    length = min(length, geometry.capacity)
+    tokens = random_tokens(length)
+    session, logits = straight(engine_for(geometry, NO_GATE), tokens)
+    assert session.cached == length
+    with torch.inference_mode():
+        expected = tiny_llama()(torch.tensor([tokens])).logits[0, -1]
+    assert_close(logits, expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(geometry=geometries, length=st.integers(1, 90))
+def test_the_cache_holds_sinks_then_slots_then_the_newest_tokens(geometry, length):
+    session, _ = straight(engine_for(geometry), random_tokens(length))
+    most = geometry.window_length + geometry.segment_length
+    if length > geometry.sink_length + most:
+        assert geometry.window_length < len(session.residual) <= most
+    assert session.residual == random_tokens(length)[length - len(session.residual) :]
+    assert session.cached <= geometry.capacity
+
+
+def streaming_llm(tokens: list[int], sinks: int, recent: int) -> np.ndarray:
+    """StreamingLLM by definition: one layer of hooks would hide it, so each token sees the first
+    `sinks` and the newest `recent` tokens, at positions counted in the cache, layer by layer."""
+    model = tiny_llama()
+    layers, rows = len(model.model.layers), []
+    caches: list[list[tuple[torch.Tensor, torch.Tensor]]] = [[] for _ in range(layers)]
+    for token in tokens:
+        hidden = model.model.embed_tokens(torch.tensor([[token]]))
+        for index, layer in enumerate(model.model.layers):
+            attention, states = layer.self_attn, layer.input_layernorm(hidden)
+            shape = (1, 1, -1, attention.head_dim)
+            query, key, value = (
+                project(states).view(shape).transpose(1, 2)
+                for project in (attention.q_proj, attention.k_proj, attention.v_proj)
+            )
+            kept = caches[index]
+            kept.append((key, value))
+            if len(kept) > sinks + recent:
+                del kept[sinks]
+            keys = torch.cat([k for k, _ in kept], dim=2)
+            values = torch.cat([v for _, v in kept], dim=2)
+            cos, sin = model.model.rotary_emb(hidden, torch.arange(len(kept))[None])
+            _, keys = apply_rotary_pos_emb(keys, keys, cos, sin)
+            query, _ = apply_rotary_pos_emb(query, query, cos[:, -1:], sin[:, -1:])
+            mixed = torch.nn.functional.scaled_dot_product_attention(
+                query, keys, values, enable_gqa=True, scale=attention.scaling
+            )
+            hidden = hidden + attention.o_proj(mixed.transpose(1, 2).reshape(1, 1, -1))
+            hidden = hidden + layer.mlp(layer.post_attention_layernorm(hidden))
+        rows.append(model.lm_head(model.model.norm(hidden))[0, 0])
+    return torch.stack(rows).numpy()
+
+
+@pytest.mark.parametrize(("sinks", "window"), [(4, 7), (0, 5), (1, 1)])
+def test_without_slots_and_with_segments_of_one_it_is_streaming_llm(sinks, window):
+    tokens = random_tokens(40)
+    with torch.inference_mode():
+        expected = streaming_llm(tokens, sinks, window + 1)
+    session = Session(engine_for(geometry_of(sinks, 0, 1, window), NO_GATE))
+    for token, row in zip(tokens, expected, strict=True):
+        assert_close(session.append([token]), row)
+
+
+def test_slots_hold_the_best_pairs_in_the_texts_order_and_none_twice():
+    """Followed by the values, which no rotation changes: each slot's value is that of one token."""
+    geometry = geometry_of(3, 6, 3, 5)
+    engine = engine_for(geometry, NO_GATE)
+    session, values = Session(engine), []
+    for token in random_tokens(60):
+        session.append([token])
+        values.append(session.state.arrays["v_cache_1"][0, :, session.cached - 1].copy())
+    stored = session.state.arrays["v_cache_1"][0]
+    kept_by_head = []
+    for head in range(stored.shape[0]):
+        origin = [
+            [t for t, value in enumerate(values) if np.array_equal(value[head], stored[head, slot])]
+            for slot in range(session.cached)
+        ]
+        assert all(len(tokens) == 1 for tokens in origin)
+        order = [tokens[0] for tokens in origin]
+        assert order == sorted(set(order))
+        assert order[:3] == [0, 1, 2] and order[9:] == list(range(60 - len(order[9:]), 60))
+        kept_by_head.append(order[3:9])
+    assert kept_by_head[0] != kept_by_head[1]
+
+
+def test_what_the_scorer_ranks_highest_stays():
+    """A scorer that looks at the value's first number alone keeps the largest ones ever seen."""
+    geometry = geometry_of(2, 6, 3, 4)
+    model = attached(geometry, gate=NO_GATE)
+    for layer in model.model.layers:
+        scorer = layer.self_attn.retention_scorer
+        dim = scorer.w1.shape[1] // 2
+        for parameter in scorer.parameters():
+            parameter.zero_()
+        scorer.w1[:, dim, 0], scorer.w2[:, 0] = 1.0, 1.0
+        scorer.b1[:] = 10.0  # away from the ReLU's corner
+    session, firsts = Session(TorchEngine(model)), []
+    for token in random_tokens(50):
+        session.append([token])
+        firsts.append(session.state.arrays["v_cache_0"][0, 1, session.cached - 1, 0])
+    left = firsts[2 : 50 - len(session.residual)]
+    slots = session.state.arrays["v_cache_0"][0, 1, 2:8, 0]
+    np.testing.assert_array_equal(sorted(slots), sorted(left)[-6:])
+
+
+def test_a_key_moved_many_times_equals_the_key_computed_at_its_new_position():
+    table = rotary_tables(tiny_llama(), 500)[0]
+    torch.manual_seed(0)
+    raw = torch.randn(1, 2, 1, 8)
+    rotary = tiny_llama().model.rotary_emb
+    at = lambda position: apply_rotary_pos_emb(  # noqa: E731
+        raw, raw, *rotary(raw, torch.tensor([[position]]))
+    )[1]
+    moved = at(480)[0]
+    for step in [1, 2, 100, 7] * 4:
+        moved = table.shift_back(moved, torch.tensor([step]))
+    torch.testing.assert_close(moved, at(480 - 440)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_recall_slots_without_a_scorer_or_under_reencode_are_refused():
+    with pytest.raises(EdgeInfiniteError, match="need a retention scorer"):
+        attach(tiny_llama(), EdgeInfiniteConfig(geometry_of(2, 6, 3, 4)))
+    with pytest.raises(EdgeInfiniteError, match="no recall slots"):
+        Geometry(8, 4, 3, recall_slots=5)
+    with pytest.raises(EdgeInfiniteError, match="choose 8"):
+        geometry_of(4, 9, 8, 3)
