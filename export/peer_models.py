@@ -1,0 +1,51 @@
+"""What the peers of `bench` load, made from the same checkpoint, kept in a cache folder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.models.loading import load_backbone, source_file
+
+
+def prepare_peer_model(kind: str, model: str, cache: Path) -> Path:
+    """The file or folder that a peer loads, made once.
+
+    Args:
+        kind: `gguf`, `folder` or `genai`, see `benchmark.systems.Peer.loads`.
+        model: the checkpoint that our artifact was made from.
+        cache: folder for what has to be converted; tens to hundreds of MB.
+
+    Raises:
+        EdgeInfiniteError: the checkpoint isn't a GGUF file though the peer needs one, or the
+            peer's own converter fails.
+    """
+    if kind == "gguf":
+        file = source_file(model)
+        if file is None or file.suffix != ".gguf":
+            raise EdgeInfiniteError(
+                f"llama.cpp needs a .gguf file, {model} isn't one; convert it and pass --model"
+            )
+        return file
+    name = Path(model).stem if model.endswith(".gguf") else model.strip("/").replace("/", "--")
+    folder = cache / f"{name}-transformers"
+    if not (folder / "config.json").is_file():
+        backbone = load_backbone(model)
+        backbone.tokenizer.save_pretrained(folder)
+        backbone.model.save_pretrained(folder)
+    return folder if kind == "folder" else _build_genai(folder, cache / f"{name}-genai-int4")
+
+
+def _build_genai(checkpoint: Path, output: Path) -> Path:
+    if (output / "genai_config.json").is_file():
+        return output
+    command = [sys.executable, "-m", "onnxruntime_genai.models.builder"]
+    command += ["-i", str(checkpoint), "-o", str(output), "-p", "int4", "-e", "cpu"]
+    command += ["-c", str(output.parent / "builder-cache")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip() or "no message").splitlines()[-1]
+        raise EdgeInfiniteError(f"onnxruntime-genai's builder failed: {last}")
+    return output

@@ -1,0 +1,63 @@
+"""What the hardware can do at best, measured in the same run as everything else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+_READ_BYTES = 256 * 1024 * 1024
+_MATRIX = 1536
+
+
+@dataclass(frozen=True)
+class MachineLimits:
+    """Memory read bandwidth in bytes/s and float32 matrix multiplication in FLOP/s."""
+
+    read_bytes_per_s: float
+    multiply_flops: float
+
+
+def machine_limits(threads: int) -> MachineLimits:
+    """Best of several tries, in a process of its own so that `threads` is obeyed.
+
+    Args:
+        threads: CPU threads, as for the cases.
+    """
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    environment = {**os.environ, **dict.fromkeys(names, str(threads))}
+    command = [sys.executable, "-m", __name__, str(threads)]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    bandwidth, flops = answer.stdout.split()[-2:]
+    return MachineLimits(float(bandwidth), float(flops))
+
+
+def _read_bytes_per_s(threads: int) -> float:
+    """Every thread sums an array of its own, several times larger than any cache."""
+    arrays = [np.ones(_READ_BYTES // threads // 8, dtype=np.float64) for _ in range(threads)]
+    best = 0.0
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(5):
+            start = perf_counter()
+            list(pool.map(np.sum, arrays))
+            best = max(best, sum(a.nbytes for a in arrays) / (perf_counter() - start))
+    return best
+
+
+def _multiply_flops() -> float:
+    a = np.ones((_MATRIX, _MATRIX), dtype=np.float32)
+    best = 0.0
+    for _ in range(5):
+        start = perf_counter()
+        np.matmul(a, a)
+        best = max(best, 2 * _MATRIX**3 / (perf_counter() - start))
+    return best
+
+
+if __name__ == "__main__":
+    print(_read_bytes_per_s(int(sys.argv[1])), _multiply_flops())

@@ -1,0 +1,151 @@
+"""All cases of a run: which, in what order, and what becomes of one that fails."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.runtime_py.benchmark.case import Case, Row, median_row, row_from
+from edgeinfinite.runtime_py.benchmark.systems import PEERS
+from edgeinfinite.runtime_py.manifest import Manifest, load_manifest
+
+WORKER = "edgeinfinite.runtime_py.benchmark.worker"
+
+PeerModel = Callable[[str, str], Path]
+"""(kind, checkpoint) -> what the peer loads; see `export.peer_models.prepare_peer_model`."""
+
+
+def missing_peers(peers: Sequence[str]) -> list[str]:
+    """Peers that aren't installed, each as a line with the command that installs it.
+
+    Raises:
+        EdgeInfiniteError: a name isn't a peer's.
+    """
+    for name in peers:
+        if name not in PEERS:
+            raise EdgeInfiniteError(f"unknown peer {name!r}; choose among {', '.join(PEERS)}")
+    return [
+        f"{name} isn't installed; install it with: {PEERS[name].install}"
+        for name in peers
+        if importlib.util.find_spec(PEERS[name].package) is None
+    ]
+
+
+def plan_cases(
+    artifacts: Sequence[Path],
+    lengths: Sequence[int],
+    *,
+    new_tokens: int,
+    threads: int,
+    peers: Sequence[str] = (),
+    peer_model: PeerModel | None = None,
+    model: str | None = None,
+) -> list[Case]:
+    """Every system at every length, shortest first, so that a run cut short is still useful.
+
+    Args:
+        artifacts: folders of our own.
+        lengths: prompt lengths in tokens.
+        new_tokens: tokens to decode.
+        threads: CPU threads of every system.
+        peers: names of installed peers.
+        peer_model: makes what a peer loads.
+        model: the peers' checkpoint; None takes the first artifact's.
+
+    Raises:
+        EdgeInfiniteError: no artifact, a length below 1, or a checkpoint that a peer can't use.
+    """
+    if not artifacts:
+        raise EdgeInfiniteError("there is nothing to measure; give an artifact's folder")
+    if not lengths or min(lengths) < 1:
+        raise EdgeInfiniteError("lengths must be whole numbers of at least 1")
+    manifests = {folder: load_manifest(folder) for folder in artifacts}
+    first: Manifest = next(iter(manifests.values()))
+    common = {"new_tokens": new_tokens, "threads": threads, "vocabulary": first.backbone.vocabulary}
+    template = [
+        Case(f"edgeinfinite-{m.backend}", str(folder), folder.name, 0, **common)
+        for folder, m in manifests.items()
+    ]
+    for name in peers:
+        assert peer_model is not None
+        loaded = peer_model(PEERS[name].loads, model or first.backbone.name)
+        template += [
+            Case(name, str(loaded), settings, 0, **common) for settings in PEERS[name].settings
+        ]
+    return [replace(case, prompt_tokens=length) for length in sorted(lengths) for case in template]
+
+
+def run_cases(
+    cases: Sequence[Case],
+    *,
+    repeats: int,
+    time_limit: float,
+    progress: Callable[[Case], None] | None = None,
+) -> list[Row]:
+    """Runs every case `repeats` times, the systems taking turns, and takes the medians.
+
+    A case that fails or passes the limit is reported as such and isn't tried again at that or any
+    greater length. Nothing is extrapolated.
+
+    Args:
+        time_limit: seconds that one repeat may take, loading included.
+        progress: called before each repeat.
+    """
+    results: dict[Case, list[Row]] = {case: [] for case in cases}
+    failed: dict[tuple[str, str, str], str] = {}
+    for length in sorted({case.prompt_tokens for case in cases}):
+        for _ in range(repeats):
+            for case in (case for case in cases if case.prompt_tokens == length):
+                if progress:
+                    progress(case)
+                key = (case.system, case.model, case.settings)
+                if key in failed:
+                    if not results[case]:
+                        results[case].append(_failure(case, f"not tried: {failed[key]}"))
+                    continue
+                row = run_case(case, time_limit)
+                results[case].append(row)
+                if row.error:
+                    failed[key] = f"at {length:,} tokens {row.error}"
+    return [median_row(rows) for rows in results.values()]
+
+
+def run_case(case: Case, time_limit: float) -> Row:
+    """One repeat in a process of its own; never raises for what happens in there."""
+    command = [sys.executable, "-m", WORKER]
+    try:
+        done = subprocess.run(
+            command,
+            input=json.dumps(asdict(case)),
+            capture_output=True,
+            text=True,
+            timeout=time_limit,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return _failure(case, f"took more than {time_limit:,.0f} s")
+    if done.returncode < 0:
+        return _failure(case, f"was killed by signal {-done.returncode} (out of memory?)")
+    if done.returncode:
+        last = (done.stderr.strip() or "no message").splitlines()[-1]
+        return _failure(case, f"failed: {last[:300]}")
+    return row_from(json.loads(done.stdout.splitlines()[-1]))
+
+
+def _failure(case: Case, error: str) -> Row:
+    return Row(
+        system=case.system,
+        quantization="",
+        policy="",
+        settings=case.settings,
+        prompt_tokens=case.prompt_tokens,
+        new_tokens=case.new_tokens,
+        threads=case.threads,
+        error=error,
+    )

@@ -1,0 +1,82 @@
+"""The systems that `bench` measures: one file each, the same small interface."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from edgeinfinite.runtime_py.benchmark.case import Case
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a system says of itself after a run, in bytes."""
+
+    quantization: str
+    policy: str
+    state_bytes: int | None
+    file_bytes: int
+
+
+class System(Protocol):
+    """A model that is loaded, reads a prompt once, and decodes greedily."""
+
+    def read(self, tokens: Sequence[int]) -> int:
+        """Reads the whole prompt and returns the first new token: this is the time to it."""
+        ...
+
+    def step(self, token: int) -> int:
+        """Reads the token just chosen and returns the next."""
+        ...
+
+    def figures(self) -> Figures:
+        """Sizes and names."""
+        ...
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A system of others.
+
+    Args:
+        module: the file beside this one that has `load(case) -> System`.
+        package: what must be importable.
+        install: the command that installs it.
+        settings: every setting it is measured in, its best ones.
+        loads: `gguf` file, transformers `folder`, or a `genai` folder built from one.
+    """
+
+    module: str
+    package: str
+    install: str
+    settings: tuple[str, ...]
+    loads: str
+
+
+PEERS = {
+    "llama.cpp": Peer(
+        "llama_cpp_peer",
+        "llama_cpp",
+        "pip install llama-cpp-python",
+        ("flash attention, f16 cache", "flash attention, q8_0 cache"),
+        "gguf",
+    ),
+    "onnxruntime-genai": Peer(
+        "genai_peer", "onnxruntime_genai", "pip install onnxruntime-genai", ("int4",), "genai"
+    ),
+    "transformers": Peer(
+        "transformers_peer",
+        "transformers",
+        "pip install 'edgeinfinite[onnx]'",
+        ("sdpa, float32",),
+        "folder",
+    ),
+}
+
+
+def load_system(case: Case) -> System:
+    """Loads what the case names, in this process."""
+    module = PEERS[case.system].module if case.system in PEERS else "edgeinfinite_system"
+    return importlib.import_module(f"{__name__}.{module}").load(case)  # type: ignore[no-any-return]

@@ -1,0 +1,47 @@
+"""transformers itself: float32 weights, scaled dot product attention, a growing cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from transformers import AutoModelForCausalLM, DynamicCache
+
+from edgeinfinite.runtime_py.benchmark.case import Case
+from edgeinfinite.runtime_py.benchmark.systems import Figures
+
+
+class Transformers:
+    """See `System`."""
+
+    def __init__(self, case: Case) -> None:
+        torch.set_num_threads(case.threads)
+        self._model = AutoModelForCausalLM.from_pretrained(case.model, dtype=torch.float32).eval()
+        self._cache = DynamicCache()
+
+    @torch.inference_mode()
+    def read(self, tokens: Sequence[int]) -> int:
+        output = self._model(
+            input_ids=torch.tensor([list(tokens)]),
+            past_key_values=self._cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        return int(output.logits[0, -1].argmax())
+
+    def step(self, token: int) -> int:
+        return self.read([token])
+
+    def figures(self) -> Figures:
+        cached = [tensor for layer in self._cache.layers for tensor in (layer.keys, layer.values)]
+        return Figures(
+            quantization="none",
+            policy="full attention",
+            state_bytes=sum(tensor.nbytes for tensor in cached),
+            file_bytes=sum(p.nbytes for p in self._model.parameters()),
+        )
+
+
+def load(case: Case) -> Transformers:
+    """Loads a folder of the checkpoint."""
+    return Transformers(case)

@@ -1,0 +1,87 @@
+"""Runs one case in a fresh process: a `Case` on stdin, a `Row` on stdout's last line, as JSON.
+
+A process of its own is what makes the peak of its memory mean something, and what keeps one
+system's thread pools, allocators and caches out of the next one's figures.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from edgeinfinite.runtime_py.benchmark.case import Case, Row
+from edgeinfinite.runtime_py.benchmark.systems import System, load_system
+from edgeinfinite.runtime_py.statistics import peak_rss_bytes, step_figures
+
+_RESERVED_TOKENS = 100
+"""Special tokens stand at the vocabulary's start: prompts are drawn from what follows."""
+
+
+def prompt_of(case: Case) -> list[int]:
+    """The same random tokens for every system: speed and memory don't depend on what is read."""
+    low = min(_RESERVED_TOKENS, case.vocabulary // 2)
+    return np.random.default_rng(0).integers(low, case.vocabulary, case.prompt_tokens).tolist()
+
+
+def measure(case: Case) -> Row:
+    """Loads the system, reads the prompt, decodes; raises whatever the system raises."""
+    started = time.perf_counter()
+    system: System = load_system(case)
+    loaded = time.perf_counter()
+    token = system.read(prompt_of(case))
+    ttft = time.perf_counter() - loaded
+    steps = []
+    for _ in range(case.new_tokens):
+        before = time.perf_counter()
+        token = system.step(token)
+        steps.append(time.perf_counter() - before)
+    figures = system.figures()
+    rate, median, slowest = step_figures(steps)
+    return Row(
+        system=case.system,
+        quantization=figures.quantization,
+        policy=figures.policy,
+        settings=case.settings,
+        prompt_tokens=case.prompt_tokens,
+        new_tokens=case.new_tokens,
+        threads=case.threads,
+        load_s=loaded - started,
+        ttft_s=ttft,
+        prefill_tokens_per_s=case.prompt_tokens / ttft,
+        decode_tokens_per_s=rate,
+        median_token_s=median,
+        slowest_token_s=slowest,
+        peak_rss_bytes=own_peak_bytes(),
+        state_bytes=figures.state_bytes,
+        file_bytes=figures.file_bytes,
+    )
+
+
+def own_peak_bytes() -> int | None:
+    """Peak resident memory of this program alone.
+
+    Linux counts what a process held before `exec` into `ru_maxrss`, so a worker would report its
+    parent's memory when that is larger; the high-water mark of its own address space does not.
+    """
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return peak_rss_bytes()
+
+
+def main() -> None:
+    """The process's entry point."""
+    case = Case(**json.load(sys.stdin))
+    print(json.dumps(asdict(measure(case))), flush=True)
+
+
+if __name__ == "__main__":
+    main()
