@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0 done, 1 a check of `verify` failed, 2 an error that the user can mend,
-        130 ended by Ctrl-C.
+        130 ended by Ctrl-C (`generate`: before there was an answer).
     """
     arguments = _parser().parse_args(argv)
     try:
@@ -78,8 +78,8 @@ def verify(arguments: argparse.Namespace) -> int:
         model=arguments.model,
     )
     for check in checks:
-        limit = "" if check.limit is None else f" (limit {check.limit})"
-        print(f"{'ok' if check.passed else 'FAILED':<7}{check.check:<40}{check.value}{limit}")
+        limit = "" if check.limit is None else f" (limit {check.limit:.3g})"
+        print(f"{'ok' if check.passed else 'FAILED':<7}{check.check:<40}{check.value:.3g}{limit}")
     if arguments.json:
         write_rows(arguments.json, "verify", [dataclasses.asdict(check) for check in checks])
     return 0 if all(check.passed for check in checks) else 1
@@ -102,7 +102,7 @@ def generate(arguments: argparse.Namespace) -> int:
         print(figures.table(), file=sys.stderr)
     if arguments.stats_json:
         write_rows(arguments.stats_json, "generate", [figures.to_row()])
-    return 0
+    return 130 if session.unread else 0
 
 
 def chat(arguments: argparse.Namespace) -> int:
@@ -177,11 +177,8 @@ def _answer(
         text += _show(stream.flush())
     print()
     if session.unread:
-        left = f"{len(session.unread):,} tokens of the message are not read yet"
-        print(
-            f"stopped: {left}; in a chat the next message goes on, /reset forgets them",
-            file=sys.stderr,
-        )
+        left = f"stopped with {len(session.unread):,} tokens of the message unread"
+        print(f"{left}; a chat reads them with the next one, /reset forgets them", file=sys.stderr)
     return generation.statistics(
         text=text, engine=session.engine.name, artifact=str(arguments.artifact)
     )

@@ -1,0 +1,133 @@
+"""`edgeinfinite generate` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edgeinfinite import __version__
+from edgeinfinite.cli import main
+from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+
+LONG = "It was a bright cold day in April, and the clocks were striking thirteen. " * 3
+ENDLESS = ["--raw", "--prompt", "abc", "--max-new-tokens", "10000000", "--temperature", "3"]
+
+
+def _row(path: Path) -> dict[str, Any]:
+    document = json.loads(path.read_text(encoding="utf-8"))
+    assert (document["command"], document["version"]) == ("generate", __version__)
+    (row,) = document["rows"]
+    return row
+
+
+def test_generate_streams_the_greedy_answer_of_a_long_prompt(
+    artifact: Path,
+    tmp_path: Path,
+    greedy_answer: Any,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file, rows = tmp_path / "long.txt", tmp_path / "rows.json"
+    file.write_text(LONG, encoding="utf-8")
+    command = ["generate", str(artifact), "--prompt-file", str(file), "--max-new-tokens", "40"]
+    assert main([*command, "--stats", "--stats-json", str(rows)]) == 0
+
+    tokens = load_tokenizer(artifact).encode_chat([{"role": "user", "content": LONG}])
+    session = Session(load_engine(artifact))
+    expected = greedy_answer(session, tokens, artifact, 40)
+    printed = capsys.readouterr()
+    assert printed.out == expected + "\n"
+    row = _row(rows)
+    assert row["text"] == expected
+    assert (row["prompt_tokens"], row["engine"]) == (len(tokens), "onnx")
+    assert row["compressions"] == session.compressions > 5
+    assert (row["state_bytes"], row["artifact"]) == (session.state_bytes, str(artifact))
+    assert f"{len(tokens):,} tokens" in printed.err and "first token after" in printed.err
+
+
+def test_a_prompt_in_a_file_is_the_same_as_on_the_command_line(
+    artifact: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "prompt.txt"
+    file.write_bytes(b"\xef\xbb\xbf" + "Wie heißt du? 你好".encode())  # with a byte order mark
+    command = ["generate", str(artifact), "--max-new-tokens", "5"]
+    assert main([*command, "--prompt-file", str(file)]) == 0
+    from_file = capsys.readouterr().out
+    assert main([*command, "--prompt", "Wie heißt du? 你好"]) == 0
+    assert capsys.readouterr().out == from_file
+
+
+def test_raw_sends_the_text_without_the_chat_template(artifact: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.json"
+    command = ["generate", str(artifact), "--prompt", "abc", "--max-new-tokens", "1"]
+    assert main([*command, "--raw", "--stats-json", str(rows)]) == 0
+    assert _row(rows)["prompt_tokens"] == 3
+
+
+def test_without_a_chat_template_the_text_is_continued_and_that_is_said(
+    base_artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["generate", str(base_artifact), "--prompt", "abc", "--max-new-tokens", "9"]
+    assert main(command) == 0
+    unasked = capsys.readouterr()
+    assert main([*command, "--raw"]) == 0
+    asked = capsys.readouterr()
+    assert unasked.out == asked.out
+    assert "no chat template" in unasked.err and not asked.err
+
+
+def test_a_seed_fixes_the_sampled_answer(
+    artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def answer(seed: str) -> str:
+        sampling = ["--temperature", "1.5", "--top-k", "50", "--top-p", "0.95", "--seed", seed]
+        command = ["generate", str(artifact), "--prompt", "abc", "--max-new-tokens", "20"]
+        assert main([*command, *sampling, "--threads", "1"]) == 0
+        return capsys.readouterr().out
+
+    assert answer("1") == answer("1") != answer("2")
+
+
+def test_generate_needs_neither_torch_nor_transformers(artifact: Path, tmp_path: Path) -> None:
+    script = (
+        "import sys; sys.modules['torch'] = sys.modules['transformers'] = None\n"
+        "from edgeinfinite.cli import main\n"
+        f"sys.exit(main(['generate', {str(artifact)!r}, '--prompt', 'abc', "
+        "'--max-new-tokens', '3']))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout
+
+
+def test_ctrl_c_ends_the_answer_and_what_there_is_gets_counted(
+    artifact: Path, tmp_path: Path, start: Any
+) -> None:
+    rows = tmp_path / "rows.json"
+    process = start("generate", str(artifact), *ENDLESS, "--stats-json", str(rows))
+    assert process.stdout is not None
+    first = process.stdout.read(1)
+    process.send_signal(signal.SIGINT)
+    rest, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors.decode()
+    row = _row(rows)
+    assert (first + rest).decode("utf-8") == row["text"] + "\n"
+    assert row["new_tokens"] == len(row["token_ids"]) > 0
+
+
+def test_a_reader_that_goes_away_ends_the_answer_without_a_traceback(
+    artifact: Path, start: Any
+) -> None:
+    process = start("generate", str(artifact), *ENDLESS)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.read(1)
+    process.stdout.close()
+    assert process.wait(timeout=60) == 1
+    assert process.stderr.read() == b""
