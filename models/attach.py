@@ -51,7 +51,7 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
     heads, head_dim = text.num_attention_heads, head_dim_of(text)
     model.requires_grad_(False).eval()
     for layer in layers:
-        layer.memory_gate = layer.retention_scorer = None
+        layer.memory_gate = layer.retention_scorer = None  # type: ignore[assignment]
     if config.gate != NO_GATE:
         _add_gates(layers, config, heads, head_dim, backbone_parameters(model))
         if config.gate != UNTRAINED_GATE:
@@ -60,6 +60,13 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
         _add_scorers(layers, config, text.num_key_value_heads, head_dim)
     model.edgeinfinite_config = config  # type: ignore[assignment]
     return model
+
+
+def config_of(model: PreTrainedModel) -> EdgeInfiniteConfig:
+    """What `attach` was given."""
+    config = model.edgeinfinite_config
+    assert isinstance(config, EdgeInfiniteConfig)
+    return config
 
 
 def attention_layers(model: PreTrainedModel) -> list[nn.Module]:

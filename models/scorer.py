@@ -23,6 +23,9 @@ class RetentionScorer(nn.Module):
         width: F.
     """
 
+    mean: torch.Tensor
+    deviation: torch.Tensor
+
     def __init__(self, kv_heads: int, head_dim: int, width: int = HIDDEN_WIDTH) -> None:
         super().__init__()
         inputs = 2 * head_dim

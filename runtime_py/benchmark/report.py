@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from edgeinfinite.runtime_py.benchmark.case import Row
 from edgeinfinite.runtime_py.benchmark.machine import MachineLimits
@@ -100,7 +101,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         if not line:
             continue
         ours = name[0].startswith("edgeinfinite")
-        style = {"marker": "o", "label": f"{_label(line[0])} ({name[1]})"}
+        style: dict[str, Any] = {"marker": "o", "label": f"{_label(line[0])} ({name[1]})"}
         style |= {"linewidth": 2.5} if ours else {"linewidth": 1.2, "linestyle": "--"}
         lengths = [r.prompt_tokens for r in line]
         panels[0].plot(lengths, [r.ttft_s for r in line], **style)

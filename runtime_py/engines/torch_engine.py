@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from edgeinfinite.models.attach import attention_layers, head_dim_of
+from edgeinfinite.models.attach import attention_layers, config_of, head_dim_of
 from edgeinfinite.models.attention import run_tokens
 from edgeinfinite.models.carry import carry_layer, place
 from edgeinfinite.models.geometry import Geometry
@@ -28,13 +30,13 @@ class TorchEngine:
 
     def __init__(self, model: PreTrainedModel) -> None:
         self.model = model
-        self.geometry: Geometry = model.edgeinfinite_config.geometry  # type: ignore[union-attr]
+        self.geometry: Geometry = config_of(model).geometry
         text = model.config.get_text_config()
         self.vocabulary: int = text.vocab_size
         self.fingerprint = parameters_digest(model)
         layers = attention_layers(model)
         self.reads_memory = layers[0].memory_gate is not None
-        self._scorers = [layer.retention_scorer for layer in layers]
+        self._scorers: list[Any] = [layer.retention_scorer for layer in layers]
         carries = self.geometry.policy == "carry"
         self._tables = rotary_tables(model, self.geometry.capacity) if carries else []
         self._specs = state_specs(

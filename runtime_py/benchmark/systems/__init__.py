@@ -79,4 +79,4 @@ PEERS = {
 def load_system(case: Case) -> System:
     """Loads what the case names, in this process."""
     module = PEERS[case.system].module if case.system in PEERS else "edgeinfinite_system"
-    return importlib.import_module(f"{__name__}.{module}").load(case)  # type: ignore[no-any-return]
+    return importlib.import_module(f"{__name__}.{module}").load(case)

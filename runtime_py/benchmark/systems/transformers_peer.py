@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, DynamicCache
@@ -33,11 +34,11 @@ class Transformers:
         return self.read([token])
 
     def figures(self) -> Figures:
-        cached = [tensor for layer in self._cache.layers for tensor in (layer.keys, layer.values)]
+        layers: list[Any] = self._cache.layers
         return Figures(
             quantization="none",
             policy="full attention",
-            state_bytes=sum(tensor.nbytes for tensor in cached),
+            state_bytes=sum(layer.keys.nbytes + layer.values.nbytes for layer in layers),
             file_bytes=sum(p.nbytes for p in self._model.parameters()),
         )
 
