@@ -1,5 +1,6 @@
 package io.edgeinfinite.core
 
+import java.io.EOFException
 import java.io.File
 import java.io.FilterInputStream
 import java.io.IOException
@@ -127,6 +128,8 @@ class ArtifactImporter(
             if (!folder.renameTo(target)) throw IOException("$target can't be made")
         } catch (error: ZipException) {
             throw EdgeInfiniteException("$name is not a whole zip archive (${error.message})", error)
+        } catch (error: EOFException) {
+            throw EdgeInfiniteException("$name is cut short; copy it again", error)
         } catch (error: IOException) {
             throw EdgeInfiniteException("$name can't be copied: ${error.message}; is the storage full?", error)
         } catch (error: SecurityException) {

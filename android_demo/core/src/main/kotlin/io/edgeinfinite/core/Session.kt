@@ -146,7 +146,7 @@ class Session(
             if (count == 1) engine.decodeStep(chunk[0], state) else engine.prefillSegment(chunk, state)
         // Only now: an engine that fails halfway leaves the session as it was.
         val sinksMissing = maxOf(0, geometry.sinkLength - cached)
-        residual.addLast(chunk.drop(sinksMissing).toIntArray())
+        residual.addLast(chunk.copyOfRange(minOf(sinksMissing, count), count))
         unread.removeFirst(count)
         state.cached += count
         tokensRead = maxOf(tokensRead, position)

@@ -91,9 +91,9 @@ class TextTokenizer internal constructor(
     )
 
     private fun openTurn(isFirst: Boolean): OpenTurn {
+        val first = listOf(Message(Message.USER, MARK))
         val (head, turn) =
-            if (isFirst) "" to template().render(listOf(Message(Message.USER, MARK)))
-            else template().renderTurn(MARK)
+            if (isFirst) ChatTemplate.RenderedTurn("", template().render(first)) else template().renderTurn(MARK)
         val at = turn.indexOf(MARK)
         if (at < 0) throw EdgeInfiniteException("this artifact's chat template drops the user's text")
         return OpenTurn(head, turn.take(at), turn.drop(at + MARK.length))

@@ -1,0 +1,110 @@
+package io.edgeinfinite.core
+
+import io.edgeinfinite.core.jinja.Template
+import io.edgeinfinite.core.jinja.TemplateException
+
+/** One message of a conversation. */
+data class Message(
+    val role: String,
+    val content: String,
+) {
+    /** The roles that templates know. */
+    companion object {
+        const val SYSTEM = "system"
+        const val USER = "user"
+        const val ASSISTANT = "assistant"
+    }
+}
+
+/**
+ * The artifact's chat_template.jinja.
+ *
+ * It is run, not recognised: by a small interpreter of jinja2's language of our own, because the
+ * templates of one family differ from checkpoint to checkpoint, and because Jinja libraries for the
+ * JVM find properties through `java.beans`, which Android doesn't have.
+ *
+ * @param source the template's text.
+ * @param specialTokens what it knows as `bos_token`, `eos_token`, and so on.
+ * @throws EdgeInfiniteException the template can't be parsed.
+ */
+internal class ChatTemplate(
+    source: String,
+    private val specialTokens: Map<String, String>,
+) {
+    private val template =
+        try {
+            Template(source)
+        } catch (error: TemplateException) {
+            throw EdgeInfiniteException(
+                "the chat template can't be parsed: ${error.message}; export the artifact again",
+                error,
+            )
+        }
+
+    /**
+     * The conversation as the model reads it, ending where its next answer starts.
+     *
+     * @throws EdgeInfiniteException the template refuses the conversation.
+     */
+    fun render(messages: List<Message>): String {
+        val values =
+            specialTokens +
+                mapOf(
+                    "messages" to messages.map { mapOf("role" to it.role, "content" to it.content) },
+                    "tools" to null,
+                    "documents" to null,
+                    "add_generation_prompt" to true,
+                )
+        try {
+            return template.render(values)
+        } catch (error: TemplateException) {
+            throw EdgeInfiniteException(
+                "the chat template refuses the conversation: ${error.message}",
+                error,
+            )
+        }
+    }
+
+    /** A rendering up to the end of an answer, and what follows it. */
+    data class RenderedTurn(
+        val head: String,
+        val tail: String,
+    )
+
+    /**
+     * What follows an assistant's answer when the user goes on with [text].
+     *
+     * A state can't be read again, so only the text after the answer may be appended to it. It is
+     * taken from the rendering of a stand-in conversation; a default system prompt, a date or a
+     * first-turn marker stay before the answer.
+     *
+     * @return the tail goes from the template's end of the answer to the start of the next one.
+     * @throws EdgeInfiniteException the template drops earlier answers, or what it writes after an
+     *   answer depends on the turns before it.
+     */
+    fun renderTurn(text: String): RenderedTurn {
+        val turn =
+            listOf(
+                Message(Message.USER, "Hi"),
+                Message(Message.ASSISTANT, ANSWER),
+                Message(Message.USER, text),
+            )
+        val earlier = listOf(Message(Message.USER, "Hello"), Message(Message.ASSISTANT, "Yes?"))
+        val first = render(turn)
+        val later = render(earlier + turn)
+        val at = first.indexOf(ANSWER)
+        val atLater = later.indexOf(ANSWER)
+        val tail = first.drop(at + ANSWER.length)
+        if (at < 0 || atLater < 0 || tail != later.drop(atLater + ANSWER.length)) {
+            throw EdgeInfiniteException(
+                "this artifact's chat template rewrites earlier turns, so a turn can't be appended " +
+                    "to what the model has read; start a new chat for every question",
+            )
+        }
+        return RenderedTurn(first.take(at + ANSWER.length), tail)
+    }
+
+    private companion object {
+        const val ANSWER = "EDGEINFINITE-ANSWER-7F3A"
+    }
+}

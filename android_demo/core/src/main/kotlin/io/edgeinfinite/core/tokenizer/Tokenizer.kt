@@ -1,0 +1,240 @@
+package io.edgeinfinite.core.tokenizer
+
+import io.edgeinfinite.core.EdgeInfiniteException
+import kotlinx.serialization.SerializationException
+import kotlinx.serialization.json.Json
+import kotlinx.serialization.json.JsonArray
+import kotlinx.serialization.json.JsonElement
+import kotlinx.serialization.json.JsonNull
+import kotlinx.serialization.json.JsonObject
+import kotlinx.serialization.json.JsonPrimitive
+import kotlinx.serialization.json.booleanOrNull
+import kotlinx.serialization.json.contentOrNull
+import kotlinx.serialization.json.int
+import kotlinx.serialization.json.intOrNull
+import kotlinx.serialization.json.jsonArray
+import kotlinx.serialization.json.jsonObject
+
+/** A tokenizer.json asks for something that isn't here; [what] names it. */
+internal fun UnsupportedTokenizerException(what: String) =
+    EdgeInfiniteException("tokenizer.json asks for $what, which this app doesn't have; update the app")
+
+/**
+ * The tokenizers library's BPE tokenizers, read from their tokenizer.json: byte-level ones and those
+ * with byte fallback. Ids are equal to the library's. Thread-safe.
+ */
+internal class Tokenizer private constructor(
+    private val model: Bpe,
+    private val added: List<AddedToken>,
+    private val normalizer: Normalizer,
+    private val preTokenizer: PreTokenizer,
+    private val template: List<Int>,
+    private val decoder: TokenDecoder,
+) {
+    private val tokens = HashMap<Int, String>()
+    private val ids = HashMap<String, Int>()
+    private val special = added.filter { it.special }.mapTo(HashSet()) { it.content }
+    private val raw = AddedTokenFinder(added.filterNot { it.normalized }.associateBy { it.content })
+    private val normalized =
+        AddedTokenFinder(added.filter { it.normalized }.associateBy { normalizer.normalize(it.content) })
+
+    init {
+        model.vocabulary.forEach { (token, id) -> tokens[id] = token }
+        added.forEach {
+            tokens[it.id] = it.content
+            ids[it.content] = it.id
+        }
+    }
+
+    /** The id of a token; null when there is none of that text. */
+    fun idOf(token: String): Int? = ids[token] ?: model.vocabulary[token]
+
+    /**
+     * The tokens of a text.
+     *
+     * @param addSpecialTokens put the tokenizer's own around it, such as the beginning of a text.
+     * @throws EdgeInfiniteException the text holds half a surrogate pair.
+     */
+    fun encode(
+        text: String,
+        addSpecialTokens: Boolean,
+    ): IntArray {
+        checkUnicode(text)
+        val encoded = IntList(text.length / 3)
+        for (piece in raw.pieces(text)) {
+            if (piece.token != null) encoded.add(piece.token) else encodePiece(piece, encoded)
+        }
+        if (!addSpecialTokens) return encoded.toIntArray()
+        return template.flatMap { id -> if (id == TEXT) encoded.toIntArray().asList() else listOf(id) }
+            .toIntArray()
+    }
+
+    private fun encodePiece(
+        piece: Piece,
+        encoded: IntList,
+    ) {
+        for (part in normalized.pieces(normalizer.normalize(piece.text))) {
+            if (part.token != null) {
+                encoded.add(part.token)
+                continue
+            }
+            val isFirst = piece.start == 0 && part.start == 0
+            preTokenizer.split(part.text, isFirst).forEach { model.encode(it, encoded) }
+        }
+    }
+
+    /** The text of tokens; ids that there are none of are left out. */
+    fun decode(
+        ids: IntArray,
+        skipSpecialTokens: Boolean,
+    ): String {
+        val texts = ids.asList().mapNotNull { tokens[it] }
+        val kept = if (skipSpecialTokens) texts.filter { it !in special } else texts
+        return decoder.decode(kept).joinToString("")
+    }
+
+    private fun checkUnicode(text: String) {
+        var at = 0
+        while (at < text.length) {
+            val point = text.codePointAt(at)
+            if (point in 0xd800..0xdfff) {
+                throw EdgeInfiniteException(
+                    "the text isn't valid Unicode at character $at; save it as UTF-8",
+                )
+            }
+            at += Character.charCount(point)
+        }
+    }
+
+    companion object {
+        /** Stands in the template for the text itself. */
+        private const val TEXT = -1
+
+        /**
+         * Reads a tokenizer.json.
+         *
+         * @throws SerializationException it isn't one.
+         * @throws EdgeInfiniteException it describes a tokenizer of another kind.
+         */
+        fun parse(json: String): Tokenizer {
+            val root = Json.parseToJsonElement(json)
+            try {
+                return of(root.jsonObject)
+            } catch (error: IllegalArgumentException) {
+                if (error is SerializationException) throw error
+                throw SerializationException(error.message, error)
+            }
+        }
+
+        private fun of(fields: JsonObject): Tokenizer {
+            val added = fields.objects("added_tokens").map(::addedToken)
+            val model = modelOf(fields.child("model") ?: throw SerializationException("it has no model"))
+            val ids = model.vocabulary + added.associate { it.content to it.id }
+            return Tokenizer(
+                model,
+                added,
+                normalizerOf(fields.child("normalizer")),
+                preTokenizerOf(fields.child("pre_tokenizer")),
+                templateOf(fields.child("post_processor"), ids),
+                decoderOf(fields.child("decoder")),
+            )
+        }
+
+        private fun addedToken(fields: JsonObject): AddedToken {
+            val special = fields.flag("special")
+            return AddedToken(
+                id = fields.number("id"),
+                content = fields.text("content"),
+                singleWord = fields.flag("single_word"),
+                stripsLeft = fields.flag("lstrip"),
+                stripsRight = fields.flag("rstrip"),
+                normalized = fields.flag("normalized", default = !special),
+                special = special,
+            )
+        }
+
+        private fun modelOf(fields: JsonObject): Bpe {
+            val type = fields.textOrNull("type") ?: "BPE"
+            val affixes = listOf("continuing_subword_prefix", "end_of_word_suffix")
+            val refused =
+                when {
+                    type != "BPE" || "merges" !in fields -> "the model $type"
+                    affixes.any { !fields.textOrNull(it).isNullOrEmpty() } -> "subword affixes"
+                    else -> null
+                }
+            if (refused != null) throw UnsupportedTokenizerException(refused)
+            val vocabulary = HashMap<String, Int>()
+            for ((token, id) in fields.getValue("vocab").jsonObject) {
+                vocabulary[token] =
+                    (id as? JsonPrimitive)?.intOrNull ?: throw SerializationException("$token has no id")
+            }
+            return Bpe(
+                vocabulary,
+                fields.getValue("merges").jsonArray.map(::mergeOf),
+                unknown = fields.textOrNull("unk_token"),
+                fuseUnknown = fields.flag("fuse_unk"),
+                byteFallback = fields.flag("byte_fallback"),
+                ignoreMerges = fields.flag("ignore_merges"),
+            )
+        }
+
+        /** `"a b"`, or `["a", "b"]` as newer files have it. */
+        private fun mergeOf(merge: JsonElement): Pair<String, String> {
+            val parts =
+                if (merge is JsonArray) {
+                    merge.map { (it as JsonPrimitive).content }
+                } else {
+                    (merge as JsonPrimitive).content.split(' ')
+                }
+            if (parts.size != 2) throw SerializationException("a merge of ${parts.size} tokens")
+            return parts[0] to parts[1]
+        }
+
+        /** The special tokens around a text, [TEXT] in its place. */
+        private fun templateOf(
+            fields: JsonObject?,
+            ids: Map<String, Int>,
+        ): List<Int> {
+            val type = fields?.textOrNull("type")
+            if (fields == null || type == "ByteLevel") return listOf(TEXT)
+            if (type == "Sequence") {
+                val parts = fields.objects("processors").map { templateOf(it, ids) }
+                return parts.fold(listOf(TEXT)) { inner, outer ->
+                    outer.flatMap { if (it == TEXT) inner else listOf(it) }
+                }
+            }
+            if (type != "TemplateProcessing") throw UnsupportedTokenizerException("the post-processor $type")
+            val named = fields.child("special_tokens")
+            return fields.objects("single").flatMap { part ->
+                val name = part.child("SpecialToken")?.text("id") ?: return@flatMap listOf(TEXT)
+                val given = named?.child(name)?.get("ids")?.jsonArray?.map { (it as JsonPrimitive).int }
+                given ?: listOf(ids[name] ?: throw SerializationException("no token $name"))
+            }
+        }
+    }
+}
+
+internal fun JsonObject.child(name: String): JsonObject? =
+    when (val value = this[name]) {
+        null, is JsonNull -> null
+        else -> value.jsonObject
+    }
+
+internal fun JsonObject.objects(name: String): List<JsonObject> =
+    when (val value = this[name]) {
+        null, is JsonNull -> emptyList()
+        else -> value.jsonArray.map { it.jsonObject }
+    }
+
+internal fun JsonObject.textOrNull(name: String): String? = (this[name] as? JsonPrimitive)?.contentOrNull
+
+internal fun JsonObject.text(name: String): String =
+    textOrNull(name) ?: throw SerializationException("$name is missing")
+
+internal fun JsonObject.number(name: String): Int =
+    (this[name] as? JsonPrimitive)?.intOrNull ?: throw SerializationException("$name is no number")
+
+internal fun JsonObject.flag(
+    name: String,
+    default: Boolean = false,
+): Boolean = (this[name] as? JsonPrimitive)?.booleanOrNull ?: default
