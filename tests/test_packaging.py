@@ -224,7 +224,9 @@ def test_the_runtime_and_the_command_line_import_without_torch_and_transformers(
         "loaded = [n for n in sys.modules if n.split('.')[0] in ('torch', 'transformers')]\n"
         "assert sorted(loaded) == ['torch', 'transformers'], loaded\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
