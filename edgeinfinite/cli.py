@@ -137,6 +137,34 @@ def chat(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def bench(arguments: argparse.Namespace) -> int:
+    """Measures speed and memory against prompt length, beside the peers that are installed."""
+    from edgeinfinite.runtime_py.benchmark import report
+    from edgeinfinite.runtime_py.benchmark.run import BenchOptions, run_bench
+
+    check_writable(arguments.json)
+    check_writable(arguments.plot)
+    options = BenchOptions(**_given(arguments, BenchOptions))
+
+
+    def peer_model(kind: str, model: str) -> Path:
+        from edgeinfinite.export.peer_models import prepare_peer_model  # needs torch, we don't
+
+        return prepare_peer_model(kind, model, options.peer_cache)
+
+    rows, limits = run_bench(options, peer_model)
+    print(report.table(rows, limits))
+    print(
+        f"memory reads {limits.read_bytes_per_s / 1e9:.1f} GB/s, float32 matrix products "
+        f"{limits.multiply_flops / 1e9:.0f} GFLOP/s with {options.threads} threads"
+    )
+    if arguments.json:
+        write_rows(arguments.json, "bench", [dataclasses.asdict(row) for row in rows])
+    if arguments.plot:
+        report.plot(rows, arguments.plot)
+    return 0
+
+
 # --------------------------------------------------------------------------- their parts
 
 
@@ -256,6 +284,7 @@ def _parser() -> argparse.ArgumentParser:
         (verify, _VERIFY),
         (generate, _GENERATE | _ANSWER),
         (chat, _CHAT | _ANSWER),
+        (bench, _BENCH),
     ):
         about = (command.__doc__ or "").strip()
         sub = commands.add_parser(command.__name__, help=about, description=about)
@@ -284,6 +313,14 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"give a whole number of at least 1, not {text!r}")
     return number
+
+
+def _lengths(text: str) -> tuple[int, ...]:
+    return tuple(_positive(part) for part in text.split(","))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _given(arguments: argparse.Namespace, options: type[Any]) -> dict[str, Any]:
@@ -335,6 +372,20 @@ _GENERATE = _ARTIFACT | {
     "--raw": _option("continue the text, no chat template", action="store_true", default=False),
     "--stats": _option("figures of the answer on stderr", action="store_true", default=False),
     "--stats-json": _file("the same as a row"),
+}
+
+_BENCH = {
+    "artifacts": _option("artifacts' folders", type=Path, nargs="+", metavar="DIR"),
+    "--lengths": _option("prompt lengths, as 2048,8192", type=_lengths, metavar="LIST"),
+    "--peers": _option("llama.cpp,onnxruntime-genai,transformers", type=_names, metavar="LIST"),
+    "--new-tokens": _option("tokens to decode", type=_positive, metavar="N"),
+    "--threads": _option("of every system", type=_positive, metavar="N"),
+    "--repeats": _option("of every case; figures are medians", type=_positive, metavar="N"),
+    "--time-limit": _option("seconds for one repeat", type=float, metavar="S"),
+    "--model": _option("the peers' checkpoint (default: the artifact's)", metavar=_MODEL),
+    "--peer-cache": _option("folder for converted peer models", type=Path, metavar="DIR"),
+    "--json": _file("write the rows"),
+    "--plot": _file("time to first token and memory against length", "FILE.png"),
 }
 
 _CHAT = _ARTIFACT | {"--session": _file("go on with it if it exists; saved after every answer")}

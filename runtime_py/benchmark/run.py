@@ -1,0 +1,95 @@
+"""One run of `bench`, from options to rows, with progress."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tqdm import tqdm
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.runtime_py.benchmark.case import Case, Row
+from edgeinfinite.runtime_py.benchmark.machine import MachineLimits, machine_limits
+from edgeinfinite.runtime_py.benchmark.plan import (
+    PeerModel,
+    missing_peers,
+    plan_cases,
+    run_cases,
+)
+
+DEFAULT_LENGTHS = (512, 2048, 8192, 32768)
+DEFAULT_CACHE = Path("~/.cache/edgeinfinite").expanduser()
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """What to measure.
+
+    Args:
+        artifacts: folders of our own.
+        lengths: prompt lengths in tokens.
+        peers: names of `systems.PEERS`; one that isn't installed is named with its command.
+        new_tokens: tokens decoded after the first.
+        threads: CPU threads of every system.
+        repeats: of every case, the systems taking turns; figures are medians.
+        time_limit: seconds that one repeat may take.
+        model: the peers' checkpoint; None takes the first artifact's.
+        peer_cache: folder for converted peer models.
+    """
+
+    artifacts: Sequence[Path]
+    lengths: Sequence[int] = DEFAULT_LENGTHS
+    peers: Sequence[str] = ()
+    new_tokens: int = 64
+    threads: int = 2
+    repeats: int = 3
+    time_limit: float = 600.0
+    model: str | None = None
+    peer_cache: Path = field(default=DEFAULT_CACHE)
+
+    def __post_init__(self) -> None:
+        for name in ("new_tokens", "threads", "repeats", "time_limit"):
+            if getattr(self, name) <= 0:
+                raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be greater than 0")
+
+
+def run_bench(options: BenchOptions, peer_model: PeerModel) -> tuple[list[Row], MachineLimits]:
+    """Measures everything.
+
+    Args:
+        options: see there.
+        peer_model: makes what a peer loads; only called for installed peers.
+
+    Returns:
+        One row of medians for each system and length, and the machine's limits.
+
+    Raises:
+        EdgeInfiniteError: an artifact is damaged, a peer unknown, a length out of range.
+    """
+    missing = missing_peers(options.peers)
+    for line in missing:
+        print(f"note: {line}", file=sys.stderr)
+    installed = [p for p in options.peers if not any(line.startswith(f"{p} ") for line in missing)]
+    cases = plan_cases(
+        options.artifacts,
+        options.lengths,
+        new_tokens=options.new_tokens,
+        threads=options.threads,
+        peers=installed,
+        peer_model=peer_model,
+        model=options.model,
+    )
+    limits = machine_limits(options.threads)
+    total = len(cases) * options.repeats
+    with tqdm(total=total, desc="bench", unit="case", disable=None) as bar:
+
+        def progress(case: Case) -> None:
+            bar.set_postfix_str(f"{case.system} {case.settings}, {case.prompt_tokens:,} tokens")
+            bar.update()
+
+        rows = run_cases(
+            cases, repeats=options.repeats, time_limit=options.time_limit, progress=progress
+        )
+    return rows, limits
