@@ -87,7 +87,7 @@ class ModelShape:
             query_heads=text.num_attention_heads,
             kv_heads=text.num_key_value_heads,
             head_dim=head_dim_of(text),
-            vocabulary=model.get_output_embeddings().weight.shape[0],  # type: ignore[arg-type, union-attr]
+            vocabulary=text.vocab_size,
             geometry=model.edgeinfinite_config.geometry,  # type: ignore[union-attr]
             reads_memory=layers[0].memory_gate is not None,
         )

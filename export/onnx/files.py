@@ -1,0 +1,82 @@
+"""Graphs to files: all weights once, in one `weights.data`, whichever graph uses them."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import onnx_ir as ir
+
+WEIGHTS_FILE = "weights.data"
+
+_INLINE_BYTES = 1024
+"""Smaller tensors stay in the graph's own file: onnxruntime reads shapes and axes there."""
+
+_ALIGNMENT = 4096
+"""Page size: onnxruntime maps the tensors instead of reading them."""
+
+
+class WeightsFile:
+    """Writes tensors one after another, equal bytes only once.
+
+    Args:
+        folder: where `weights.data` is made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file = (folder / WEIGHTS_FILE).open("wb")
+        self._offsets: dict[bytes, int] = {}
+
+    def __enter__(self) -> WeightsFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def save(self, model: ir.Model, file: str) -> None:
+        """Moves a graph's tensors here and writes the graph beside it, without traces of us.
+
+        Args:
+            model: changed: its initializers point into `weights.data` afterwards.
+            file: name of the graph's file.
+        """
+        _forget_origin(model)
+        for value in model.graph.initializers.values():
+            tensor = value.const_value
+            if tensor is not None and tensor.nbytes > _INLINE_BYTES:
+                value.const_value = self._store(tensor, value.name or "")
+        ir.save(model, self._folder / file)
+
+    def _store(self, tensor: ir.TensorProtocol, name: str) -> ir.ExternalTensor:
+        data = tensor.tobytes()
+        digest = hashlib.sha256(data).digest()
+        if digest not in self._offsets:
+            self._file.write(b"\0" * (-self._file.tell() % _ALIGNMENT))
+            self._offsets[digest] = self._file.tell()
+            self._file.write(data)
+        return ir.ExternalTensor(
+            WEIGHTS_FILE,
+            self._offsets[digest],
+            len(data),
+            tensor.dtype,
+            shape=ir.Shape(tensor.shape),
+            name=name,
+            base_dir=self._folder,
+        )
+
+
+def _forget_origin(model: ir.Model) -> None:
+    """Drops what the exporter noted about source files: paths of this machine."""
+    model.metadata_props.clear()
+    model.graph.metadata_props.clear()
+    model.doc_string = model.graph.doc_string = None
+    for node in model.graph.all_nodes():
+        node.metadata_props.clear()
+        node.doc_string = None
+        for value in node.outputs:
+            value.metadata_props.clear()
+            value.doc_string = None
+    for value in (*model.graph.inputs, *model.graph.initializers.values()):
+        value.metadata_props.clear()
+        value.doc_string = None

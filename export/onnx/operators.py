@@ -1,0 +1,160 @@
+"""ONNX Runtime's fused operators, as functions that `torch.onnx.export` turns into one node each.
+
+They compute nothing in PyTorch (zeros of the right shape): they are for tracing only.
+Letters: B batch, H heads, T tokens, D head dimension, I inputs, O outputs, V vocabulary, g group.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.onnx.ops import symbolic, symbolic_multi_out
+
+INT8_ACTIVATIONS = 4
+"""`accuracy_level` of MatMulNBits: activations are rounded to 8 bits, group by group."""
+
+
+def group_query_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    k_cache: torch.Tensor,
+    v_cache: torch.Tensor,
+    last_slot: torch.Tensor,
+    total: torch.Tensor,
+    *,
+    heads: int,
+    kv_heads: int,
+    scale: float,
+    softcap: float,
+    window: int,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Appends K, V to the cache and attends causally to all of it.
+
+    Args:
+        query: `[1, T, H * D]`, after RoPE; key and value `[1, T, K * D]`.
+        k_cache, v_cache: `[1, K, C, D]`.
+        last_slot: `[1]` int32, slots in use after the call, less one.
+        total: scalar int32, slots in use after the call.
+        window: newest slots a token may see, itself included; -1 for all.
+
+    Returns:
+        `[1, T, H * D]` and the two caches.
+    """
+    attended, k_cache_out, v_cache_out = symbolic_multi_out(
+        "com.microsoft::GroupQueryAttention",
+        [query, key, value, k_cache, v_cache, last_slot, total],
+        {
+            "num_heads": heads,
+            "kv_num_heads": kv_heads,
+            "scale": scale,
+            "softcap": softcap,
+            "local_window_size": window,
+            "do_rotary": 0,
+        },
+        dtypes=[query.dtype, k_cache.dtype, v_cache.dtype],
+        shapes=[query.shape, k_cache.shape, v_cache.shape],
+        version=1,
+    )
+    return attended, k_cache_out, v_cache_out
+
+
+def matmul_nbits(
+    x: torch.Tensor,
+    codes: torch.Tensor,
+    scales: torch.Tensor,
+    zero_points: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    *,
+    inputs: int,
+    bits: int,
+    group: int,
+) -> torch.Tensor:
+    """x Wᵀ + bias with W in groups of integers.
+
+    Args:
+        x: `[..., I]`.
+        inputs: I; the codes' last group may hold more.
+        codes: `[O, I / g, g * bits / 8]` uint8, low half first.
+        scales: `[O, I / g]`.
+        zero_points: `[O, ceil(I / g * bits / 8)]` uint8, None for the middle of the range.
+        bias: `[O]` or None.
+    """
+    outputs = codes.shape[0]
+    tensors: list[torch.Tensor | None] = [x, codes, scales, zero_points, None, bias]
+    while tensors[-1] is None:
+        tensors.pop()
+    return symbolic(
+        "com.microsoft::MatMulNBits",
+        tensors,
+        {
+            "K": inputs,
+            "N": outputs,
+            "bits": bits,
+            "block_size": group,
+            "accuracy_level": INT8_ACTIVATIONS,
+        },
+        dtype=x.dtype,
+        shape=[*x.shape[:-1], outputs],
+        version=1,
+    )
+
+
+def gather_block_quantized(
+    codes: torch.Tensor,
+    tokens: torch.Tensor,
+    scales: torch.Tensor,
+    zero_points: torch.Tensor | None,
+    *,
+    bits: int,
+    group: int,
+) -> torch.Tensor:
+    """Rows of a quantized table.
+
+    Args:
+        codes: `[V, I * bits / 8]` uint8; scales `[V, I / g]`; zero_points as for `matmul_nbits`.
+        tokens: `[B, T]` int64.
+
+    Returns:
+        `[B, T, I]` float32.
+    """
+    inputs = [codes, tokens, scales] + ([] if zero_points is None else [zero_points])
+    return symbolic(
+        "com.microsoft::GatherBlockQuantized",
+        inputs,
+        {"bits": bits, "block_size": group, "gather_axis": 0, "quantize_axis": 1},
+        dtype=scales.dtype,
+        shape=[*tokens.shape, codes.shape[1] * 8 // bits],
+        version=1,
+    )
+
+
+def rms_norm(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:
+    """x / sqrt(mean(x²) + epsilon) * weight over the last axis."""
+    return symbolic(
+        "::SimplifiedLayerNormalization",
+        [x, weight],
+        {"axis": -1, "epsilon": epsilon, "stash_type": 1},
+        dtype=x.dtype,
+        shape=list(x.shape),
+        version=1,
+    )
+
+
+def rotary(
+    x: torch.Tensor, start: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, heads: int
+) -> torch.Tensor:
+    """RoPE in halves ("rotate_half").
+
+    Args:
+        x: `[B, T, H * D]`.
+        start: `[1]` int64, row of the tables for the first token.
+        cos, sin: `[rows, R / 2]`, R <= D the rotated part of a head.
+    """
+    return symbolic(
+        "com.microsoft::RotaryEmbedding",
+        [x, start, cos, sin],
+        {"interleaved": 0, "num_heads": heads, "rotary_embedding_dim": 2 * cos.shape[1]},
+        dtype=x.dtype,
+        shape=list(x.shape),
+        version=1,
+    )

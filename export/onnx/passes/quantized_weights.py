@@ -1,0 +1,116 @@
+"""Linear layers and embeddings over groups of integers: MatMulNBits and GatherBlockQuantized.
+
+Letters: O outputs, I inputs, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from edgeinfinite.export.onnx import operators
+from edgeinfinite.export.onnx.quantize import QuantizedWeight, can_quantize, quantize
+from edgeinfinite.export.recipes import Recipe
+
+
+class QuantizedLinear(nn.Module):
+    """nn.Linear with a quantized weight, for tracing.
+
+    Args:
+        weight: `[O, I]`.
+        bias: `[O]` or None.
+    """
+
+    def __init__(self, weight: QuantizedWeight, bias: torch.Tensor | None) -> None:
+        super().__init__()
+        self.bits, self.group = weight.format.bits, weight.format.group
+        self.offsets = 0 if weight.offsets is None else weight.scales.shape[1]
+        wide = weight.widened()
+        self.register_buffer("codes", wide.packed_codes())
+        self.register_buffer("scales", wide.scales)
+        self.register_buffer("zeros", wide.packed_zeros())
+        self.register_buffer("bias", bias)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """`[..., I]` to `[..., O]`."""
+        inputs = x.shape[-1] + self.offsets
+        if self.offsets:
+            x = torch.cat((x, x.unflatten(-1, (self.offsets, self.group)).sum(-1)), -1)
+        return operators.matmul_nbits(
+            x,
+            self.codes,
+            self.scales,
+            self.zeros,
+            self.bias,
+            inputs=inputs,
+            bits=self.bits,
+            group=self.group,
+        )
+
+
+class QuantizedEmbedding(nn.Module):
+    """nn.Embedding with a quantized table, for tracing; its bytes are those of the tied LM head.
+
+    Args:
+        weight: `[V, I]`.
+        factor: what some models (Gemma) multiply an embedding with.
+    """
+
+    def __init__(self, weight: QuantizedWeight, factor: float = 1.0) -> None:
+        super().__init__()
+        self.factor = factor
+        self.bits, self.group = weight.format.bits, weight.format.group
+        self.register_buffer("codes", weight.packed_codes().flatten(1))
+        self.register_buffer("scales", weight.scales)
+        self.register_buffer("zeros", weight.packed_zeros())
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """`[B, T]` to `[B, T, I]`."""
+        rows = operators.gather_block_quantized(
+            self.codes, tokens, self.scales, self.zeros, bits=self.bits, group=self.group
+        )
+        return rows if self.factor == 1.0 else rows * self.factor
+
+
+QuantizedWeights = dict[str, QuantizedWeight]
+"""By the weight's name in `model.state_dict()`; a tied embedding goes by the embedding's name."""
+
+
+def quantize_weights(model: PreTrainedModel, recipe: Recipe) -> QuantizedWeights:
+    """Quantizes what the recipe names, as far as it is a matrix of a Linear or Embedding."""
+    weights = {}
+    for name, parameter in model.named_parameters():
+        format = recipe.format_of(name)
+        owner = model.get_submodule(name.rpartition(".")[0])
+        if format and _replaceable(owner) and can_quantize(parameter, format):
+            weights[name] = quantize(parameter, format, offsets=type(owner) is nn.Linear)
+    return weights
+
+
+def swap_quantized(model: PreTrainedModel, weights: QuantizedWeights) -> None:
+    """Replaces the modules that own the weights; whatever is tied to one shares its bytes."""
+    by_tensor = {id(model.get_parameter(name)): weight for name, weight in weights.items()}
+    for parent in list(model.modules()):
+        for name, module in list(parent.named_children()):
+            weight = by_tensor.get(id(getattr(module, "weight", None)))
+            if weight is None:
+                continue
+            if type(module) is nn.Linear:
+                setattr(parent, name, QuantizedLinear(weight, module.bias))
+            else:
+                setattr(parent, name, QuantizedEmbedding(weight, _factor(module) or 1.0))
+
+
+def _replaceable(module: nn.Module) -> bool:
+    return type(module) is nn.Linear or _factor(module) is not None
+
+
+def _factor(module: nn.Module) -> float | None:
+    """What the module multiplies a row of its table with; None if it isn't such an embedding."""
+    if not isinstance(module, nn.Embedding):
+        return None
+    token = torch.zeros(1, dtype=torch.int64)
+    factor = float(getattr(module, "embed_scale", 1.0))
+    same = torch.allclose(module(token), module.weight[token] * factor, rtol=1e-5)
+    return factor if same else None

@@ -1,0 +1,61 @@
+"""RMSNorm as one node: SimplifiedLayerNormalization instead of six operators."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from edgeinfinite.export.onnx import operators
+
+_ROWS = 3
+
+
+class FusedRmsNorm(nn.Module):
+    """x / sqrt(mean(x²) + epsilon) * weight, for tracing.
+
+    Args:
+        weight: `[width]`, all factors of the original in one.
+        epsilon: of the original.
+    """
+
+    def __init__(self, weight: torch.Tensor, epsilon: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight, requires_grad=False)
+        self.epsilon = epsilon
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """`[..., width]` to the same shape."""
+        return operators.rms_norm(x, self.weight, self.epsilon)
+
+
+def fuse_rms_norms(model: nn.Module) -> int:
+    """Replaces every RMSNorm.
+
+    Returns:
+        How many were replaced.
+    """
+    count = 0
+    for parent in list(model.modules()):
+        for name, module in parent.named_children():
+            fused = _fused(module)
+            if fused is not None:
+                setattr(parent, name, fused)
+                count += 1
+    return count
+
+
+def _fused(module: nn.Module) -> FusedRmsNorm | None:
+    """The module's replacement, None if it isn't an RMSNorm over the last axis."""
+    if not type(module).__name__.endswith("RMSNorm") or len(list(module.parameters())) != 1:
+        return None
+    weight = getattr(module, "weight", None)
+    epsilon = getattr(module, "variance_epsilon", getattr(module, "eps", None))
+    if not isinstance(weight, torch.Tensor) or weight.dim() != 1 or not isinstance(epsilon, float):
+        return None
+    example = torch.linspace(-2, 3, _ROWS * len(weight)).reshape(1, _ROWS, -1).sin() + 0.1
+    wanted = module(example)
+    for factor in (weight, weight + 1.0):  # Gemma's weights are stored less one
+        normed = example * torch.rsqrt(example.pow(2).mean(-1, keepdim=True) + epsilon) * factor
+        if torch.allclose(normed, wanted, rtol=1e-5, atol=1e-6):
+            return FusedRmsNorm(factor.detach(), epsilon)
+    return None

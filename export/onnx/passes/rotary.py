@@ -1,0 +1,82 @@
+"""RoPE as one node for Q and one for K: RotaryEmbedding instead of eleven operators each.
+
+transformers' modelling code calls a function of its own module, `apply_rotary_pos_emb`; while the
+graph is traced that name stands for the fused one, if both do the same.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from edgeinfinite.export.onnx import operators
+from edgeinfinite.export.onnx.state import packed, unpacked
+from edgeinfinite.models.attach import attention_layers
+
+_NAME = "apply_rotary_pos_emb"
+_Rotate = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+@contextmanager
+def fused_rotary(model: PreTrainedModel) -> Iterator[bool]:
+    """Inside, the model's attention rotates Q and K with the fused operator.
+
+    Yields:
+        Whether it does: False where the model rotates in another way than by halves.
+    """
+    layer = attention_layers(model)[0]
+    module: Any = sys.modules[type(layer).__module__]
+    original = getattr(module, _NAME, None)
+    if original is None or not _rotates_by_halves(original):
+        yield False
+        return
+    setattr(module, _NAME, _fused)
+    try:
+        yield True
+    finally:
+        setattr(module, _NAME, original)
+
+
+def _fused(
+    q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *_: Any, **__: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """q `[1, H, T, D]`, k `[1, K, T, D]`; cos and sin `[1, T, R]`, both halves alike."""
+    return _one(q, cos, sin), _one(k, cos, sin)
+
+
+def _one(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    half = cos.shape[-1] // 2
+    start = torch.zeros(1, dtype=torch.int64)
+    turned = operators.rotary(
+        packed(x), start, cos[0, :, :half], sin[0, :, :half], heads=x.shape[1]
+    )
+    return unpacked(turned, x.shape[1])
+
+
+def _rotates_by_halves(function: Callable[..., Any]) -> bool:
+    """Compares the model's function with what the operator computes."""
+    generator = torch.Generator().manual_seed(0)
+
+    def random(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=generator)
+
+    q, k, angle = random(1, 4, 3, 8), random(1, 2, 3, 8), random(1, 3, 4).repeat(1, 1, 2)
+    cos, sin = angle.cos(), angle.sin()
+    try:
+        results = function(q, k, cos, sin)
+    except (TypeError, RuntimeError):  # another signature: another kind of RoPE
+        return False
+    return all(
+        torch.allclose(result, _reference(x, cos, sin), atol=1e-5)
+        for x, result in zip((q, k), results, strict=True)
+    )
+
+
+def _reference(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    first, second = x.chunk(2, dim=-1)
+    return x * cos.unsqueeze(1) + torch.cat((-second, first), -1) * sin.unsqueeze(1)

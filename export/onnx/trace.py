@@ -1,0 +1,57 @@
+"""From a graph module to an ONNX model, through `torch.export` and `torch.onnx`."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import onnx_ir as ir
+import torch
+
+from edgeinfinite.export.graphs import CompressMemory, DecodeStep, PrefillSegment
+
+OPSET = 20
+
+
+def trace(graph: PrefillSegment | DecodeStep | CompressMemory) -> ir.Model:
+    """Traces a graph with its own example inputs.
+
+    Returns:
+        The optimised model; inputs and outputs have the names of the graph's `spec`.
+    """
+    with torch.no_grad(), _quiet():
+        program = torch.export.export(
+            graph,
+            graph.example_inputs(),
+            dynamic_shapes=graph.dynamic_shapes(),
+            strict=False,
+            prefer_deferred_runtime_asserts_over_guards=True,
+        )
+        exported = torch.onnx.export(
+            program,
+            dynamo=True,
+            opset_version=OPSET,
+            input_names=graph.input_names(),
+            output_names=graph.output_names(),
+            dynamic_shapes=graph.dynamic_shapes(),  # for the axes' names
+            verbose=False,
+            optimize=True,
+        )
+    assert exported is not None
+    return exported.model
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps the exporter's remarks about itself (missing torchvision, deprecations) from users."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

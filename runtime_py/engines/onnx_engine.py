@@ -1,0 +1,173 @@
+"""ONNX Runtime as an engine: numpy and onnxruntime, nothing else.
+
+The state's own arrays are bound as inputs and, where the manifest says `alias`, as outputs too: the
+graph appends to the caches in place, so a call costs the same at any capacity and copies nothing.
+Letters: T new tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.runtime_py.manifest import COMPRESS, DECODE, PREFILL, GraphSpec, Manifest
+from edgeinfinite.runtime_py.state import State
+
+CHUNK_LENGTH = 256
+"""T of a prefill call. Measured on 2 cores with SmolLM2-135M in int4: see `chunk_length` in
+`benchmarks/`; longer chunks are hardly faster and hold more activations."""
+
+_INSTALL = "pip install 'onnxruntime>=1.31,<1.32'"
+
+
+class OnnxEngine:
+    """See `Engine`.
+
+    Args:
+        folder: the artifact; its files are as the manifest says (`load_manifest` checks them).
+        manifest: the artifact's.
+        threads: of one call, None for one for each CPU that this process may use.
+
+    Raises:
+        EdgeInfiniteError: onnxruntime isn't installed, or can't load a graph.
+    """
+
+    name = "onnx"
+    chunk_length = CHUNK_LENGTH
+
+    def __init__(self, folder: Path, manifest: Manifest, *, threads: int | None = None) -> None:
+        self.geometry = manifest.geometry
+        self.vocabulary = manifest.backbone.vocabulary
+        self.fingerprint = _fingerprint(manifest)
+        self.reads_memory = COMPRESS in manifest.graphs
+        self._state_specs = manifest.state
+        self._ort = _onnxruntime()
+        sessions: dict[str, Any] = {}
+        for graph in manifest.graphs.values():
+            if graph.file not in sessions:  # prefill and decode may be one graph, loaded once
+                sessions[graph.file] = self._session(folder / graph.file, threads)
+        self._graphs = {
+            name: _Graph(self._ort, sessions[graph.file], graph)
+            for name, graph in manifest.graphs.items()
+        }
+        if manifest.graphs[PREFILL].file == manifest.graphs[DECODE].file:
+            self._graphs[DECODE] = self._graphs[PREFILL]
+
+    def new_state(self) -> State:
+        return State(self._state_specs)
+
+    def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
+        return self._graphs[PREFILL].run(state, tokens)["logits"][0].copy()
+
+    def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
+        return self._graphs[DECODE].run(state, tokens)["logits"][0].copy()
+
+    def compress_memory(self, state: State) -> None:
+        graph = self._graphs[COMPRESS]
+        outputs = graph.run(state)
+        for output in graph.spec.outputs:
+            if output.updates is not None:
+                state.arrays[output.updates][...] = outputs[output.name]
+
+    def _session(self, path: Path, threads: int | None) -> Any:
+        options = self._ort.SessionOptions()
+        options.intra_op_num_threads = threads or len(os.sched_getaffinity(0))
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        # Threads spin while a call runs, where it pays, and sleep between calls.
+        options.add_session_config_entry("session.force_spinning_stop", "1")
+        try:
+            return self._ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime's own exceptions have no common base
+            reason = " ".join(str(error).split())[:200]
+            raise EdgeInfiniteError(
+                f"{path} can't be loaded by onnxruntime {self._ort.__version__}: {reason}; "
+                "copy the artifact again or export it again"
+            ) from error
+
+
+class _Graph:
+    """One graph and, for every state that still lives, its arrays bound to it."""
+
+    def __init__(self, ort: Any, session: Any, spec: GraphSpec) -> None:
+        self.spec = spec
+        self._ort = ort
+        self._session = session
+        self._bound: weakref.WeakKeyDictionary[State, _Bound] = weakref.WeakKeyDictionary()
+
+    def run(self, state: State, tokens: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Computes the graph; its outputs stay valid until the next call with this state."""
+        bound = self._bound.get(state)
+        if bound is None:
+            bound = self._bound[state] = _Bound(self._ort, self._session, self.spec, state)
+        if tokens is not None:
+            bound.set_tokens(tokens)
+        self._session.run_with_iobinding(bound.binding)
+        return bound.outputs
+
+
+class _Bound:
+    """A state's arrays as the inputs and outputs of a graph. Holds the arrays, not the state."""
+
+    def __init__(self, ort: Any, session: Any, spec: GraphSpec, state: State) -> None:
+        self._ort = ort
+        self.binding = session.io_binding()
+        self.outputs: dict[str, np.ndarray] = {}
+        self._values: list[Any] = []
+        self._one_token = np.zeros((1, 1), np.int64)
+        self._one_token_value = self._share(self._one_token)
+        self._reads_one_token = False
+        shared = {name: self._share(array) for name, array in state.arrays.items()}
+        for tensor in spec.inputs:
+            if tensor.name != "tokens":
+                self.binding.bind_ortvalue_input(tensor.name, shared[tensor.name])
+        for output in spec.outputs:
+            if output.alias is not None:
+                self.binding.bind_ortvalue_output(output.name, shared[output.alias])
+                continue
+            array = np.zeros(tuple(int(size) for size in output.shape), np.dtype(output.dtype))
+            self.outputs[output.name] = array
+            self.binding.bind_ortvalue_output(output.name, self._share(array))
+
+    def set_tokens(self, tokens: np.ndarray) -> None:
+        """Binds `[1, T]` int64; a single token only changes a number."""
+        if tokens.shape[1] == 1:
+            self._one_token[...] = tokens
+            if not self._reads_one_token:
+                self.binding.bind_ortvalue_input("tokens", self._one_token_value)
+            self._reads_one_token = True
+            return
+        self._tokens = self._ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(tokens))
+        self.binding.bind_ortvalue_input("tokens", self._tokens)
+        self._reads_one_token = False
+
+    def _share(self, array: np.ndarray) -> Any:
+        """The array as onnxruntime's own value, over the same memory."""
+        value = self._ort.OrtValue.ortvalue_from_numpy(array)
+        if value.data_ptr() != array.ctypes.data:
+            raise RuntimeError("onnxruntime copied an array that it must share")
+        self._values.append(value)
+        return value
+
+
+def _onnxruntime() -> Any:
+    try:
+        import onnxruntime
+    except ModuleNotFoundError as error:
+        raise EdgeInfiniteError(
+            f"this artifact needs the package onnxruntime; install it with: {_INSTALL}"
+        ) from error
+    return onnxruntime
+
+
+def _fingerprint(manifest: Manifest) -> str:
+    """Equal for artifacts that compute the same numbers up to rounding."""
+    gate = "" if manifest.gate is None else manifest.gate.sha256
+    parts = [manifest.backbone.weights_sha256, gate, manifest.quantization.recipe]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
