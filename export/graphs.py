@@ -93,6 +93,11 @@ class ModelShape:
         )
 
     @property
+    def compresses(self) -> bool:
+        """Whether there is a `compress_memory`: something reads M and z, or a window moves."""
+        return self.reads_memory or self.geometry.policy == "carry"
+
+    @property
     def capacities(self) -> list[int]:
         """C of every layer."""
         return [self.geometry.capacity] * self.layers
@@ -268,13 +273,15 @@ class CompressMemory(nn.Module):
 
     def example_inputs(self) -> tuple[Any, ...]:
         """Arguments of `forward` for tracing."""
+        return self._example_state()
+
+    def _example_state(self) -> tuple[Any, ...]:
         tensors = {spec.name: _zeros(spec) for spec in self._state}
         layers = range(self.shape.layers)
         return (
             [tensors[f"k_cache_{layer}"] for layer in layers],
             [tensors[f"v_cache_{layer}"] for layer in layers],
-            tensors["memory"],
-            tensors["memory_norm"],
+            *(tensors[spec.name] for spec in self._sums()),
         )
 
     def dynamic_shapes(self) -> None:

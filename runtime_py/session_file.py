@@ -107,20 +107,14 @@ def _is_cache(name: str) -> bool:
     return name.startswith(("k_cache_", "v_cache_"))
 
 
-def _capacity_axis(state: State, name: str) -> int:
-    return next(spec for spec in state.specs if spec.name == name).dims.split().index("C")
-
-
-def _slots_in_use(state: State, name: str) -> tuple[slice, ...]:
-    """Index of a cache's filled part, wherever its layout has the axis C."""
-    layer = int(name.rpartition("_")[2])
-    axis = _capacity_axis(state, name)
-    return (slice(None),) * axis + (slice(int(state.length[layer])),)
+def _used_slots(state: State, name: str) -> np.ndarray:
+    """A view of a cache's filled part."""
+    return state.slots(name, 0, int(state.length[int(name.rpartition("_")[2])]))
 
 
 def _in_use(state: State) -> dict[str, np.ndarray]:
     return {
-        name: np.ascontiguousarray(array[_slots_in_use(state, name)]) if _is_cache(name) else array
+        name: np.ascontiguousarray(_used_slots(state, name)) if _is_cache(name) else array
         for name, array in state.arrays.items()
     }
 
@@ -129,9 +123,8 @@ def _restore(state: State, tensors: dict[str, np.ndarray]) -> None:
     for counter in ("length", "has_memory"):
         _copy_checked(counter, state.arrays[counter], tensors[counter])
     for name, array in state.arrays.items():
-        if name.startswith(("k_cache_", "v_cache_")):
-            array = array[_slots_in_use(state, name)]
-        _copy_checked(name, array, tensors[name])
+        target = _used_slots(state, name) if _is_cache(name) else array
+        _copy_checked(name, target, tensors[name])
 
 
 def _copy_checked(name: str, target: np.ndarray, source: np.ndarray) -> None:

@@ -41,6 +41,17 @@ class State:
         """`[1]` float32, 0 before the first compression, then 1; changed in place."""
         return self.arrays["has_memory"]
 
+    def slots(self, name: str, start: int, stop: int) -> np.ndarray:
+        """A view of slots `start`..`stop - 1` of a cache, whatever its layout."""
+        return self.arrays[name][(slice(None),) * self._slot_axis(name) + (slice(start, stop),)]
+
+    def first_slots(self, name: str, array: np.ndarray, count: int) -> np.ndarray:
+        """A view of the first `count` slots of an array in the layout of the cache `name`."""
+        return array[(slice(None),) * self._slot_axis(name) + (slice(count),)]
+
+    def _slot_axis(self, name: str) -> int:
+        return next(spec for spec in self.specs if spec.name == name).dims.split().index("C")
+
     @property
     def nbytes(self) -> int:
         """Bytes of all state tensors, the same for any length of text."""

@@ -11,6 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.export.backend import ExportedGraphs, Progress
+from edgeinfinite.export.carry_graph import CarryMemory
 from edgeinfinite.export.graphs import (
     CompressMemory,
     DecodeStep,
@@ -70,9 +71,10 @@ class OnnxBackend:
         with WeightsFile(folder) as file:
             progress("writing the weights", 0.8)
             file.save(traced, MODEL_FILE)
-            if shape.reads_memory:
+            if shape.compresses:
                 progress("tracing the compression", 0.9)
-                compress = CompressMemory(shape, state)
+                carries = shape.geometry.policy == "carry"
+                compress = CarryMemory(model, state) if carries else CompressMemory(shape, state)
                 traced = trace(compress)
                 operators[COMPRESS_FILE] = _operators(traced)
                 file.save(traced, COMPRESS_FILE)

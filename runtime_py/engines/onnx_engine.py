@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.runtime_py.carried import place_carried
 from edgeinfinite.runtime_py.manifest import COMPRESS, DECODE, PREFILL, GraphSpec, Manifest
 from edgeinfinite.runtime_py.state import State
 
@@ -45,7 +46,7 @@ class OnnxEngine:
         self.geometry = manifest.geometry
         self.vocabulary = manifest.backbone.vocabulary
         self.fingerprint = _fingerprint(manifest)
-        self.reads_memory = COMPRESS in manifest.graphs
+        self.reads_memory = manifest.gate is not None
         self._state_specs = manifest.state
         self._ort = _onnxruntime()
         sessions: dict[str, Any] = {}
@@ -74,6 +75,8 @@ class OnnxEngine:
         for output in graph.spec.outputs:
             if output.updates is not None:
                 state.arrays[output.updates][...] = outputs[output.name]
+        if self.geometry.policy == "carry":
+            place_carried(state, self.geometry, outputs)
 
     def _session(self, path: Path, threads: int | None) -> Any:
         options = self._ort.SessionOptions()

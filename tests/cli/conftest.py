@@ -9,54 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from tiny_artifact import GEOMETRY, tiny_checkpoint
 
 from edgeinfinite.cli import main
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
 
-TEMPLATE = (
-    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}"
-    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
-)
-SPECIAL = ["<|im_start|>", "<|im_end|>"]
-GEOMETRY = ["--segment-length", "32", "--sink-length", "4", "--window-length", "8"]
-
-
-def _checkpoint(folder: Path) -> Path:
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    words = {word: i for i, word in enumerate([*SPECIAL, *alphabet])}
-    raw = Tokenizer(models.BPE(words, []))
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
-    PreTrainedTokenizerFast(
-        tokenizer_object=raw,
-        bos_token=SPECIAL[0],
-        eos_token=SPECIAL[1],
-        chat_template=TEMPLATE,
-    ).save_pretrained(folder)
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(words),
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=512,
-        initializer_range=0.3,
-        bos_token_id=0,
-        eos_token_id=1,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    return folder
-
 
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
+    return tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,111 @@
+"""`compress_memory` under policy `carry`: M and z, the recall slots and the moved window at once.
+
+Letters: L layers, S sinks, G recall slots, N segment, W window, K KV heads, D head dimension.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from edgeinfinite.export.graphs import CompressMemory, ModelShape
+from edgeinfinite.models.attach import attention_layers
+from edgeinfinite.models.carry import carry_layer
+from edgeinfinite.models.rotary import rotary_tables
+from edgeinfinite.models.state import fold_oldest
+from edgeinfinite.runtime_py.carried import carried_names
+from edgeinfinite.runtime_py.manifest import GraphSpec, OutputSpec, TensorSpec
+
+
+class CarryMemory(CompressMemory):
+    """Chooses the recall slots and moves the window; float32, no weights but the scorer's.
+
+    The host copies what comes back into the caches (`runtime_py.carried`), once in N tokens.
+
+    Args:
+        model: the attached backbone, for its scorers and its RoPE.
+        state: the state tensors, as for the other graphs.
+    """
+
+    def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
+        super().__init__(ModelShape.of(model), state)
+        layers = attention_layers(model)
+        self._tables = rotary_tables(model, self.shape.geometry.capacity)
+        scorers: list[Any] = [layer.retention_scorer for layer in layers]
+        self._scorers = nn.ModuleList(s for s in scorers if s is not None)
+
+    def forward(  # type: ignore[override]
+        self,
+        length: torch.Tensor,
+        k_cache: list[torch.Tensor],
+        v_cache: list[torch.Tensor],
+        memory: torch.Tensor | None = None,
+        memory_norm: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, ...]:
+        """See `models.carry.carry_layer` and `models.state.fold_oldest`.
+
+        Args:
+            length: `[L]` int64, slots in use: the residual is W + N.
+            k_cache, v_cache: per layer `[1, K, C, D]`.
+            memory, memory_norm: M `[L, K, D, D]` and z `[L, K, D]`, with a gate only.
+
+        Returns:
+            M and z (with a gate), then per layer recall K and V `[1, K, G, D]` (if G > 0), then
+            per layer window K and V `[1, K, W, D]`.
+        """
+        geometry = self.shape.geometry
+        sums: tuple[torch.Tensor, ...] = ()
+        if memory is not None and memory_norm is not None:
+            sums = fold_oldest(geometry, k_cache, v_cache, memory, memory_norm, length)
+        carried = [
+            carry_layer(geometry, length[i], k_cache[i], v_cache[i], self._tables[i], scorer)
+            for i, scorer in enumerate(self._scorer_of_each_layer())
+        ]
+        recall = [part for c in carried for part in (c.recall_k, c.recall_v)]
+        window = [part for c in carried for part in (c.window_k, c.window_v)]
+        return (*sums, *(recall if geometry.recall_slots else []), *window)
+
+    def _scorer_of_each_layer(self) -> list[Any]:
+        return list(self._scorers) if len(self._scorers) else [None] * self.shape.layers
+
+    def example_inputs(self) -> tuple[Any, ...]:
+        """Arguments of `forward` for tracing: every cache full."""
+        k_cache, v_cache, *sums = self._example_state()
+        full = torch.full((self.shape.layers,), self.shape.geometry.capacity)
+        return (full, k_cache, v_cache, *sums)
+
+    def output_names(self) -> list[str]:
+        """Names of what `forward` returns."""
+        return [output.name for output in self._carried_outputs()]
+
+    def spec(self, file: str) -> GraphSpec:
+        """The signature as it stands in the manifest."""
+        return GraphSpec(file, self._inputs(), self._carried_outputs())
+
+    def _inputs(self) -> tuple[TensorSpec, ...]:
+        length = next(spec for spec in self._state if spec.name == "length")
+        return (length, *super()._inputs())
+
+    def _carried_outputs(self) -> tuple[OutputSpec, ...]:
+        shape, geometry = self.shape, self.shape.geometry
+        sizes = {"recall": geometry.recall_slots, "window": geometry.window_length}
+        sums = tuple(
+            OutputSpec(f"{s.name}_out", s.dtype, s.shape, s.dims, updates=s.name)
+            for s in self._sums()
+        )
+        parts = tuple(
+            OutputSpec(
+                name,
+                "float32",
+                (1, shape.kv_heads, size, shape.head_dim),
+                f"B K {'G' if part == 'recall' else 'W'} D",
+            )
+            for part, size in sizes.items()
+            if size
+            for layer in range(shape.layers)
+            for name in carried_names(part, layer)
+        )
+        return sums + parts

@@ -1,0 +1,56 @@
+"""A tiny random Llama that reads and writes bytes, as a checkpoint and as a really exported artifact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from edgeinfinite.cli import main
+
+TEMPLATE = (
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+SPECIAL = ["<|im_start|>", "<|im_end|>"]
+GEOMETRY = ["--segment-length", "32", "--sink-length", "4", "--window-length", "8"]
+
+
+def tiny_checkpoint(folder: Path) -> Path:
+    """A folder as `save_pretrained` writes it."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    words = {word: i for i, word in enumerate([*SPECIAL, *alphabet])}
+    raw = Tokenizer(models.BPE(words, []))
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
+    PreTrainedTokenizerFast(
+        tokenizer_object=raw,
+        bos_token=SPECIAL[0],
+        eos_token=SPECIAL[1],
+        chat_template=TEMPLATE,
+    ).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(words),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        initializer_range=0.3,
+        bos_token_id=0,
+        eos_token_id=1,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+def tiny_artifact(folder: Path, *options: str) -> Path:
+    """The artifact of the tiny checkpoint, with the geometry above unless options say otherwise."""
+    checkpoint = tiny_checkpoint(folder.with_name(folder.name + "-checkpoint"))
+    command = ["export", "--model", str(checkpoint), "--output", str(folder), *GEOMETRY, *options]
+    assert main(command) == 0
+    return folder
