@@ -1,0 +1,244 @@
+"""One call from a checkpoint to an artifact: load, attach, back end, tokenizer, check, rename."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tqdm import tqdm
+from transformers import PreTrainedModel
+
+from edgeinfinite import EdgeInfiniteError, __version__
+from edgeinfinite.export.backend import Backend, ExportedGraphs, Progress, backend_named
+from edgeinfinite.export.checks import Check
+from edgeinfinite.export.gates import GATE_FILE, choose_gate
+from edgeinfinite.export.graphs import ModelShape
+from edgeinfinite.export.parity import check_parity
+from edgeinfinite.export.recipes import Recipe, recipe_named
+from edgeinfinite.export.text_files import write_text_files
+from edgeinfinite.models.attach import attach, attention_layers, backbone_parameters
+from edgeinfinite.models.configuration import EdgeInfiniteConfig
+from edgeinfinite.models.gate_file import save_gate
+from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.loading import Backbone, load_backbone, parameters_digest
+from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.manifest import (
+    MANIFEST_FILE,
+    SCHEMA_VERSION,
+    BackboneInfo,
+    GateInfo,
+    Manifest,
+    file_entry,
+    write_manifest,
+)
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """What to export.
+
+    Args:
+        model: what `load_backbone` takes.
+        output: the artifact's folder; must not exist, be empty, or be an artifact to replace.
+        backend: `onnx` or `executorch`.
+        target: `cpu` or an accelerator that the back end knows.
+        quantize: a recipe's name.
+        gate: a trained gate's file, `untrained`, `none` (the memory is never read), or None for
+            the gate shipped for this model and geometry, untrained where there is none.
+        geometry: lengths and policy of the cache.
+    """
+
+    model: str
+    output: Path
+    backend: str = "onnx"
+    target: str = "cpu"
+    quantize: str = "none"
+    gate: str | None = None
+    geometry: Geometry = field(default_factory=Geometry)
+
+
+def export_artifact(options: ExportOptions, progress: Progress | None = None) -> Path:
+    """Exports a checkpoint and checks the result against it before it appears at `output`.
+
+    Args:
+        options: see there.
+        progress: see `Progress`; None shows a bar on stderr if that is a terminal.
+
+    Returns:
+        The artifact's folder.
+
+    Raises:
+        EdgeInfiniteError: an option is wrong, the model isn't supported, or the artifact doesn't
+            compute what the checkpoint does. Nothing is left behind then, nor on Ctrl-C.
+    """
+    backend = backend_named(options.backend)
+    recipe = recipe_named(options.quantize)
+    if options.target not in backend.targets:
+        raise EdgeInfiniteError(
+            f"the back end {backend.name} has no target {options.target!r}; "
+            f"choose one of {', '.join(backend.targets)}"
+        )
+    output = Path(os.path.abspath(options.output))
+    _check_output(output)
+    with _bar(progress) as report, _unfinished(output) as folder:
+        report("loading the checkpoint", 0.0)
+        backbone = load_backbone(options.model)
+        gate = choose_gate(options.gate, backbone.name, options.geometry)
+        attach(backbone.model, EdgeInfiniteConfig(options.geometry, gate))
+        _write_artifact(backbone, gate, options, backend, recipe, folder, report)
+    return output
+
+
+def _write_artifact(
+    backbone: Backbone,
+    gate: str,
+    options: ExportOptions,
+    backend: Backend,
+    recipe: Recipe,
+    folder: Path,
+    report: Progress,
+) -> None:
+    model = backbone.model
+    exported = backend.export_graphs(
+        model, recipe, folder, options.target, lambda what, done: report(what, 0.1 + 0.6 * done)
+    )
+    report("writing the tokenizer", 0.7)
+    write_text_files(backbone, folder)
+    gate_info = _write_gate(model, gate, folder)
+    manifest = _manifest(backbone, gate_info, exported, options, backend, folder, parity={})
+    write_manifest(folder, manifest)
+    checks = check_parity(
+        folder,
+        TorchEngine(backend.quantized_reference(model, recipe)),
+        progress=lambda what, done: report(what, 0.72 + 0.28 * done),
+    )
+    _refuse_failed(checks)
+    parity = {check.check: check.value for check in checks}
+    manifest = _manifest(backbone, gate_info, exported, options, backend, folder, parity=parity)
+    write_manifest(folder, manifest)
+
+
+def _write_gate(model: PreTrainedModel, gate: str, folder: Path) -> GateInfo | None:
+    """The gate's tensors go with the artifact, so that `verify` can repeat the check."""
+    layers = attention_layers(model)
+    first = layers[0].memory_gate
+    if first is None:
+        return None
+    save_gate(folder / GATE_FILE, layers, {})
+    return GateInfo(
+        source=Path(gate).name,
+        rank=first.w1.out_features,  # type: ignore[union-attr, arg-type]
+        parameters=sum(p.numel() for layer in layers for p in layer.memory_gate.parameters()),  # type: ignore[union-attr]
+        sha256=file_entry(folder / GATE_FILE).sha256,
+    )
+
+
+def _manifest(
+    backbone: Backbone,
+    gate: GateInfo | None,
+    exported: ExportedGraphs,
+    options: ExportOptions,
+    backend: Backend,
+    folder: Path,
+    parity: dict[str, float],
+) -> Manifest:
+    model = backbone.model
+    shape = ModelShape.of(model)
+    info = BackboneInfo(
+        name=backbone.name,
+        architecture=type(model).__name__,
+        layers=shape.layers,
+        query_heads=shape.query_heads,
+        kv_heads=shape.kv_heads,
+        head_dim=shape.head_dim,
+        vocabulary=shape.vocabulary,
+        max_positions=model.config.get_text_config().max_position_embeddings,
+        parameters=backbone_parameters(model),
+        weights_sha256=parameters_digest(model, gates=False),
+    )
+    files = sorted(path for path in folder.iterdir() if path.name != MANIFEST_FILE)
+    packages = ("torch", "transformers", *backend.tools)
+    return Manifest(
+        schema_version=SCHEMA_VERSION,
+        backend=backend.name,
+        target=options.target,
+        backbone=info,
+        geometry=shape.geometry,
+        gate=gate,
+        state=exported.state,
+        graphs=exported.graphs,
+        quantization=exported.quantization,
+        parity=parity,
+        files={path.name: file_entry(path) for path in files},
+        tools={"edgeinfinite": __version__}
+        | {package: importlib.metadata.version(package) for package in packages},
+        details=exported.details,
+    )
+
+
+def _refuse_failed(checks: list[Check]) -> None:
+    failed = [f"{c.check} is {c.value:.3g}, limit {c.limit:.3g}" for c in checks if not c.passed]
+    if failed:
+        raise EdgeInfiniteError(
+            f"the exported model doesn't compute what the checkpoint does: {'; '.join(failed)}; "
+            "nothing was written. Please report this with the model's name"
+        )
+
+
+def _check_output(output: Path) -> None:
+    """An existing folder is replaced only if it is empty or an artifact."""
+    if not output.exists():
+        return
+    if not output.is_dir():
+        raise EdgeInfiniteError(f"{output} is a file; give a folder for the artifact")
+    if any(output.iterdir()) and not (output / MANIFEST_FILE).is_file():
+        raise EdgeInfiniteError(
+            f"{output} holds something that is not an artifact; give an empty or a new folder"
+        )
+
+
+@contextmanager
+def _unfinished(output: Path) -> Iterator[Path]:
+    """A folder beside `output` that takes its place at the end, or vanishes on any exception."""
+    made = [parent for parent in output.parents if not parent.exists()]
+    folder = output.with_name(f".{output.name}.{os.getpid()}.partial")
+    old = output.with_name(f".{output.name}.{os.getpid()}.old")
+    try:
+        folder.mkdir(parents=True)
+        yield folder
+        _check_output(output)
+        if output.exists():
+            output.rename(old)
+        folder.rename(output)
+        shutil.rmtree(old, ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        if old.exists() and not output.exists():
+            old.rename(output)
+        for parent in made:
+            if parent.is_dir() and not any(parent.iterdir()):
+                parent.rmdir()
+        raise
+
+
+@contextmanager
+def _bar(progress: Progress | None) -> Iterator[Callable[[str, float], None]]:
+    if progress is not None:
+        yield progress
+        return
+    with tqdm(
+        total=100, file=sys.stderr, disable=None, bar_format="{desc}: {bar} {elapsed}"
+    ) as bar:
+
+        def show(what: str, done: float) -> None:
+            bar.set_description_str(what)
+            bar.n = round(100 * done)
+            bar.refresh()
+
+        yield show

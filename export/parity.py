@@ -1,0 +1,239 @@
+"""The artifact itself against a reference, on a real text, across compressions.
+
+The artifact reads the text at its own geometry, driven by the same `Session` as in use. A call that
+is probed is computed by the reference too, *from the artifact's own state*, and what both return and
+write is compared. So every kind of step is checked where it happens (empty cache, full cache, with
+memory, one token, many), each against a tight limit: errors of earlier steps don't blur it. All
+compressions are probed; prefill and decode in samples, because PyTorch is slow, or all of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import cycle, islice
+from pathlib import Path
+
+import numpy as np
+
+from edgeinfinite.export.backend import Progress
+from edgeinfinite.export.checks import Check
+from edgeinfinite.runtime_py.engines import Engine, load_engine
+from edgeinfinite.runtime_py.manifest import load_manifest
+from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+
+COMPRESSIONS = 3
+"""Steps that the artifact must get through; the second is the first that reads and writes M."""
+
+_FLOAT_LIMITS = {"logits": 1e-4, "k_cache": 1e-4, "v_cache": 1e-4}
+"""Relative errors of float32 arithmetic in another order are some 1e-6."""
+
+_QUANTIZED_LIMITS = {"logits": 0.1, "k_cache": 0.1, "v_cache": 0.1}
+"""Against a reference with the same quantized weights what is left is the rounding of activations
+to 8 bits, some 0.02 in 30 layers; a wrong scale or zero point is far beyond 0.1."""
+
+_MEMORY_LIMIT = 1e-4
+"""Compression is float32 in every artifact, and computed here from equal caches."""
+
+_AGREEMENT_LIMIT = 0.95
+_PROBE_TOKENS = 32
+_PROBE_STEPS = 4
+
+
+def check_parity(
+    folder: Path,
+    reference: Engine,
+    *,
+    text: str | None = None,
+    same_weights: bool = True,
+    every_call: bool = False,
+    progress: Progress | None = None,
+) -> list[Check]:
+    """Runs an artifact beside a reference.
+
+    Args:
+        folder: the artifact.
+        reference: of the same geometry; PyTorch's engine over `Backend.quantized_reference`, or
+            another artifact's engine.
+        text: what to read; None takes an English one that every Python brings along.
+        same_weights: False where the reference is quantized differently, or not at all: then
+            nothing but the memory has a limit.
+        every_call: probe every call, not samples.
+        progress: see `Progress`.
+
+    Returns:
+        `parity:logits`, `parity:k_cache`, `parity:v_cache`, `parity:memory`,
+        `parity:memory_norm` (largest relative errors) and `greedy_agreement` (the share of probes
+        in which both prefer the same token, near-ties left out).
+    """
+    manifest = load_manifest(folder, check_files=False)
+    probe = ProbedEngine(load_engine(folder), reference, every_call=every_call)
+    read_through(probe, _tokens(folder, text), progress or (lambda *_: None))
+    limits = _FLOAT_LIMITS if manifest.quantization.recipe == "none" else _QUANTIZED_LIMITS
+    limits = limits | {"memory": _MEMORY_LIMIT, "memory_norm": _MEMORY_LIMIT}
+    checks = []
+    for name, errors in probe.errors.items():
+        known = same_weights or name.startswith("memory")
+        limit = limits[name] if known else None
+        worst = max(errors)
+        passed = bool(np.isfinite(worst)) and (limit is None or worst <= limit)
+        checks.append(Check(f"parity:{name}", passed, worst, limit))
+    agreement = probe.agreement(limits["logits"])
+    limit = _AGREEMENT_LIMIT if same_weights else None
+    checks.append(Check("greedy_agreement", agreement >= (limit or 0.0), agreement, limit))
+    return checks
+
+
+class ProbedEngine:
+    """An `Engine` that has chosen calls computed by a reference too.
+
+    Args:
+        subject: the engine under test, whose results count.
+        reference: computes probed calls from a copy of the subject's state.
+        every_call: probe all; otherwise compressions, and what comes while `probing` is true.
+
+    Attributes:
+        errors: relative errors by name, one for each probed call (the worst layer's).
+    """
+
+    def __init__(self, subject: Engine, reference: Engine, *, every_call: bool) -> None:
+        self.name = subject.name
+        self.geometry = subject.geometry
+        self.vocabulary = subject.vocabulary
+        self.fingerprint = subject.fingerprint
+        self.reads_memory = subject.reads_memory
+        self.chunk_length = subject.chunk_length
+        self.probing = every_call
+        self.errors: dict[str, list[float]] = defaultdict(list)
+        self._every_call = every_call
+        self._subject = subject
+        self._reference = reference
+        self._state = reference.new_state()
+        self._choices: list[tuple[bool, float]] = []
+
+    def new_state(self) -> State:
+        return self._subject.new_state()
+
+    def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
+        return self._run("prefill_segment", tokens, state)
+
+    def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
+        return self._run("decode_step", tokens, state)
+
+    def _run(self, graph: str, tokens: np.ndarray, state: State) -> np.ndarray:
+        run = getattr(self._subject, graph)
+        if not (self.probing or self._every_call):
+            return run(tokens, state)
+        before = int(state.length[0])
+        _copy_state(state, self._state, before)
+        wanted = getattr(self._reference, graph)(tokens, self._state)
+        logits = run(tokens, state)
+        self._note_logits(logits, wanted)
+        self._note_caches(state, slice(before, before + tokens.shape[1]))
+        return logits
+
+    def compress_memory(self, state: State) -> None:
+        _copy_state(state, self._state, int(state.length[0]))
+        self._reference.compress_memory(self._state)
+        self._subject.compress_memory(state)
+        for name in ("memory", "memory_norm"):
+            if name in state.arrays:
+                error = _relative_error(state.arrays[name], self._state.arrays[name])
+                self.errors[name].append(error)
+        if self.geometry.policy != "reencode":  # caches are changed too
+            self._note_caches(
+                state, slice(0, self.geometry.capacity - self.geometry.segment_length)
+            )
+
+    def agreement(self, noise: float) -> float:
+        """The share of equal choices among those that rounding can't turn.
+
+        Args:
+            noise: relative error of the logits that is to be expected.
+        """
+        clear = [same for same, margin in self._choices if same or margin > 3 * noise]
+        return float(np.mean(clear)) if clear else 1.0
+
+    def _note_logits(self, logits: np.ndarray, wanted: np.ndarray) -> None:
+        centred = wanted - wanted.mean()
+        self.errors["logits"].append(_relative_error(logits - wanted.mean(), centred))
+        second, first = np.partition(wanted, -2)[-2:]
+        margin = float((first - second) / centred.std())
+        self._choices.append((bool(logits.argmax() == wanted.argmax()), margin))
+
+    def _note_caches(self, state: State, slots: slice) -> None:
+        wanted = _caches(self._state)
+        for kind in ("k_cache", "v_cache"):
+            worst = max(
+                _relative_error(array[:, :, slots], wanted[name][:, :, slots])
+                for name, array in _caches(state).items()
+                if name.startswith(kind)
+            )
+            self.errors[kind].append(worst)
+
+
+def read_through(engine: ProbedEngine, tokens: Iterator[int], progress: Progress) -> None:
+    """Reads until `COMPRESSIONS` are done, and probes before the first and after each."""
+    session = Session(engine)
+    capacity = engine.geometry.capacity
+    _probe(engine, session, tokens)
+    while session.compressions < COMPRESSIONS:
+        progress("comparing with the checkpoint", session.compressions / COMPRESSIONS)
+        # Up to the slot before the last, one probed token for the last, and one that overflows.
+        session.append(list(islice(tokens, max(1, capacity - 2 - session.cached))))
+        before = session.compressions
+        while session.compressions == before:
+            engine.probing = True
+            session.append([next(tokens)])
+            engine.probing = False
+        _probe(engine, session, tokens)
+
+
+def _probe(engine: ProbedEngine, session: Session, tokens: Iterator[int]) -> None:
+    """A few tokens at once, and a few one by one, as far as they fit before a compression."""
+    engine.probing = True
+    for count in (_PROBE_TOKENS, *([1] * _PROBE_STEPS)):
+        if session.cached + count < engine.geometry.capacity:
+            session.append(list(islice(tokens, count)))
+    engine.probing = False
+
+
+def _tokens(folder: Path, text: str | None) -> Iterator[int]:
+    """The text's tokens, again from the start where it ends."""
+    ids = load_tokenizer(folder).encode_text(text or _english())
+    return cycle(ids)
+
+
+def _english() -> str:
+    """Python's own language reference, which is part of every Python."""
+    from pydoc_data.topics import topics
+
+    return "\n".join(topics[name] for name in sorted(topics))[:200_000]
+
+
+def _copy_state(source: State, target: State, slots: int) -> None:
+    """Copies a state between engines, whatever the order of their axes; slots in use only."""
+    for name, array in target.arrays.items():
+        if "_cache_" not in name and name in source.arrays:
+            array[...] = source.arrays[name]
+    old, new = _caches(source), _caches(target)
+    for name, cache in new.items():
+        cache[:, :, :slots] = old[name][:, :, :slots]
+
+
+def _caches(state: State) -> dict[str, np.ndarray]:
+    """Views of the caches with the axes `B K C D`."""
+    return {
+        spec.name: state.arrays[spec.name].transpose([spec.dims.split().index(a) for a in "BKCD"])
+        for spec in state.specs
+        if "_cache_" in spec.name
+    }
+
+
+def _relative_error(value: np.ndarray, wanted: np.ndarray) -> float:
+    """‖value - wanted‖ / ‖wanted‖; 0 for two zeros, NaN for any NaN."""
+    difference = float(np.linalg.norm(value - wanted))
+    size = float(np.linalg.norm(wanted))
+    return difference if difference == 0 or np.isnan(difference) else difference / max(size, 1e-30)

@@ -1,0 +1,43 @@
+"""The artifact's tokenizer, chat template and generation settings, as transformers writes them."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.models.loading import Backbone
+
+TEXT_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "chat_template.jinja",
+    "generation_config.json",
+)
+_OPTIONAL = {"chat_template.jinja"}
+_MACHINE_ONLY = ("name_or_path", "tokenizer_file", "vocab_file", "merges_file", "gguf_file")
+
+
+def write_text_files(backbone: Backbone, folder: Path) -> None:
+    """Writes `TEXT_FILES`; the chat template only where the tokenizer has one.
+
+    Raises:
+        EdgeInfiniteError: the tokenizer has no `tokenizer.json` (it isn't a fast one).
+    """
+    with tempfile.TemporaryDirectory() as name:
+        saved = Path(name)
+        backbone.tokenizer.save_pretrained(saved)
+        backbone.model.generation_config.save_pretrained(saved)  # type: ignore[union-attr]
+        for file in TEXT_FILES:
+            if (saved / file).is_file():
+                (folder / file).write_bytes((saved / file).read_bytes())
+            elif file not in _OPTIONAL:
+                raise EdgeInfiniteError(
+                    f"the tokenizer of {backbone.name} writes no {file}; a fast tokenizer is needed"
+                )
+    config = folder / "tokenizer_config.json"
+    fields = json.loads(config.read_text(encoding="utf-8"))
+    for field in _MACHINE_ONLY:
+        fields.pop(field, None)
+    config.write_text(json.dumps(fields, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
