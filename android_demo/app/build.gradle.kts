@@ -1,0 +1,36 @@
+plugins {
+    alias(libs.plugins.android.application)
+    alias(libs.plugins.kotlin.serialization)
+}
+
+android {
+    namespace = "io.edgeinfinite.app"
+    compileSdk = libs.versions.compileSdk.get().toInt()
+    defaultConfig {
+        applicationId = "io.edgeinfinite.app"
+        minSdk = libs.versions.minSdk.get().toInt()
+        targetSdk = libs.versions.targetSdk.get().toInt()
+        versionCode = 1
+        versionName = "0.1.0"
+        ndk {
+            abiFilters += listOf("arm64-v8a", "x86_64")
+        }
+    }
+    compileOptions {
+        sourceCompatibility = JavaVersion.toVersion(libs.versions.jvmTarget.get())
+        targetCompatibility = JavaVersion.toVersion(libs.versions.jvmTarget.get())
+    }
+    packaging {
+        // fbjni and the runtimes may each bring the same C++ library.
+        jniLibs.pickFirsts += "**/libc++_shared.so"
+    }
+}
+
+dependencies {
+    implementation(project(":core"))
+    implementation(project(":runtime-onnx"))
+    implementation(project(":runtime-executorch"))
+    implementation(libs.coroutines.android)
+    implementation(libs.serialization.json)
+    implementation(libs.onnxruntime.android)
+}

@@ -1,0 +1,102 @@
+package io.edgeinfinite.app.data
+
+import io.edgeinfinite.core.Turn
+import java.io.File
+import java.io.IOException
+import java.util.UUID
+import kotlinx.serialization.Serializable
+import kotlinx.serialization.SerializationException
+import kotlinx.serialization.json.Json
+
+/**
+ * What one answer took, as far as the screen shows it.
+ *
+ * @property end why the answer ended early, null when it did not.
+ */
+@Serializable
+data class AnswerFigures(
+    val ttftS: Double? = null,
+    val prefillTokensPerS: Double? = null,
+    val decodeTokensPerS: Double? = null,
+    val slowestTokenS: Double? = null,
+    val end: End? = null,
+) {
+    /** How an answer can end before the model ends it. */
+    @Serializable
+    enum class End { STOPPED, CUT }
+}
+
+/**
+ * An entry of the list of chats, and what its screen shows before the model is open.
+ *
+ * @property id names its folder.
+ * @property model folder name of the artifact it belongs to.
+ * @property updated milliseconds since the epoch.
+ * @property turns a copy of the history that the session file holds.
+ * @property figures one per answer among [turns], in order.
+ */
+@Serializable
+data class ChatRecord(
+    val id: String,
+    val model: String,
+    val updated: Long,
+    val title: String = "",
+    val tokensRead: Long = 0,
+    val turns: List<Turn> = emptyList(),
+    val figures: List<AnswerFigures> = emptyList(),
+)
+
+/**
+ * Chats on disk: a folder each, with `chat.json` and the session's own file.
+ *
+ * @param root made when missing.
+ */
+class ChatStore(
+    private val root: File,
+) {
+    /** All chats, the newest first; a damaged entry is left out. */
+    fun list(): List<ChatRecord> =
+        root.list().orEmpty().mapNotNull(::find).sortedByDescending { it.updated }
+
+    /** One chat, null when there is none of this id. */
+    fun find(id: String): ChatRecord? =
+        try {
+            json.decodeFromString<ChatRecord>(recordFile(id).readText())
+        } catch (_: IOException) {
+            null
+        } catch (_: SerializationException) {
+            null
+        }
+
+    /** A new, empty chat; it is on disk when this returns. */
+    fun create(model: String): ChatRecord =
+        ChatRecord(UUID.randomUUID().toString(), model, System.currentTimeMillis()).also(::save)
+
+    /** Replaces a chat's entry; a full storage leaves the old one. */
+    fun save(record: ChatRecord) {
+        try {
+            recordFile(record.id).replaceText(json.encodeToString(record))
+        } catch (_: IOException) {
+            // The session's own file says so to the person when it can't be written either.
+        }
+    }
+
+    /** Removes a chat and its state. */
+    fun delete(id: String) {
+        folder(id).deleteRecursively()
+    }
+
+    /** Where the state of a chat is kept. */
+    fun sessionFile(id: String): File = File(folder(id), "session.safetensors")
+
+    private fun recordFile(id: String) = File(folder(id), "chat.json")
+
+    private fun folder(id: String): File {
+        require(id.isNotEmpty() && id.all { it.isLetterOrDigit() || it == '-' }) { "no chat's id: $id" }
+        return File(root, id)
+    }
+
+    private companion object {
+        val json = Json { ignoreUnknownKeys = true }
+    }
+}

@@ -1,0 +1,67 @@
+package io.edgeinfinite.app.data
+
+import io.edgeinfinite.core.EdgeInfiniteException
+import io.edgeinfinite.core.SamplingOptions
+import java.io.File
+import java.io.IOException
+import kotlinx.coroutines.flow.MutableStateFlow
+import kotlinx.coroutines.flow.StateFlow
+import kotlinx.coroutines.flow.asStateFlow
+import kotlinx.serialization.Serializable
+import kotlinx.serialization.SerializationException
+import kotlinx.serialization.json.Json
+
+/**
+ * What a person can set.
+ *
+ * @property sampling how tokens are chosen; its seed is null unless fixed.
+ * @property maxNewTokens the longest answer.
+ * @property threads CPU threads, null for the runtime's own choice.
+ */
+@Serializable
+data class AppSettings(
+    val sampling: SamplingOptions = SamplingOptions(temperature = 0.0, topP = 0.95),
+    val maxNewTokens: Int = 256,
+    val threads: Int? = null,
+)
+
+/**
+ * The settings, in a small file.
+ *
+ * @param file written whole at every change; a damaged one reads as the defaults.
+ */
+class SettingsStore(
+    private val file: File,
+) {
+    private val mutable = MutableStateFlow(read())
+
+    /** The settings in force. */
+    val settings: StateFlow<AppSettings> = mutable.asStateFlow()
+
+    /** Takes new settings at once; they are in the file when this returns. */
+    fun update(change: (AppSettings) -> AppSettings) {
+        val changed = change(mutable.value)
+        if (changed == mutable.value) return
+        mutable.value = changed
+        try {
+            file.replaceText(json.encodeToString(changed))
+        } catch (_: IOException) {
+            // A full storage: the change holds for this process.
+        }
+    }
+
+    private fun read(): AppSettings =
+        try {
+            json.decodeFromString(file.readText())
+        } catch (_: IOException) {
+            AppSettings()
+        } catch (_: SerializationException) {
+            AppSettings()
+        } catch (_: EdgeInfiniteException) { // a value out of range
+            AppSettings()
+        }
+
+    private companion object {
+        val json = Json { ignoreUnknownKeys = true }
+    }
+}

@@ -1,0 +1,218 @@
+package io.edgeinfinite.app.ui.screens
+
+import android.app.AlertDialog
+import android.content.Intent
+import android.os.Bundle
+import android.view.Menu
+import android.view.View
+import android.view.ViewGroup
+import android.widget.Button
+import android.widget.LinearLayout
+import android.widget.ProgressBar
+import android.widget.TextView
+import android.widget.Toast
+import io.edgeinfinite.app.R
+import io.edgeinfinite.app.data.ChatRecord
+import io.edgeinfinite.app.services
+import io.edgeinfinite.app.ui.components.view
+import io.edgeinfinite.app.ui.format.Format
+import io.edgeinfinite.app.ui.viewmodel.HomeUiState
+import io.edgeinfinite.app.ui.viewmodel.HomeViewModel
+import io.edgeinfinite.app.ui.viewmodel.ImportEnd
+import io.edgeinfinite.app.ui.viewmodel.ImportState
+import io.edgeinfinite.core.StoredArtifact
+
+/** Models and chats on this device; imports models through the system's file picker. */
+class HomeActivity : ScreenActivity() {
+    private val viewModel: HomeViewModel get() = services.home
+
+    override fun onCreate(savedInstanceState: Bundle?) {
+        super.onCreate(savedInstanceState)
+        showLayout(R.layout.activity_home, canGoBack = false)
+        actionBar?.subtitle = getString(R.string.home_subtitle)
+        view<Button>(R.id.import_model).setOnClickListener { askForSource() }
+        view<View>(R.id.import_cancel).setOnClickListener { viewModel.cancelImport() }
+    }
+
+    override fun onStart() {
+        super.onStart()
+        viewModel.refresh()
+        collect(viewModel.state, ::show)
+    }
+
+    override fun onCreateOptionsMenu(menu: Menu): Boolean {
+        menuInflater.inflate(R.menu.home, menu)
+        return true
+    }
+
+    @Deprecated("the platform's own way; the newer one is in a library that this app doesn't need")
+    override fun onActivityResult(
+        requestCode: Int,
+        resultCode: Int,
+        data: Intent?,
+    ) {
+        val uri = data?.data?.takeIf { resultCode == RESULT_OK } ?: return
+        when (requestCode) {
+            PICK_ZIP -> viewModel.importZip(uri)
+            PICK_FOLDER -> viewModel.importFolder(uri)
+        }
+    }
+
+    private fun askForSource() {
+        val sources = arrayOf(getString(R.string.import_zip), getString(R.string.import_folder))
+        AlertDialog
+            .Builder(this)
+            .setTitle(R.string.import_title)
+            .setItems(sources) { _, which -> if (which == 0) pickZip() else pickFolder() }
+            .setNegativeButton(R.string.cancel, null)
+            .show()
+    }
+
+    @Suppress("DEPRECATION")
+    private fun pickZip() {
+        val intent =
+            Intent(Intent.ACTION_OPEN_DOCUMENT)
+                .addCategory(Intent.CATEGORY_OPENABLE)
+                .setType("*/*")
+                .putExtra(Intent.EXTRA_MIME_TYPES, ZIP_TYPES)
+        startActivityForResult(intent, PICK_ZIP)
+    }
+
+    @Suppress("DEPRECATION")
+    private fun pickFolder() = startActivityForResult(Intent(Intent.ACTION_OPEN_DOCUMENT_TREE), PICK_FOLDER)
+
+    private fun show(state: HomeUiState) {
+        showImport(state.importing)
+        showEnd(state.end)
+        val models = state.models ?: return
+        view<View>(R.id.no_models).showIf(models.isEmpty())
+        fill(R.id.models, models.size, R.layout.row_model) { row, index -> bindModel(row, models[index]) }
+        view<View>(R.id.chats_heading).showIf(state.chats.isNotEmpty())
+        fill(R.id.chats, state.chats.size, R.layout.row_chat) { row, index -> bindChat(row, state.chats[index]) }
+    }
+
+    private fun showImport(state: ImportState?) {
+        view<View>(R.id.import_card).showIf(state != null)
+        view<View>(R.id.import_model).isEnabled = state == null
+        if (state == null) return
+        view<TextView>(R.id.import_name).text = getString(R.string.importing, state.name)
+        val total = state.total
+        view<ProgressBar>(R.id.import_progress).run {
+            isIndeterminate = total == null
+            if (total != null) progress = (state.copied * max / maxOf(1, total)).toInt()
+        }
+        val copied = Format.bytes(state.copied)
+        view<TextView>(R.id.import_copied).text =
+            if (total == null) {
+                getString(R.string.import_copied, copied)
+            } else {
+                getString(R.string.import_copied_of, copied, Format.bytes(total))
+            }
+    }
+
+    private fun showEnd(end: ImportEnd?) {
+        val notice = view<TextView>(R.id.notice)
+        notice.showIf(end is ImportEnd.Refused || end is ImportEnd.Stopped)
+        when (end) {
+            is ImportEnd.Refused -> notice.text = end.message.sentence()
+            ImportEnd.Stopped -> notice.setText(R.string.import_stopped)
+            is ImportEnd.Done -> {
+                Toast.makeText(this, getString(R.string.imported, end.name), Toast.LENGTH_SHORT).show()
+                viewModel.endIsSeen()
+            }
+            null -> Unit
+        }
+    }
+
+    private fun fill(
+        container: Int,
+        count: Int,
+        layout: Int,
+        bind: (View, Int) -> Unit,
+    ) {
+        val rows = view<LinearLayout>(container)
+        while (rows.childCount > count) rows.removeViewAt(rows.childCount - 1)
+        while (rows.childCount < count) layoutInflater.inflate(layout, rows as ViewGroup, true)
+        for (index in 0 until count) bind(rows.getChildAt(index), index)
+    }
+
+    private fun bindModel(
+        row: View,
+        model: StoredArtifact,
+    ) {
+        val name = model.folder.name
+        row.view<TextView>(R.id.name).text = name
+        val facts = row.view<TextView>(R.id.facts)
+        facts.text = factsOf(model)
+        facts.setTextColor(getColor(if (model.problem == null) R.color.on_surface_variant else R.color.error))
+        row.isEnabled = model.manifest != null
+        row.contentDescription = getString(R.string.new_chat_with, name)
+        row.setOnClickListener { startActivity(chatIntent(viewModel.newChat(name).id)) }
+        row.view<View>(R.id.delete).run {
+            contentDescription = getString(R.string.delete_model, name)
+            setOnClickListener {
+                confirm(getString(R.string.delete_model_question, name), R.string.delete_model_text) {
+                    viewModel.deleteModel(name)
+                }
+            }
+        }
+    }
+
+    private fun factsOf(model: StoredArtifact): String {
+        val manifest = model.manifest ?: return model.problem.orEmpty().sentence()
+        val recipe = manifest.quantization.recipe
+        val weights = if (recipe == "none") "float32" else recipe
+        val facts =
+            getString(R.string.model_facts, manifest.backbone.name, weights, Format.bytes(manifest.bytes))
+        return "$facts\n${getString(R.string.model_state, Format.bytes(manifest.stateBytes))}"
+    }
+
+    private fun bindChat(
+        row: View,
+        chat: ChatRecord,
+    ) {
+        val title = chat.title.ifEmpty { getString(R.string.chat_untitled) }
+        row.view<TextView>(R.id.name).text = title
+        row.view<TextView>(R.id.facts).text =
+            getString(R.string.chat_facts, chat.model, Format.count(chat.tokensRead))
+        row.setOnClickListener { startActivity(chatIntent(chat.id)) }
+        row.view<View>(R.id.delete).run {
+            contentDescription = getString(R.string.delete_chat, title)
+            setOnClickListener {
+                confirm(getString(R.string.delete_chat_question), R.string.delete_chat_text) {
+                    viewModel.deleteChat(chat.id)
+                }
+            }
+        }
+    }
+
+    private fun confirm(
+        title: String,
+        text: Int,
+        action: () -> Unit,
+    ) {
+        AlertDialog
+            .Builder(this)
+            .setTitle(title)
+            .setMessage(text)
+            .setPositiveButton(R.string.delete) { _, _ -> action() }
+            .setNegativeButton(R.string.cancel, null)
+            .show()
+    }
+
+    internal companion object {
+        /** Request: a zip archive. */
+        const val PICK_ZIP = 1
+
+        /** Request: a folder. */
+        const val PICK_FOLDER = 2
+        private val ZIP_TYPES =
+            arrayOf("application/zip", "application/x-zip-compressed", "application/octet-stream")
+    }
+}
+
+/** A message as a sentence: the first letter large, a full stop at the end. */
+internal fun String.sentence(): String {
+    val text = replaceFirstChar { it.uppercaseChar() }
+    return if (text.isEmpty() || text.last() in ".!?)") text else "$text."
+}

@@ -1,0 +1,123 @@
+package io.edgeinfinite.app.ui.screens
+
+import android.os.Bundle
+import android.view.View
+import android.widget.TextView
+import io.edgeinfinite.app.R
+import io.edgeinfinite.app.services
+import io.edgeinfinite.app.ui.components.CacheBar
+import io.edgeinfinite.app.ui.components.MemoryChart
+import io.edgeinfinite.app.ui.components.showLine
+import io.edgeinfinite.app.ui.components.showTile
+import io.edgeinfinite.app.ui.components.view
+import io.edgeinfinite.app.ui.format.Format
+import io.edgeinfinite.app.ui.viewmodel.ChatUiState
+import io.edgeinfinite.app.ui.viewmodel.ChatViewModel
+import io.edgeinfinite.core.Geometry
+import io.edgeinfinite.core.SessionFigures
+
+/** What a chat's text takes: tokens read goes up, the state's bytes do not. */
+class MemoryActivity : ScreenActivity() {
+    private lateinit var viewModel: ChatViewModel
+
+    override fun onCreate(savedInstanceState: Bundle?) {
+        super.onCreate(savedInstanceState)
+        val found = intent.getStringExtra(EXTRA_CHAT)?.let(services::chat)
+        if (found == null) {
+            finish()
+            return
+        }
+        viewModel = found
+        showLayout(R.layout.activity_memory)
+    }
+
+    override fun onStart() {
+        super.onStart()
+        if (isFinishing) return
+        viewModel.resume()
+        collect(viewModel.state, ::show)
+    }
+
+    private fun show(state: ChatUiState) {
+        actionBar?.subtitle = state.model
+        showTiles(state)
+        view<MemoryChart>(R.id.chart).show(state.trace)
+        val session = state.session
+        val geometry = state.geometry
+        if (session != null && geometry != null) showCache(session, geometry, state.readsMemory)
+        showSpeed(state)
+    }
+
+    private fun showTiles(state: ChatUiState) {
+        val unknown = getString(R.string.not_measured)
+        val session = state.session
+        view<View>(R.id.tile_read).showTile(
+            getString(R.string.memory_read),
+            Format.count(state.tokensRead),
+            getString(R.string.memory_read_note),
+        )
+        view<View>(R.id.tile_state).showTile(
+            getString(R.string.memory_state),
+            session?.let { Format.bytes(it.stateBytes) } ?: unknown,
+            getString(R.string.memory_state_note),
+        )
+        view<View>(R.id.tile_app).showTile(
+            getString(R.string.memory_app),
+            state.appBytes?.let(Format::bytes) ?: unknown,
+            getString(R.string.memory_app_note),
+        )
+        val segment = state.geometry?.let { Format.count(it.segmentLength.toLong()) } ?: unknown
+        view<View>(R.id.tile_folded).showTile(
+            getString(R.string.memory_folded),
+            session?.let { Format.count(it.compressions) } ?: unknown,
+            getString(R.string.memory_folded_note, segment),
+        )
+    }
+
+    private fun showCache(
+        session: SessionFigures,
+        geometry: Geometry,
+        readsMemory: Boolean,
+    ) {
+        val sinks = minOf(session.cachedTokens, geometry.sinkLength)
+        val residual = session.cachedTokens - sinks
+        val free = geometry.capacity - session.cachedTokens
+        view<CacheBar>(R.id.cache).show(sinks, residual, geometry.capacity)
+        view<TextView>(R.id.cache_legend).text =
+            listOf(
+                getString(R.string.memory_sinks, Format.count(sinks.toLong())),
+                getString(R.string.memory_residual, Format.count(residual.toLong())),
+                getString(R.string.memory_free, Format.count(free.toLong())),
+            ).joinToString("  ·  ")
+        val folded = session.compressions * geometry.segmentLength
+        val rest =
+            when {
+                folded == 0L -> getString(R.string.memory_exact)
+                readsMemory -> getString(R.string.memory_compressed, Format.count(folded))
+                else -> getString(R.string.memory_dropped, Format.count(folded))
+            }
+        view<TextView>(R.id.cache_note).text =
+            getString(
+                R.string.memory_cache_note,
+                Format.count(session.cachedTokens.toLong()),
+                Format.count(geometry.capacity.toLong()),
+                rest,
+            )
+    }
+
+    private fun showSpeed(state: ChatUiState) {
+        val figures = state.figures
+        val lines =
+            listOf(
+                Triple(R.id.line_ttft, R.string.memory_ttft, figures?.ttftS?.let(Format::seconds)),
+                Triple(R.id.line_prefill, R.string.memory_prefill, figures?.prefillTokensPerS?.let(::rate)),
+                Triple(R.id.line_decode, R.string.memory_decode, figures?.decodeTokensPerS?.let(::rate)),
+                Triple(R.id.line_slowest, R.string.memory_slowest, figures?.slowestTokenS?.let(Format::seconds)),
+            )
+        for ((view, label, value) in lines) {
+            view<View>(view).showLine(getString(label), value ?: getString(R.string.not_measured))
+        }
+    }
+
+    private fun rate(value: Double) = getString(R.string.tokens_per_second, Format.rate(value))
+}

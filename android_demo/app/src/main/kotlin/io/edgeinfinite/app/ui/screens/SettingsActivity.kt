@@ -1,0 +1,161 @@
+package io.edgeinfinite.app.ui.screens
+
+import android.os.Bundle
+import android.text.Editable
+import android.text.TextWatcher
+import android.view.View
+import android.widget.EditText
+import android.widget.RadioButton
+import android.widget.SeekBar
+import android.widget.Switch
+import android.widget.TextView
+import io.edgeinfinite.app.R
+import io.edgeinfinite.app.services
+import io.edgeinfinite.app.ui.components.view
+import io.edgeinfinite.app.ui.format.Format
+import io.edgeinfinite.app.ui.viewmodel.NpuProblem
+import io.edgeinfinite.app.ui.viewmodel.SettingsUiState
+import io.edgeinfinite.app.ui.viewmodel.SettingsViewModel
+import java.util.Locale
+import kotlin.math.roundToInt
+
+/** The settings; what can't work on the artifact at hand is disabled and says why. */
+class SettingsActivity : ScreenActivity() {
+    private val viewModel: SettingsViewModel get() = services.settingsScreen
+
+    override fun onCreate(savedInstanceState: Bundle?) {
+        super.onCreate(savedInstanceState)
+        showLayout(R.layout.activity_settings)
+        slider(R.id.temperature) { viewModel.setTemperature(it) }
+        slider(R.id.top_p) { viewModel.setTopP(it + 1) }
+        slider(R.id.longest) { viewModel.setLongest((it + 1) * LONGEST_STEP) }
+        slider(R.id.threads) { viewModel.setThreads(it.takeIf { threads -> threads > 0 }) }
+        view<SeekBar>(R.id.threads).max = viewModel.state.value.processors
+        view<Switch>(R.id.seed_fixed).setOnCheckedChangeListener { _, isFixed ->
+            if (isFixed != (seed() != null)) viewModel.setSeed(if (isFixed) DEFAULT_SEED else null)
+        }
+        view<EditText>(R.id.seed).addTextChangedListener(
+            object : TextWatcher {
+                override fun beforeTextChanged(text: CharSequence?, start: Int, count: Int, after: Int) = Unit
+
+                override fun onTextChanged(text: CharSequence?, start: Int, before: Int, count: Int) = Unit
+
+                override fun afterTextChanged(text: Editable?) = takeSeed(text.toString())
+            },
+        )
+    }
+
+    override fun onStart() {
+        super.onStart()
+        viewModel.refresh(intent.getStringExtra(EXTRA_MODEL))
+        collect(viewModel.state, ::show)
+    }
+
+    private fun seed(): Long? = viewModel.state.value.settings.sampling.seed
+
+    private fun takeSeed(text: String) {
+        if (seed() == null) return
+        val value = text.toLongOrNull()
+        view<TextView>(R.id.seed_note).run {
+            setText(if (value == null) R.string.settings_seed_bad else R.string.settings_seed_note)
+            setTextColor(getColor(if (value == null) R.color.error else R.color.on_surface_variant))
+        }
+        if (value != null) viewModel.setSeed(value)
+    }
+
+    private fun slider(
+        id: Int,
+        take: (Int) -> Unit,
+    ) = view<SeekBar>(id).setOnSeekBarChangeListener(
+        object : SeekBar.OnSeekBarChangeListener {
+            override fun onProgressChanged(bar: SeekBar, progress: Int, fromUser: Boolean) {
+                if (fromUser) take(progress)
+            }
+
+            override fun onStartTrackingTouch(bar: SeekBar) = Unit
+
+            override fun onStopTrackingTouch(bar: SeekBar) = Unit
+        },
+    )
+
+    private fun show(state: SettingsUiState) {
+        val settings = state.settings
+        val sampling = settings.sampling
+        val steps = SettingsViewModel.STEPS
+        val isGreedy = sampling.temperature == 0.0
+        showSlider(
+            R.id.temperature,
+            R.id.temperature_value,
+            (sampling.temperature * steps).roundToInt(),
+            if (isGreedy) getString(R.string.settings_greedy) else decimal(sampling.temperature),
+        )
+        showSlider(R.id.top_p, R.id.top_p_value, (sampling.topP * steps).roundToInt() - 1, decimal(sampling.topP))
+        view<SeekBar>(R.id.top_p).isEnabled = !isGreedy
+        view<TextView>(R.id.top_p_note)
+            .setText(if (isGreedy) R.string.settings_top_p_off else R.string.settings_top_p_note)
+        showSlider(
+            R.id.longest,
+            R.id.longest_value,
+            settings.maxNewTokens / LONGEST_STEP - 1,
+            getString(R.string.settings_tokens, Format.count(settings.maxNewTokens.toLong())),
+        )
+        showSlider(
+            R.id.threads,
+            R.id.threads_value,
+            settings.threads ?: 0,
+            settings.threads?.toString() ?: getString(R.string.settings_threads_auto),
+        )
+        showSeed(sampling.seed)
+        showRuntime(state.npuProblem)
+    }
+
+    private fun showSlider(
+        slider: Int,
+        label: Int,
+        step: Int,
+        value: String,
+    ) {
+        view<SeekBar>(slider).run {
+            progress = step
+            stateDescriptionCompat(value)
+        }
+        view<TextView>(label).text = value
+    }
+
+    private fun SeekBar.stateDescriptionCompat(value: String) {
+        if (android.os.Build.VERSION.SDK_INT >= android.os.Build.VERSION_CODES.R) stateDescription = value
+    }
+
+    private fun showSeed(seed: Long?) {
+        view<Switch>(R.id.seed_fixed).isChecked = seed != null
+        val field = view<EditText>(R.id.seed)
+        field.showIf(seed != null)
+        if (seed != null && field.text.toString().toLongOrNull() != seed && !field.hasFocus()) {
+            field.setText(seed.toString())
+        }
+    }
+
+    private fun showRuntime(problem: NpuProblem?) {
+        view<RadioButton>(R.id.runtime_cpu).isChecked = problem != null
+        view<RadioButton>(R.id.runtime_cpu).isEnabled = problem != null
+        view<RadioButton>(R.id.runtime_npu).isChecked = problem == null
+        view<RadioButton>(R.id.runtime_npu).isEnabled = problem == null
+        view<TextView>(R.id.npu_reason).run {
+            showIf(problem != null)
+            text =
+                when (problem) {
+                    NpuProblem.NoModel -> getString(R.string.npu_no_model)
+                    is NpuProblem.CpuArtifact -> getString(R.string.npu_cpu_artifact, problem.model)
+                    is NpuProblem.NoProvider -> getString(R.string.npu_no_provider, problem.model, problem.target)
+                    null -> ""
+                }
+        }
+    }
+
+    private fun decimal(value: Double) = String.format(Locale.US, "%.2f", value)
+
+    private companion object {
+        const val LONGEST_STEP = 64
+        const val DEFAULT_SEED = 42L
+    }
+}

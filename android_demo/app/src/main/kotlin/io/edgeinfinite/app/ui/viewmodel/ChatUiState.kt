@@ -1,0 +1,156 @@
+package io.edgeinfinite.app.ui.viewmodel
+
+import io.edgeinfinite.app.data.AnswerFigures
+import io.edgeinfinite.app.data.ChatRecord
+import io.edgeinfinite.core.Geometry
+import io.edgeinfinite.core.SessionFigures
+import io.edgeinfinite.core.Turn
+
+/** One message as the screen shows it. */
+sealed interface ChatItem {
+    /** What the person asked. */
+    data class User(
+        val text: String,
+    ) : ChatItem
+
+    /**
+     * What the model wrote so far.
+     *
+     * @property figures null while it is being written.
+     */
+    data class Answer(
+        val text: String,
+        val figures: AnswerFigures?,
+    ) : ChatItem
+
+    /**
+     * A text file.
+     *
+     * @property unread tokens that a stopped reading has left.
+     */
+    data class File(
+        val name: String,
+        val isBeingRead: Boolean = false,
+        val unread: Long = 0,
+    ) : ChatItem
+}
+
+/** What the chat is doing. */
+sealed interface Phase {
+    /** The model is being opened. */
+    data object Loading : Phase
+
+    /** It waits for the person. */
+    data object Ready : Phase
+
+    /**
+     * A file or a long message is being read.
+     *
+     * @property name the file's, null for a message.
+     * @property read tokens of it read so far, of [total].
+     */
+    data class Reading(
+        val name: String?,
+        val read: Long,
+        val total: Long,
+        val tokensPerS: Double?,
+    ) : Phase
+
+    /** An answer is being written. */
+    data object Answering : Phase
+
+    /** The model can't be opened. */
+    data class Failed(
+        val message: String,
+    ) : Phase
+}
+
+/** Memory at one moment of a reading. */
+data class MemoryPoint(
+    val tokensRead: Long,
+    val appBytes: Long,
+    val stateBytes: Long,
+)
+
+/** Something to tell above the composer. */
+sealed interface Notice {
+    /** An error, in words for a person. */
+    data class Problem(
+        val message: String,
+    ) : Notice
+
+    /** The saved state can't be used, so a new text begins. */
+    data class HistoryLost(
+        val reason: String,
+    ) : Notice
+
+    /** The system asked for memory, so what ran was stopped. */
+    data object LowMemory : Notice
+}
+
+/**
+ * Everything that the chat's and the memory view's screens show.
+ *
+ * @property model folder name of the artifact.
+ * @property geometry of its state, null until the model was open once.
+ * @property readsMemory whether it has a memory gate.
+ * @property session where the text stands; null as [geometry].
+ * @property tokensRead the same figure, known from disk before the model is open.
+ * @property appBytes memory of the whole process.
+ * @property figures of the last answer.
+ */
+data class ChatUiState(
+    val model: String,
+    val backbone: String = "",
+    val phase: Phase = Phase.Loading,
+    val items: List<ChatItem> = emptyList(),
+    val notice: Notice? = null,
+    val geometry: Geometry? = null,
+    val readsMemory: Boolean = true,
+    val session: SessionFigures? = null,
+    val tokensRead: Long = 0,
+    val appBytes: Long? = null,
+    val trace: List<MemoryPoint> = emptyList(),
+    val figures: AnswerFigures? = null,
+) {
+    /** Whether something runs that can be stopped. */
+    val canStop: Boolean get() = phase is Phase.Reading || phase == Phase.Answering
+
+    /** Tokens that a stopped reading has left. */
+    val unread: Int get() = session?.unreadTokens ?: 0
+
+    companion object {
+        /** What is known before the model is open. */
+        fun of(record: ChatRecord) =
+            ChatUiState(
+                model = record.model,
+                items = itemsOf(record.turns, record.figures, unread = 0),
+                tokensRead = record.tokensRead,
+                figures = record.figures.lastOrNull(),
+            )
+
+        /**
+         * A history as messages.
+         *
+         * @param figures one per answer, in order; may be too few.
+         * @param unread tokens left of the last file.
+         */
+        fun itemsOf(
+            turns: List<Turn>,
+            figures: List<AnswerFigures>,
+            unread: Int,
+        ): List<ChatItem> {
+            val each = figures.iterator()
+            val lastFile = turns.indexOfLast { it.kind == Turn.Kind.DOCUMENT }
+            return turns.mapIndexed { index, turn ->
+                when (turn.kind) {
+                    Turn.Kind.USER -> ChatItem.User(turn.text)
+                    Turn.Kind.ASSISTANT ->
+                        ChatItem.Answer(turn.text, if (each.hasNext()) each.next() else AnswerFigures())
+                    Turn.Kind.DOCUMENT ->
+                        ChatItem.File(turn.text, unread = if (index == lastFile) unread.toLong() else 0)
+                }
+            }
+        }
+    }
+}

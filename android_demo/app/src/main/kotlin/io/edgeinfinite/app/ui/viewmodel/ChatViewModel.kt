@@ -1,0 +1,271 @@
+package io.edgeinfinite.app.ui.viewmodel
+
+import android.net.Uri
+import io.edgeinfinite.app.AppServices
+import io.edgeinfinite.app.data.AnswerFigures
+import io.edgeinfinite.app.data.ChatRecord
+import io.edgeinfinite.core.EdgeInfiniteException
+import io.edgeinfinite.core.FinishReason
+import io.edgeinfinite.core.GenerationEvent
+import io.edgeinfinite.core.GenerationStatistics
+import io.edgeinfinite.core.SessionFigures
+import io.edgeinfinite.core.Turn
+import kotlinx.coroutines.Job
+import kotlinx.coroutines.NonCancellable
+import kotlinx.coroutines.flow.MutableStateFlow
+import kotlinx.coroutines.flow.StateFlow
+import kotlinx.coroutines.flow.asStateFlow
+import kotlinx.coroutines.flow.update
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.sync.withLock
+import kotlinx.coroutines.withContext
+
+/**
+ * A chat: reads, answers, and is on disk again after every operation.
+ *
+ * To be used on the main thread. Operations run one after the other, also those of a chat that is
+ * just being closed, because only one model fits into memory.
+ *
+ * @param record as it is on disk.
+ */
+class ChatViewModel(
+    private val services: AppServices,
+    private var record: ChatRecord,
+) {
+    /** The chat's, as in [ChatRecord]. */
+    val id: String = record.id
+
+    private val mutable = MutableStateFlow(ChatUiState.of(record))
+
+    /** What the screens show. */
+    val state: StateFlow<ChatUiState> = mutable.asStateFlow()
+
+    private val trace = MemoryTrace(services.io)
+    private var open: OpenChat? = null
+
+    /** What the session's file holds. */
+    private var saved: SessionFigures? = null
+
+    /** The screen came to the front: opens the model, again if the settings ask for it. */
+    fun resume() {
+        operate { }
+    }
+
+    /** Asks; the answer streams into [state]. */
+    fun send(question: String) {
+        if (question.isBlank() || mutable.value.canStop) return
+        val text = question.trim()
+        operate { chat ->
+            show(Phase.Answering, ChatItem.User(text), ChatItem.Answer("", null))
+            ask(chat, text)
+        }
+    }
+
+    /** Reads a text file; [stop] ends that after the chunk that is being read. */
+    fun attach(uri: Uri) =
+        operate { chat ->
+            val document = withContext(services.io) { services.documents.readText(uri) }
+            show(Phase.Reading(document.name, 0, 0, null), ChatItem.File(document.name, isBeingRead = true))
+            val start = System.nanoTime()
+            chat.conversation.attach(document.name, document.text).collect { event ->
+                showReading(document.name, event, start)
+            }
+        }
+
+    /** Ends what runs; what was read or written so far stays. */
+    fun stop() {
+        open?.conversation?.stop()
+    }
+
+    /** Gives up what a stopped reading has left. */
+    fun dropUnread() = operate { it.conversation.dropUnread() }
+
+    /** Hides the notice. */
+    fun dismissNotice() = mutable.update { it.copy(notice = null) }
+
+    /** Stops, says why, and frees the state; the next operation or [resume] loads it again. */
+    fun onLowMemory() {
+        if (mutable.value.canStop) mutable.update { it.copy(notice = Notice.LowMemory) }
+        close()
+    }
+
+    /** Stops, and frees the state; it is on disk already. */
+    fun close() {
+        stop()
+        services.scope.launch { services.oneAtATime.withLock { release() } }
+    }
+
+    private fun operate(block: suspend (OpenChat) -> Unit): Job =
+        services.scope.launch {
+            services.oneAtATime.withLock {
+                try {
+                    block(opened())
+                } catch (error: EdgeInfiniteException) {
+                    fail(error.message.orEmpty())
+                } catch (_: OutOfMemoryError) {
+                    fail("there is no memory left for this; close other apps or shorten the text")
+                } finally {
+                    withContext(NonCancellable) { settle() }
+                }
+            }
+        }
+
+    private fun fail(message: String) =
+        mutable.update {
+            if (open == null) {
+                it.copy(phase = Phase.Failed(message))
+            } else {
+                it.copy(notice = Notice.Problem(message))
+            }
+        }
+
+    private suspend fun opened(): OpenChat {
+        open?.let { if (it.agreesWith(services.settings.settings.value)) return it else release() }
+        mutable.update { it.copy(phase = Phase.Loading) }
+        val chat = OpenChat.open(services, record)
+        open = chat
+        saved = chat.figures
+        val manifest = chat.model.artifact.manifest
+        mutable.update {
+            it.copy(
+                backbone = manifest.backbone.name,
+                geometry = chat.model.engine.geometry,
+                readsMemory = chat.model.engine.readsMemory,
+                notice = chat.lost?.let(Notice::HistoryLost) ?: it.notice,
+            )
+        }
+        if (chat.lost != null) record = record.copy(turns = emptyList(), figures = emptyList(), tokensRead = 0)
+        return chat
+    }
+
+    private suspend fun release() {
+        val chat = open ?: return
+        open = null
+        withContext(services.computing) { chat.conversation.close() }
+    }
+
+    private suspend fun ask(
+        chat: OpenChat,
+        question: String,
+    ) {
+        val settings = services.settings.settings.value
+        val start = System.nanoTime()
+        val text = StringBuilder()
+        var figures = AnswerFigures(end = AnswerFigures.End.STOPPED)
+        try {
+            chat.conversation
+                .ask(question, chat.samplerFor(settings.sampling), settings.maxNewTokens)
+                .collect { event ->
+                    when (event) {
+                        is GenerationEvent.Reading -> showReading(null, event, start)
+                        is GenerationEvent.Piece -> {
+                            text.append(event.text)
+                            showAnswer(text.toString())
+                        }
+                        is GenerationEvent.Finished -> figures = figuresOf(event)
+                    }
+                }
+        } finally {
+            // A question that was refused at once is no turn and has no figures.
+            if (answersOf(chat) > record.figures.size) record = record.copy(figures = record.figures + figures)
+        }
+    }
+
+    /** After every operation, however it ended: the history as the conversation has it, on disk. */
+    private suspend fun settle() {
+        val chat = open ?: return
+        val session = chat.figures
+        val turns = chat.conversation.turns
+        val isNew = turns != record.turns || session != saved
+        record = record.copy(turns = turns, tokensRead = session.tokensRead, title = titleOf(turns))
+        val unsaved = if (isNew) save(chat) else null
+        saved = session
+        val bytes = trace.measure(session, isLast = true)
+        mutable.update {
+            it.copy(
+                phase = Phase.Ready,
+                items = ChatUiState.itemsOf(turns, record.figures, session.unreadTokens),
+                session = session,
+                tokensRead = session.tokensRead,
+                figures = record.figures.lastOrNull(),
+                appBytes = bytes ?: it.appBytes,
+                trace = trace.course,
+                notice = unsaved?.let(Notice::Problem) ?: it.notice,
+            )
+        }
+    }
+
+    /** @return what went wrong, null when it is on disk. */
+    private suspend fun save(chat: OpenChat): String? =
+        try {
+            record = record.copy(updated = System.currentTimeMillis())
+            withContext(services.io) { services.chats.save(record) }
+            chat.conversation.save(services.chats.sessionFile(id))
+            null
+        } catch (error: EdgeInfiniteException) {
+            error.message
+        }
+
+    private fun show(
+        phase: Phase,
+        vararg items: ChatItem,
+    ) = mutable.update { it.copy(phase = phase, items = it.items + items, notice = null) }
+
+    private fun showAnswer(text: String) =
+        mutable.update {
+            it.copy(phase = Phase.Answering, items = it.items.dropLast(1) + ChatItem.Answer(text, null))
+        }
+
+    private suspend fun showReading(
+        name: String?,
+        event: GenerationEvent.Reading,
+        start: Long,
+    ) {
+        val seconds = (System.nanoTime() - start) / NANOS
+        val reading = Phase.Reading(name, event.read, event.total, event.read / seconds)
+        val isShortMessage = name == null && event.read == event.total
+        show(event.session, if (isShortMessage) Phase.Answering else reading)
+    }
+
+    private suspend fun show(
+        session: SessionFigures,
+        phase: Phase,
+    ) {
+        val bytes = trace.measure(session, isLast = false)
+        mutable.update {
+            it.copy(
+                phase = phase,
+                session = session,
+                tokensRead = session.tokensRead,
+                appBytes = bytes ?: it.appBytes,
+                trace = if (bytes == null) it.trace else trace.course,
+            )
+        }
+    }
+
+    private fun answersOf(chat: OpenChat) = chat.conversation.turns.count { it.kind == Turn.Kind.ASSISTANT }
+
+    private fun titleOf(turns: List<Turn>): String =
+        turns.firstOrNull()?.text.orEmpty().lineSequence().firstOrNull().orEmpty().take(TITLE)
+
+    private fun figuresOf(event: GenerationEvent.Finished): AnswerFigures {
+        val statistics: GenerationStatistics = event.statistics
+        return AnswerFigures(
+            ttftS = statistics.ttftS,
+            prefillTokensPerS = statistics.prefillTokensPerS,
+            decodeTokensPerS = statistics.decodeTokensPerS,
+            slowestTokenS = statistics.slowestTokenS,
+            end =
+                when (event.reason) {
+                    FinishReason.STOP -> null
+                    FinishReason.LENGTH -> AnswerFigures.End.CUT
+                    FinishReason.CANCELLED -> AnswerFigures.End.STOPPED
+                },
+        )
+    }
+
+    private companion object {
+        const val NANOS = 1e9
+        const val TITLE = 80
+    }
+}

@@ -1,0 +1,158 @@
+package io.edgeinfinite.app.ui.viewmodel
+
+import android.net.Uri
+import io.edgeinfinite.app.AppServices
+import io.edgeinfinite.app.data.ChatRecord
+import io.edgeinfinite.core.Artifact
+import io.edgeinfinite.core.EdgeInfiniteException
+import io.edgeinfinite.core.ImportProgress
+import io.edgeinfinite.core.ReadingCancelled
+import io.edgeinfinite.core.StoredArtifact
+import java.io.IOException
+import kotlinx.coroutines.flow.MutableStateFlow
+import kotlinx.coroutines.flow.StateFlow
+import kotlinx.coroutines.flow.asStateFlow
+import kotlinx.coroutines.flow.update
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.sync.withLock
+import kotlinx.coroutines.withContext
+
+/**
+ * An import that is going on.
+ *
+ * @property total bytes in all, null where the source doesn't tell.
+ */
+data class ImportState(
+    val name: String,
+    val copied: Long = 0,
+    val total: Long? = null,
+)
+
+/** How the last import ended, until the next one begins. */
+sealed interface ImportEnd {
+    /** It is in the list. */
+    data class Done(
+        val name: String,
+    ) : ImportEnd
+
+    /** The person stopped it. */
+    data object Stopped : ImportEnd
+
+    /** It can't be used, in words for a person. */
+    data class Refused(
+        val message: String,
+    ) : ImportEnd
+}
+
+/** Everything that the first screen shows. */
+data class HomeUiState(
+    val models: List<StoredArtifact>? = null,
+    val chats: List<ChatRecord> = emptyList(),
+    val importing: ImportState? = null,
+    val end: ImportEnd? = null,
+)
+
+/** Models and chats on this device, and the import of another model. To be used on the main thread. */
+class HomeViewModel(
+    private val services: AppServices,
+) {
+    private val mutable = MutableStateFlow(HomeUiState())
+
+    /** What the screen shows. */
+    val state: StateFlow<HomeUiState> = mutable.asStateFlow()
+
+    @Volatile
+    private var isCancelled = false
+
+    /** Reads the lists again. */
+    fun refresh() {
+        services.scope.launch { load() }
+    }
+
+    /** Imports a zip archive that the person picked. */
+    fun importZip(uri: Uri) =
+        import({ services.documents.nameOf(uri).removeSuffix(".zip") }) { name, progress ->
+            services.importer.importZip(name, services.documents.open(uri), progress) { isCancelled }
+        }
+
+    /** Imports a folder that the person picked. */
+    fun importFolder(tree: Uri) =
+        import({ services.documents.folderName(tree) }) { name, progress ->
+            services.importer.importFiles(name, services.documents.filesOf(tree), progress) { isCancelled }
+        }
+
+    /** Ends the import; nothing of it is kept. */
+    fun cancelImport() {
+        isCancelled = true
+    }
+
+    /** The person was told how the import ended. */
+    fun endIsSeen() = mutable.update { it.copy(end = null) }
+
+    /** A new, empty chat. */
+    fun newChat(model: String): ChatRecord = services.chats.create(model)
+
+    /** Removes a model and frees it if it is open. */
+    fun deleteModel(name: String) {
+        services.scope.launch {
+            services.oneAtATime.withLock {
+                withContext(services.computing) { services.models.close() }
+                withContext(services.io) { services.importer.delete(name) }
+            }
+            load()
+        }
+    }
+
+    /** Removes a chat. */
+    fun deleteChat(id: String) {
+        services.closeChat(id)
+        services.scope.launch {
+            // After the closing, which waits for what still runs and saves it.
+            services.oneAtATime.withLock { withContext(services.io) { services.chats.delete(id) } }
+            load()
+        }
+    }
+
+    private suspend fun load() {
+        val (models, chats) =
+            withContext(services.io) { services.importer.list() to services.chats.list() }
+        // A chat that was opened and left without a word is not worth a line.
+        val used = chats.filter { it.turns.isNotEmpty() }
+        mutable.update { it.copy(models = models, chats = used) }
+    }
+
+    private fun import(
+        nameOf: () -> String,
+        copy: (String, ImportProgress) -> Artifact,
+    ) {
+        if (mutable.value.importing != null) return
+        isCancelled = false
+        mutable.update { it.copy(importing = ImportState(""), end = null) }
+        services.scope.launch {
+            val end =
+                try {
+                    ImportEnd.Done(withContext(services.io) { copyNamed(nameOf(), copy) }.name)
+                } catch (_: ReadingCancelled) {
+                    ImportEnd.Stopped
+                } catch (error: EdgeInfiniteException) {
+                    ImportEnd.Refused(error.message.orEmpty())
+                } catch (error: IOException) {
+                    ImportEnd.Refused("the file can't be read: ${error.message}")
+                } catch (_: SecurityException) {
+                    ImportEnd.Refused("the file may not be read any more; pick it again")
+                }
+            mutable.update { it.copy(importing = null, end = end) }
+            load()
+        }
+    }
+
+    private fun copyNamed(
+        name: String,
+        copy: (String, ImportProgress) -> Artifact,
+    ): Artifact {
+        mutable.update { it.copy(importing = ImportState(name)) }
+        return copy(name) { copied, total ->
+            mutable.update { it.copy(importing = ImportState(name, copied, total)) }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+package io.edgeinfinite.app.ui.viewmodel
+
+import io.edgeinfinite.app.AppServices
+import io.edgeinfinite.app.data.AppSettings
+import io.edgeinfinite.app.data.ChatRecord
+import io.edgeinfinite.app.data.LoadedModel
+import io.edgeinfinite.core.Conversation
+import io.edgeinfinite.core.EdgeInfiniteException
+import io.edgeinfinite.core.Sampler
+import io.edgeinfinite.core.SamplingOptions
+import io.edgeinfinite.core.Session
+import io.edgeinfinite.core.SessionFigures
+import kotlinx.coroutines.withContext
+
+/**
+ * A chat whose model and state are in memory.
+ *
+ * @property lost why its saved state can't be used, null when it can.
+ */
+class OpenChat private constructor(
+    val model: LoadedModel,
+    val conversation: Conversation,
+    val lost: String?,
+    private val threads: Int?,
+) {
+    private var sampler: Pair<SamplingOptions, Sampler>? = null
+
+    /** Where the text stands; only between operations. */
+    val figures: SessionFigures get() = SessionFigures.of(conversation.session)
+
+    /** Whether it was opened with these settings. */
+    fun agreesWith(settings: AppSettings): Boolean = threads == settings.threads
+
+    /** One sampler for as long as the options stay the same, so that a seed fixes a whole chat. */
+    fun samplerFor(options: SamplingOptions): Sampler =
+        sampler?.takeIf { it.first == options }?.second
+            ?: Sampler(options).also { sampler = options to it }
+
+    companion object {
+        /**
+         * Opens the model and goes on where the chat's file ends, or begins anew.
+         *
+         * @throws EdgeInfiniteException the model can't be opened.
+         */
+        suspend fun open(
+            services: AppServices,
+            record: ChatRecord,
+        ): OpenChat =
+            withContext(services.computing) {
+                val threads = services.settings.settings.value.threads
+                val model = services.models.open(record.model, threads)
+                val file = services.chats.sessionFile(record.id)
+                val fresh = { Conversation(Session(model.engine), model.tokenizer, services.computing) }
+                if (!file.exists()) return@withContext OpenChat(model, fresh(), null, threads)
+                try {
+                    val saved = Conversation.restore(model.engine, model.tokenizer, file, services.computing)
+                    OpenChat(model, saved, null, threads)
+                } catch (error: EdgeInfiniteException) {
+                    OpenChat(model, fresh(), error.message, threads)
+                }
+            }
+    }
+}

@@ -1,0 +1,98 @@
+package io.edgeinfinite.app.ui.viewmodel
+
+import io.edgeinfinite.app.AppServices
+import io.edgeinfinite.app.data.AppSettings
+import io.edgeinfinite.app.data.ModelHolder
+import io.edgeinfinite.core.StoredArtifact
+import kotlinx.coroutines.flow.MutableStateFlow
+import kotlinx.coroutines.flow.StateFlow
+import kotlinx.coroutines.flow.asStateFlow
+import kotlinx.coroutines.flow.update
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.withContext
+
+/** Why the NPU can't be chosen. */
+sealed interface NpuProblem {
+    /** There is nothing to run. */
+    data object NoModel : NpuProblem
+
+    /** The artifact's graphs are made for the CPU. */
+    data class CpuArtifact(
+        val model: String,
+    ) : NpuProblem
+
+    /** The artifact is for an accelerator that the runtime in this app can't drive. */
+    data class NoProvider(
+        val model: String,
+        val target: String,
+    ) : NpuProblem
+}
+
+/** Everything that the settings' screen shows; [npuProblem] is null where the NPU can be used. */
+data class SettingsUiState(
+    val settings: AppSettings,
+    val processors: Int,
+    val npuProblem: NpuProblem? = NpuProblem.NoModel,
+)
+
+/** The settings. To be used on the main thread. */
+class SettingsViewModel(
+    private val services: AppServices,
+) {
+    private val mutable =
+        MutableStateFlow(
+            SettingsUiState(services.settings.settings.value, Runtime.getRuntime().availableProcessors()),
+        )
+
+    /** What the screen shows. */
+    val state: StateFlow<SettingsUiState> = mutable.asStateFlow()
+
+    /**
+     * Looks at the artifact at hand.
+     *
+     * @param model the open chat's, null for the first in the list.
+     */
+    fun refresh(model: String?) {
+        services.scope.launch {
+            val models = withContext(services.io) { services.importer.list() }
+            val chosen = models.find { it.folder.name == model } ?: models.find { it.manifest != null }
+            mutable.update { it.copy(npuProblem = npuProblemOf(chosen)) }
+        }
+    }
+
+    /** Temperature in steps of 0.05. */
+    fun setTemperature(step: Int) = change { it.copy(sampling = it.sampling.copy(temperature = step / STEPS)) }
+
+    /** Top-p in steps of 0.05, from 1 on. */
+    fun setTopP(step: Int) = change { it.copy(sampling = it.sampling.copy(topP = step / STEPS)) }
+
+    /** A fixed seed, or null for a new one per chat. */
+    fun setSeed(seed: Long?) = change { it.copy(sampling = it.sampling.copy(seed = seed)) }
+
+    /** The longest answer in tokens. */
+    fun setLongest(tokens: Int) = change { it.copy(maxNewTokens = tokens) }
+
+    /** CPU threads, null for the runtime's choice. */
+    fun setThreads(threads: Int?) = change { it.copy(threads = threads) }
+
+    private fun change(how: (AppSettings) -> AppSettings) {
+        services.settings.update(how)
+        mutable.update { it.copy(settings = services.settings.settings.value) }
+    }
+
+    companion object {
+        /** Steps per unit of temperature and top-p. */
+        const val STEPS = 20.0
+
+        /** Why the NPU can't run this artifact; null when it can. */
+        fun npuProblemOf(artifact: StoredArtifact?): NpuProblem? {
+            val manifest = artifact?.manifest ?: return NpuProblem.NoModel
+            val name = artifact.folder.name
+            return when (manifest.target) {
+                "cpu" -> NpuProblem.CpuArtifact(name)
+                in ModelHolder.TARGETS -> null
+                else -> NpuProblem.NoProvider(name, manifest.target)
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Links the app's resources and manifest with aapt2, as the Android Gradle plugin would.
+#
+# resources.sh AAPT2_JAR FRAMEWORK_JAR MIN_SDK TARGET_SDK VERSION OUTPUT
+#   OUTPUT gets resources.apk (manifest, resources), gen/ (R.java) and AndroidManifest.xml.
+set -euo pipefail
+
+aapt2_jar=$1 framework=$2 min_sdk=$3 target_sdk=$4 version=$5 output=$6
+sources=$(cd "$(dirname "$0")/../../app/src/main" && pwd)
+package=io.edgeinfinite.app
+
+mkdir -p "$output"
+aapt2=$output/aapt2
+if [ ! -x "$aapt2" ]; then
+  python3 -c 'import sys, zipfile; sys.stdout.buffer.write(zipfile.ZipFile(sys.argv[1]).read(sys.argv[2]))' \
+    "$aapt2_jar" prebuilt/linux/aapt2 >"$aapt2"
+  chmod +x "$aapt2"
+fi
+
+# Nothing to do when nothing changed.
+stamp=$output/resources.stamp
+if [ -f "$stamp" ] && [ -z "$(find "$sources/res" "$sources/AndroidManifest.xml" "$0" -newer "$stamp")" ]; then
+  exit 0
+fi
+
+# Gradle takes the package from `namespace`; aapt2 wants it in the manifest.
+sed "s/<manifest /<manifest package=\"$package\" /" "$sources/AndroidManifest.xml" >"$output/AndroidManifest.xml"
+"$aapt2" compile --dir "$sources/res" -o "$output/compiled.zip"
+"$aapt2" link -I "$framework" --manifest "$output/AndroidManifest.xml" \
+  --min-sdk-version "$min_sdk" --target-sdk-version "$target_sdk" \
+  --version-code 1 --version-name "$version" \
+  --java "$output/gen" -o "$output/resources.apk" "$output/compiled.zip"
+touch "$stamp"

@@ -1,0 +1,7 @@
+package androidx.test.internal.platform.content
+
+interface PermissionGranter {
+    fun addPermissions(vararg permissions: String)
+
+    fun requestPermissions()
+}

@@ -1,0 +1,7 @@
+package androidx.test.internal.platform
+
+interface ThreadChecker {
+    fun checkMainThread()
+
+    fun checkNotMainThread()
+}
