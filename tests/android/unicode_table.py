@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-from tokenizers import Regex
+from tokenizers import Regex, normalizers
 from tokenizers.pre_tokenizers import Digits, Split
 
 TARGET = (
@@ -27,6 +27,10 @@ CLASSES = {
 }  # fmt: skip
 OTHER = "X"
 ONLY_RUST_NUMERIC = "R"
+_OVERLAYS = [*range(0x334, 0x339), 0x20D2, 0x20D3, *range(0x20D8, 0x20DB), 0x20E5, 0x20E6, 0x20EA,
+             0x20EB, 0x10A39, 0x16AF0, 0x16AF1, 0x16AF2, 0x16AF3, 0x16AF4, 0x1BC9E,
+             *range(0x1D167, 0x1D16A)]  # fmt: skip
+"""Marks of the lowest combining class, which don't reorder with each other."""
 
 HEADER = """package io.edgeinfinite.core.tokenizer
 
@@ -39,6 +43,15 @@ HEADER = """package io.edgeinfinite.core.tokenizer
  * R numeric for the `Digits` pre-tokenizer alone.
  */
 internal const val UNICODE_RUNS: String =
+"""
+
+NORMALIZED = """
+/**
+ * The code points that the library's normalizers change, move or join; to it all others are letters
+ * that stay as they are, even where a newer Unicode knows better. Lengths in base 36 of runs that are
+ * left alone and runs that aren't, in turn.
+ */
+internal const val NORMALIZED_RUNS: String =
 """
 
 
@@ -62,10 +75,36 @@ def main() -> None:
         else:
             runs.append([letter, 1])
     text = "".join(f"{letter}{_base36(count) if count > 1 else ''}" for letter, count in runs)
-    lines = textwrap.wrap(text, 88)
-    body = " +\n".join(f'    "{line}"' for line in lines)
-    TARGET.write_text(HEADER + body + "\n", encoding="utf-8")
-    print(f"{TARGET}: {len(runs)} runs, {len(text)} characters")
+    changed = _normalized()
+    TARGET.write_text(HEADER + _literal(text) + NORMALIZED + _literal(changed), encoding="utf-8")
+    print(f"{TARGET}: {len(text)} + {len(changed)} characters")
+
+
+def _normalized() -> str:
+    """See `NORMALIZED`: what reorders with a mark of the lowest class, decomposes, or is made of."""
+    decomposed = normalizers.NFKD()
+    lowest = "\u0334"
+    changed: set[str] = set(map(chr, _OVERLAYS))
+    for point in range(LAST + 1):
+        if 0xD800 <= point < 0xE000:
+            continue
+        character = chr(point)
+        parts = decomposed.normalize_str(character)
+        if parts != character:
+            changed |= {character, *parts}
+        elif decomposed.normalize_str(character + lowest) != character + lowest:
+            changed.add(character)
+    lengths = [0]
+    for point in range(LAST + 1):
+        if (chr(point) in changed) != (len(lengths) % 2 == 0):
+            lengths.append(0)
+        lengths[-1] += 1
+    return " ".join(_base36(length) or "0" for length in lengths)
+
+
+def _literal(text: str) -> str:
+    lines = textwrap.wrap(text, 88, drop_whitespace=False)
+    return " +\n".join(f'    "{line}"' for line in lines) + "\n"
 
 
 def _members(pattern: str) -> Callable[[int], bool]:

@@ -6,10 +6,10 @@ class ReadingCancelled : Exception("cancelled")
 /**
  * Algorithm 1 of EdgeInfinite (arXiv 2503.22196): one text, read with a state of fixed size.
  *
- * What holds after any number of tokens t: while t < C = S + N + W the cache holds all of them and
- * attention is exact; from then on it holds the S sinks and a residual of W <= r < W + N newest
- * tokens, and the memory holds the rest. The state is decided by the tokens alone, never by how
- * they were fed: as one prompt, as several turns, or token by token.
+ * As long as the text fits into the cache, attention is exact; from then on the cache holds the sinks
+ * and the newest tokens (and under `carry` recall slots, see [Policy]), and the memory holds the rest.
+ * The state is decided by the tokens alone, never by how they were fed: as one prompt, as several
+ * turns, or token by token.
  *
  * Not thread-safe. Letters: S sinks, N segment, W window, C capacity, T tokens of one call,
  * V vocabulary.
@@ -25,6 +25,7 @@ class Session(
 ) : AutoCloseable {
     private val chunkLength = chunkLength ?: engine.chunkLength
     private val geometry = engine.geometry
+    private val policy = Policy.named(geometry.policy)
 
     init {
         if (this.chunkLength < 1) {
@@ -49,7 +50,7 @@ class Session(
     /** Ids of the tokens in the cache after the sinks, oldest first. */
     val residual = TokenQueue()
 
-    /** Slots in use: sinks and residual, at most C - 1. */
+    /** Slots in use in every layer: sinks, recall slots and residual, at most C. */
     val cached: Int get() = state.cached
 
     /** Bytes of the state, constant. */
@@ -87,14 +88,14 @@ class Session(
             val before = tokensRead
             // While window tokens are read again the text has a hole: no stop before it is mended.
             if (!rereading && cancelled()) throw ReadingCancelled()
-            if (segmentIsComplete()) {
-                foldSegment()
+            if (policy.isDue(this)) {
+                compress()
                 continue
             }
-            logits = read(minOf(chunkLength, room(), unread.size))
+            logits = read(minOf(chunkLength, policy.room(this), unread.size))
             if (tokensRead > before) progress((tokensRead - before).toInt())
         }
-        return checkNotNull(logits) // the loop ends by reading, never by folding
+        return checkNotNull(logits) // the loop ends by reading, never by compressing
     }
 
     /** Gives up what a cancelled [append] has not read; the text goes on from [tokensRead]. */
@@ -103,41 +104,16 @@ class Session(
     /** Frees what the engine made for the state. */
     override fun close() = state.close()
 
-    /** Tokens of the text before the next unread one; below [tokensRead] after a fold. */
-    private val position: Long get() = compressions * geometry.segmentLength + cached
+    /** Tokens of the text before the next unread one; below [tokensRead] while re-reading. */
+    private val position: Long get() =
+        compressions * geometry.segmentLength + minOf(cached, geometry.sinkLength) + residual.size
 
     private val rereading: Boolean get() = position < tokensRead
 
-    /** Whether the text known so far fills the cache: then a segment will be compressed. */
-    private fun reachesCapacity(): Boolean = cached + unread.size >= geometry.capacity
-
-    private fun segmentIsComplete(): Boolean =
-        residual.size >= geometry.segmentLength && reachesCapacity()
-
-    /**
-     * Tokens that may be read now: to the segment's end if it will be compressed, else all.
-     *
-     * What follows the segment must be encoded with the new memory, so reading it before the
-     * compression would be work done twice.
-     */
-    private fun room(): Int =
-        if (reachesCapacity()) geometry.sinkLength + geometry.segmentLength - cached else unread.size
-
-    /**
-     * Lines 24-26: N oldest into the memory, the tokens after them are to be read again.
-     *
-     * Their K, V in the cache were computed with the sinks, positions and memory that Algorithm 1
-     * would compute them with, so no second pass over the segment is needed.
-     */
-    private fun foldSegment() {
-        if (engine.readsMemory) {
-            engine.compressMemory(state)
-            state.hasMemory = true
-        }
-        unread.addFirst(residual.toIntArray(from = geometry.segmentLength))
-        residual.clear()
-        state.cached = geometry.sinkLength
+    private fun compress() {
+        policy.compress(this)
         compressions += 1
+        if (engine.readsMemory) state.hasMemory = true
     }
 
     private fun read(count: Int): FloatArray {

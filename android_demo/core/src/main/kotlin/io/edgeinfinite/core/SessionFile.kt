@@ -2,7 +2,6 @@ package io.edgeinfinite.core
 
 import java.io.File
 import java.io.IOException
-import java.nio.Buffer
 import java.nio.ByteBuffer
 import java.nio.ByteOrder
 import kotlinx.serialization.SerialName
@@ -31,7 +30,10 @@ object SessionFile {
     /** The newest format that this code reads. */
     const val FORMAT_VERSION = 1
     private const val KEY = "edgeinfinite"
-    private val json = Json { ignoreUnknownKeys = true }
+    private val json = Json {
+        ignoreUnknownKeys = true
+        encodeDefaults = true
+    }
 
     /**
      * Writes a session; an older file is replaced only when the new one is complete.
@@ -57,7 +59,7 @@ object SessionFile {
         val state = session.state
         val tensors = LinkedHashMap<String, StoredTensor>()
         for (spec in state.specs) {
-            val slots = Slots.inUse(spec, state)
+            val slots = inUse(spec, state)
             tensors[spec.name] = StoredTensor(spec.dtype, slots.shape, slots.read(state.buffer(spec.name)))
         }
         tensors["residual"] = tokenTensor(session.residual)
@@ -127,7 +129,7 @@ object SessionFile {
         val state = session.state
         val (counters, others) = state.specs.partition { it.name == "length" || it.name == "has_memory" }
         for (spec in counters + others) {
-            val slots = Slots.inUse(spec, state)
+            val slots = inUse(spec, state)
             val tensor = requireNotNull(tensors[spec.name]) { "${spec.name} is missing" }
             require(tensor.dtype == spec.dtype && tensor.shape == slots.shape) {
                 "${spec.name} is ${tensor.dtype}${tensor.shape}, expected ${spec.dtype}${slots.shape}"
@@ -144,15 +146,27 @@ object SessionFile {
         checkCounters(session)
     }
 
+    /** All of a tensor, or a cache up to `length`. */
+    private fun inUse(
+        spec: TensorSpec,
+        state: State,
+    ): Slots {
+        if (!spec.isCache) return Slots.all(spec)
+        val used = state.lengthOf(spec.name.substringAfterLast('_').toInt())
+        require(used in 0..Slots.all(spec).capacity) { "$used slots in use" }
+        return Slots.of(spec, 0, used)
+    }
+
     private fun checkCounters(session: Session) {
         val geometry = session.engine.geometry
-        val cached = session.cached
-        val residual = maxOf(0, cached - geometry.sinkLength)
-        require(cached in 0 until geometry.capacity && session.residual.size == residual) {
-            "$cached slots in use don't agree with ${session.residual.size} tokens"
+        val folded = session.compressions * geometry.segmentLength
+        val residual = session.residual.size
+        val sinks = minOf(session.cached, geometry.sinkLength)
+        val cached = sinks + minOf(geometry.recallSlots.toLong(), folded) + residual
+        require(session.cached.toLong() == cached && cached <= geometry.capacity) {
+            "${session.cached} slots in use don't agree with $residual tokens"
         }
-        val position = session.compressions * geometry.segmentLength + cached
-        require(session.tokensRead == position) {
+        require(session.tokensRead == folded + sinks + residual) {
             "${session.tokensRead} tokens read don't agree with the counters"
         }
     }
@@ -196,63 +210,4 @@ object SessionFile {
         @SerialName("tokens_read") val tokensRead: Long,
         val compressions: Long,
     )
-}
-
-/**
- * The part of a tensor that is in use: all of it, or a cache up to `length` wherever its axis C is.
- *
- * @property shape of that part.
- */
-private class Slots(
-    val shape: List<Int>,
-    private val blocks: Int,
-    private val blockBytes: Int,
-    private val usedBytes: Int,
-) {
-    /** A copy of the part in use. */
-    fun read(whole: ByteBuffer): ByteBuffer {
-        val copy = ByteBuffer.allocate(blocks * usedBytes)
-        for (block in 0 until blocks) copy.put(whole.window(block * blockBytes, usedBytes))
-        (copy as Buffer).flip()
-        return copy
-    }
-
-    /** The inverse of [read]. */
-    fun write(
-        stored: ByteBuffer,
-        whole: ByteBuffer,
-    ) {
-        for (block in 0 until blocks) {
-            whole.window(block * blockBytes, usedBytes).put(stored.window(block * usedBytes, usedBytes))
-        }
-    }
-
-    private fun ByteBuffer.window(
-        start: Int,
-        bytes: Int,
-    ): ByteBuffer {
-        val window = duplicate()
-        (window as Buffer).limit(start + bytes)
-        (window as Buffer).position(start)
-        return window
-    }
-
-    companion object {
-        fun inUse(
-            spec: TensorSpec,
-            state: State,
-        ): Slots {
-            val axis = if (spec.isCache) spec.dims.split(' ').indexOf("C") else -1
-            if (axis < 0) return Slots(spec.shape, 1, spec.bytes.toInt(), spec.bytes.toInt())
-            val used = state.lengthOf(spec.name.substringAfterLast('_').toInt())
-            require(used in 0..spec.shape[axis]) { "$used slots in use of ${spec.shape[axis]}" }
-            val slotBytes = spec.shape.drop(axis + 1).fold(spec.elementBytes, Int::times)
-            return Slots(
-                shape = spec.shape.mapIndexed { at, size -> if (at == axis) used else size },
-                blocks = spec.shape.take(axis).fold(1, Int::times),
-                blockBytes = spec.shape[axis] * slotBytes,
-                usedBytes = used * slotBytes,
-            )
-        }
-    }
 }

@@ -120,6 +120,7 @@ private class Renderer {
             return
         }
         for (index in items.indices) {
+            step()
             val inner = Scope(scope)
             inner.values["loop"] = loopFields(items, index)
             bind(statement.targets, items[index], inner)

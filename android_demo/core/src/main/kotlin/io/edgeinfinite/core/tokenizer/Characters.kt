@@ -1,5 +1,7 @@
 package io.edgeinfinite.core.tokenizer
 
+import java.util.BitSet
+
 /** A set of code points. */
 internal fun interface CharSet {
     operator fun contains(point: Int): Boolean
@@ -8,6 +10,11 @@ internal fun interface CharSet {
 /** Character classes, the same on every device and JVM; see [UNICODE_RUNS]. */
 internal object Characters {
     private val classes: ByteArray = unpack(UNICODE_RUNS)
+
+    private val normalized: BitSet by lazy { unpackNormalized() }
+
+    /** What normal forms change; see [NORMALIZED_RUNS]. */
+    val NORMALIZED = CharSet { normalized[it] }
 
     /** `\s` */
     val WHITE_SPACE = CharSet(::isWhiteSpace)
@@ -65,6 +72,17 @@ internal object Characters {
             at = end
         }
         return unpacked
+    }
+
+    private fun unpackNormalized(): BitSet {
+        val members = BitSet()
+        var point = 0
+        NORMALIZED_RUNS.split(' ').forEachIndexed { index, run ->
+            val end = point + run.toInt(BASE)
+            if (index % 2 == 1) members.set(point, end)
+            point = end
+        }
+        return members
     }
 
     private const val BASE = 36

@@ -59,4 +59,31 @@ internal fun replacementOf(fields: JsonObject): (String) -> String {
 
 private fun Char.isSpace() = Characters.isWhiteSpace(code)
 
-private fun form(form: UnicodeForm.Form) = Normalizer { UnicodeForm.normalize(it, form) }
+/**
+ * One of Unicode's normal forms, applied to the runs of characters that it changes in the library's
+ * version of Unicode. Platforms have newer versions, which move characters that the library doesn't
+ * know; of those it knows, all versions make the same.
+ */
+private fun form(form: UnicodeForm.Form) =
+    Normalizer { text ->
+        val normalized = StringBuilder(text.length)
+        val run = StringBuilder()
+
+        fun flush() {
+            if (run.isNotEmpty()) normalized.append(UnicodeForm.normalize(run, form))
+            run.setLength(0)
+        }
+        var at = 0
+        while (at < text.length) {
+            val point = text.codePointAt(at)
+            if (point in Characters.NORMALIZED) {
+                run.appendCodePoint(point)
+            } else {
+                flush()
+                normalized.appendCodePoint(point)
+            }
+            at += Character.charCount(point)
+        }
+        flush()
+        normalized.toString()
+    }

@@ -1,0 +1,101 @@
+package io.edgeinfinite.core
+
+/**
+ * When a session compresses and what stays in the cache: decides over a session, has no state.
+ *
+ * Letters: S sinks, G recall slots, N segment, W window, C capacity.
+ */
+internal sealed interface Policy {
+    /** Whether to compress before anything more is read. */
+    fun isDue(session: Session): Boolean
+
+    /** Tokens that may be read before that has to be asked again, at least 1. */
+    fun room(session: Session): Int
+
+    /** Makes room: folds the N oldest residual tokens into the memory. */
+    fun compress(session: Session)
+
+    companion object {
+        private val byName = mapOf("reencode" to Reencode, "carry" to Carry)
+
+        /**
+         * The policy that a manifest names.
+         *
+         * @throws EdgeInfiniteException this version has none of that name.
+         */
+        fun named(name: String): Policy =
+            byName[name] ?: throw EdgeInfiniteException(
+                "the artifact's policy is '$name', this app knows ${byName.keys.joinToString()}; " +
+                    "update the app",
+            )
+    }
+}
+
+/**
+ * The paper's Algorithm 1: segments start from the sinks, the window is encoded again.
+ *
+ * While t < C the cache holds all of the text; from then on the S sinks and a residual of
+ * W <= r < W + N tokens.
+ */
+private object Reencode : Policy {
+    override fun isDue(session: Session): Boolean =
+        session.residual.size >= session.engine.geometry.segmentLength && reachesCapacity(session)
+
+    /**
+     * To the segment's end if it will be compressed, else as far as the text goes.
+     *
+     * What follows the segment must be encoded with the new memory, so reading it before the
+     * compression would be work done twice.
+     */
+    override fun room(session: Session): Int {
+        if (!reachesCapacity(session)) return session.unread.size
+        val geometry = session.engine.geometry
+        return geometry.sinkLength + geometry.segmentLength - session.cached
+    }
+
+    /**
+     * Lines 24-26: N oldest into the memory, the tokens after them are to be read again.
+     *
+     * Their K, V in the cache were computed with the sinks, positions and memory that Algorithm 1
+     * would compute them with, so no second pass over the segment is needed.
+     */
+    override fun compress(session: Session) {
+        val geometry = session.engine.geometry
+        if (session.engine.readsMemory) session.engine.compressMemory(session.state)
+        session.unread.addFirst(session.residual.toIntArray(from = geometry.segmentLength))
+        session.residual.clear()
+        session.state.cached = geometry.sinkLength
+    }
+
+    /** Whether the text known so far fills the cache: then a segment will be compressed. */
+    private fun reachesCapacity(session: Session): Boolean =
+        session.cached + session.unread.size >= session.engine.geometry.capacity
+}
+
+/**
+ * The window moves along: every token sees the W or more before it, nothing is read twice.
+ *
+ * While t <= C the cache holds all of the text; from then on the S sinks, G pairs that the retention
+ * scorer kept and a residual of W < r <= W + N tokens.
+ */
+private object Carry : Policy {
+    override fun isDue(session: Session): Boolean = room(session) == 0
+
+    override fun room(session: Session): Int {
+        val geometry = session.engine.geometry
+        val sinksMissing = maxOf(0, geometry.sinkLength - session.cached)
+        return sinksMissing + geometry.segmentLength + geometry.windowLength - session.residual.size
+    }
+
+    /** The engine fills the recall slots and moves the window; nothing moves while all fits. */
+    override fun compress(session: Session) {
+        val geometry = session.engine.geometry
+        val candidates = session.cached - geometry.sinkLength - geometry.windowLength
+        val kept = minOf(geometry.recallSlots, candidates)
+        if (session.engine.readsMemory || kept < candidates) {
+            session.engine.compressMemory(session.state)
+        }
+        session.residual.removeFirst(geometry.segmentLength)
+        session.state.cached = geometry.sinkLength + kept + geometry.windowLength
+    }
+}

@@ -1,0 +1,115 @@
+package io.edgeinfinite.core
+
+import java.nio.Buffer
+import java.nio.ByteBuffer
+
+/**
+ * A range of a cache's slots, wherever its layout has the axis C; or all of another tensor.
+ *
+ * @property shape of that part, an axis C of the range's length.
+ * @property capacity C of the whole tensor.
+ */
+internal class Slots private constructor(
+    val shape: List<Int>,
+    val capacity: Int,
+    private val blocks: Int,
+    private val slotBytes: Int,
+    private val from: Int,
+    private val count: Int,
+) {
+    /** A copy of the part. */
+    fun read(whole: ByteBuffer): ByteBuffer {
+        val copy = ByteBuffer.allocate(blocks * count * slotBytes)
+        for (block in 0 until blocks) copy.put(window(whole, block))
+        (copy as Buffer).flip()
+        return copy
+    }
+
+    /**
+     * Puts [source] in the part's place.
+     *
+     * @param source a tensor of the same layout with [sourceCapacity] slots, the first of which count.
+     */
+    fun write(
+        source: ByteBuffer,
+        whole: ByteBuffer,
+        sourceCapacity: Int = count,
+    ) {
+        for (block in 0 until blocks) {
+            val start = block * sourceCapacity * slotBytes
+            window(whole, block).put(source.window(start, count * slotBytes))
+        }
+    }
+
+    private fun window(
+        whole: ByteBuffer,
+        block: Int,
+    ) = whole.window((block * capacity + from) * slotBytes, count * slotBytes)
+
+    companion object {
+        /** The whole tensor. */
+        fun all(spec: TensorSpec): Slots {
+            val axis = axisOf(spec)
+            return if (axis < 0) Slots(spec.shape, 1, 1, spec.bytes.toInt(), 0, 1) else of(spec, 0, spec.shape[axis])
+        }
+
+        /** Slots [from] to before [until] of a cache. */
+        fun of(
+            spec: TensorSpec,
+            from: Int,
+            until: Int,
+        ): Slots {
+            val axis = axisOf(spec)
+            return Slots(
+                shape = spec.shape.mapIndexed { at, size -> if (at == axis) until - from else size },
+                capacity = spec.shape[axis],
+                blocks = spec.shape.take(axis).fold(1, Int::times),
+                slotBytes = spec.shape.drop(axis + 1).fold(spec.elementBytes, Int::times),
+                from = from,
+                count = until - from,
+            )
+        }
+
+        private fun axisOf(spec: TensorSpec): Int = spec.dims.split(' ').indexOf("C")
+    }
+}
+
+/** [bytes] bytes from [start] on. Through java.nio.Buffer, as Android before API 28 needs it. */
+private fun ByteBuffer.window(
+    start: Int,
+    bytes: Int,
+): ByteBuffer {
+    val window = duplicate()
+    (window as Buffer).limit(start + bytes)
+    (window as Buffer).position(start)
+    return window
+}
+
+/**
+ * Copies what `compress_memory` computed under policy `carry` behind the sinks of every cache; for
+ * engines. No slot is left between recall slots and window.
+ *
+ * @param state as it was when the graph was run; its caches are changed, its `length` is not.
+ * @param outputs `k_recall_0`, `v_recall_0`, `k_window_0`, ...: recall slots and window in the caches'
+ *   own layout. Of the recall slots only those that there are candidates for count.
+ */
+fun placeCarried(
+    state: State,
+    geometry: Geometry,
+    outputs: (String) -> ByteBuffer,
+) {
+    val sinks = geometry.sinkLength
+    val window = geometry.windowLength
+    for (cache in state.specs.filter { it.isCache }) {
+        val kind = cache.name.first()
+        val layer = cache.name.substringAfterLast('_').toInt()
+        val kept = minOf(geometry.recallSlots, state.lengthOf(layer) - sinks - window)
+        val whole = state.buffer(cache.name)
+        if (kept > 0) {
+            val recall = outputs("${kind}_recall_$layer")
+            Slots.of(cache, sinks, sinks + kept).write(recall, whole, geometry.recallSlots)
+        }
+        val start = sinks + kept
+        Slots.of(cache, start, start + window).write(outputs("${kind}_window_$layer"), whole)
+    }
+}

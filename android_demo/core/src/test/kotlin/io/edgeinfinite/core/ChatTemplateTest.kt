@@ -1,0 +1,88 @@
+package io.edgeinfinite.core
+
+import java.util.Calendar
+import kotlinx.serialization.SerialName
+import kotlinx.serialization.Serializable
+import kotlinx.serialization.json.Json
+import kotlinx.serialization.json.decodeFromJsonElement
+import org.junit.jupiter.api.Assertions.assertEquals
+import org.junit.jupiter.api.Assertions.assertThrows
+import org.junit.jupiter.api.Assertions.assertTrue
+import org.junit.jupiter.api.DynamicTest
+import org.junit.jupiter.api.Test
+import org.junit.jupiter.api.TestFactory
+import org.junit.jupiter.params.ParameterizedTest
+import org.junit.jupiter.params.provider.ValueSource
+
+class ChatTemplateTest {
+    @Serializable
+    private class Cases(
+        @SerialName("special_tokens") val specialTokens: Map<String, String>,
+        val cases: List<Case>,
+    )
+
+    @Serializable
+    private class Case(
+        val name: String,
+        val template: String,
+        val messages: List<Map<String, String>>,
+        val rendered: String?,
+        val turn: List<String>?,
+    )
+
+    @TestFactory
+    fun `conversations render as jinja2 renders them`(): List<DynamicTest> {
+        val cases = Json.decodeFromJsonElement<Cases>(Fixtures.json("templates/cases.json"))
+        return cases.cases.mapIndexed { index, case ->
+            DynamicTest.dynamicTest("${case.name} $index") {
+                val template = ChatTemplate(case.template, cases.specialTokens)
+                val messages = case.messages.map { Message(it.getValue("role"), it.getValue("content")) }
+                assertEquals(case.rendered, orNull { template.render(messages) })
+                val turn = orNull { template.renderTurn(messages[0].content) }
+                assertEquals(case.turn, turn?.let { listOf(it.head, it.tail) })
+            }
+        }
+    }
+
+    private fun <T> orNull(compute: () -> T): T? =
+        try {
+            compute()
+        } catch (_: EdgeInfiniteException) {
+            null
+        }
+
+    @ParameterizedTest
+    @ValueSource(
+        strings = [
+            "{% if x %}", "{{ x", "{% for %}{% endfor %}", "{% unknown %}", "{{ 'a }}", "{{ a b }}", "{% endif %}",
+            "{% set x = %}", "{# open", "{{ a | }}", "{{ [1, }}", "{% raw %}x",
+        ],
+    )
+    fun `a template with a syntax error is refused in one line`(source: String) {
+        val error = assertThrows(EdgeInfiniteException::class.java) { ChatTemplate(source, emptyMap()) }
+        assertTrue("can't be parsed" in error.message!! && "\n" !in error.message!!)
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+        strings = [
+            "{{ messages.append(1) }}", "{{ x.y.z }}", "{{ 1 + 'a' }}", "{{ ''.__class__ }}{{ ''.__class__.x }}",
+            "{{ raise_exception('no') }}", "{{ range(10000000) }}", "{{ 1 // 0 }}", "{{ x() }}", "{{ 'a' | nofilter }}",
+            "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "{{ 'x' * 1000000000 }}", "{{ 1 is notest }}",
+            "{% for a in range(90000) %}{% for b in range(90000) %}{% endfor %}{% endfor %}", "{{ none + 1 }}",
+            "{{ messages[0].content | tojson(indent='x') }}",
+        ],
+    )
+    fun `a template that goes wrong or on without end is refused in one line`(source: String) {
+        val template = ChatTemplate(source, emptyMap())
+        val error = assertThrows(EdgeInfiniteException::class.java) { template.render(listOf(Message("user", "x"))) }
+        assertTrue("refuses the conversation" in error.message!!)
+    }
+
+    @Test
+    fun `the date is today's`() {
+        val rendered = ChatTemplate("{{ strftime_now('%Y %-d') }}", emptyMap()).render(emptyList())
+        val now = Calendar.getInstance()
+        assertEquals("${now.get(Calendar.YEAR)} ${now.get(Calendar.DAY_OF_MONTH)}", rendered)
+    }
+}

@@ -1,0 +1,15 @@
+package io.edgeinfinite.core
+
+import java.io.File
+import kotlinx.serialization.json.Json
+import kotlinx.serialization.json.JsonElement
+
+/** What tests/android/write_fixtures.py wrote. */
+object Fixtures {
+    val folder: File by lazy {
+        val path = checkNotNull(System.getProperty("edgeinfinite.fixtures")) { "edgeinfinite.fixtures isn't set" }
+        File(path).also { check(it.isDirectory) { "$it is missing; run tests/android/write_fixtures.py" } }
+    }
+
+    fun json(path: String): JsonElement = Json.parseToJsonElement(File(folder, path).readText())
+}

@@ -1,0 +1,49 @@
+package io.edgeinfinite.core.tokenizer
+
+import io.edgeinfinite.core.Fixtures
+import java.io.File
+import kotlinx.serialization.Serializable
+import kotlinx.serialization.SerialName
+import kotlinx.serialization.json.Json
+import kotlinx.serialization.json.decodeFromJsonElement
+import org.junit.jupiter.api.Assertions.assertEquals
+import org.junit.jupiter.params.ParameterizedTest
+import org.junit.jupiter.params.provider.MethodSource
+
+/** Ids and texts as the tokenizers library of the Python runtime gives them. */
+class TokenizerFixturesTest {
+    @Serializable
+    private class Case(
+        val text: String,
+        val ids: List<Int>,
+        @SerialName("plain_ids") val plainIds: List<Int>,
+        val decoded: String,
+        @SerialName("decoded_with_special") val decodedWithSpecial: String,
+        @SerialName("odd_decoded") val oddDecoded: String,
+    )
+
+    @ParameterizedTest
+    @MethodSource("families")
+    fun `ids and decoded texts equal Python's`(family: String) {
+        val tokenizer = tokenizerOf(family)
+        val cases = Json.decodeFromJsonElement<List<Case>>(Fixtures.json("tokenizers/$family/cases.json"))
+        for (case in cases) {
+            val ids = tokenizer.encode(case.text, addSpecialTokens = true)
+            assertEquals(case.ids, ids.toList(), "$family: ${case.text}")
+            val plain = tokenizer.encode(case.text, addSpecialTokens = false)
+            assertEquals(case.plainIds, plain.toList(), "$family: ${case.text}")
+            assertEquals(case.decoded, tokenizer.decode(ids, skipSpecialTokens = true))
+            assertEquals(case.decodedWithSpecial, tokenizer.decode(ids, skipSpecialTokens = false))
+            assertEquals(case.oddDecoded, tokenizer.decode(plain.reversedArray(), skipSpecialTokens = true))
+        }
+    }
+
+    companion object {
+        @JvmStatic
+        fun families(): List<String> =
+            checkNotNull(File(Fixtures.folder, "tokenizers").list()).sorted().also { check(it.size > 8) }
+
+        internal fun tokenizerOf(family: String): Tokenizer =
+            Tokenizer.parse(File(Fixtures.folder, "tokenizers/$family/tokenizer.json").readText())
+    }
+}

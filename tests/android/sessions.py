@@ -1,0 +1,2 @@
+def write_sessions(folder):
+    pass

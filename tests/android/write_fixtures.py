@@ -1,0 +1,127 @@
+"""Writes what the Kotlin runtime is tested against: artifacts, sessions, tokens, rendered chats.
+
+    python tests/android/write_fixtures.py OUTPUT
+
+Everything is computed by this repository's Python runtime, or by the tokenizers library, in the same
+run as the Kotlin tests (`android_demo/ci/build.sh`).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from families import all_families, smollm2, texts
+from templates import CONVERSATIONS, SPECIAL_TOKENS, TEMPLATES
+
+from edgeinfinite import EdgeInfiniteError
+
+
+def main(output: Path) -> None:
+    parts: dict[str, Callable[[Path], None]] = {
+        "tokenizers": write_tokenizers,
+        "templates": write_templates,
+        "sampling": write_sampling,
+    }
+    from sessions import write_sessions
+
+    parts["sessions"] = write_sessions
+    shutil.rmtree(output, ignore_errors=True)
+    for name, write in parts.items():
+        folder = output / name
+        folder.mkdir(parents=True)
+        write(folder)
+        print(f"fixtures: {name}", flush=True)
+
+
+def write_tokenizers(folder: Path) -> None:
+    """`FAMILY/tokenizer.json` and `FAMILY/cases.json`: texts, ids, and texts decoded again."""
+    from tokenizers import Tokenizer
+
+    smollm2(folder / "smollm2")
+    tokenizers = all_families()
+    for name, tokenizer in tokenizers.items():
+        (folder / name).mkdir()
+        tokenizer.save(str(folder / name / "tokenizer.json"))
+    tokenizers["smollm2"] = Tokenizer.from_file(str(folder / "smollm2" / "tokenizer.json"))
+    for name, tokenizer in tokenizers.items():
+        cases = []
+        for text in texts():
+            ids = tokenizer.encode(text, add_special_tokens=True).ids
+            plain = tokenizer.encode(text, add_special_tokens=False).ids
+            cases.append(
+                {
+                    "text": text,
+                    "ids": ids,
+                    "plain_ids": plain,
+                    "decoded": tokenizer.decode(ids, skip_special_tokens=True),
+                    "decoded_with_special": tokenizer.decode(ids, skip_special_tokens=False),
+                    # Any ids at all, such as a random model gives: broken UTF-8 included.
+                    "odd_decoded": tokenizer.decode(plain[::-1], skip_special_tokens=True),
+                }
+            )
+        write_json(folder / name / "cases.json", cases)
+
+
+def write_templates(folder: Path) -> None:
+    """`cases.json`: template, conversation, what it renders to (null where it refuses)."""
+    from edgeinfinite.runtime_py.chat_template import ChatTemplate
+
+    cases: list[dict[str, Any]] = []
+    for name, source in TEMPLATES.items():
+        template = ChatTemplate(source, SPECIAL_TOKENS)
+        for messages in CONVERSATIONS:
+            case: dict[str, Any] = {"name": name, "template": source, "messages": messages}
+            case["rendered"] = _or_none(lambda m=messages, t=template: t.render(m))
+            turn = _or_none(lambda m=messages, t=template: t.render_turn(m[0]["content"]))
+            case["turn"] = None if turn is None else list(turn)
+            cases.append(case)
+    write_json(folder / "cases.json", {"special_tokens": SPECIAL_TOKENS, "cases": cases})
+
+
+def write_sampling(folder: Path) -> None:
+    """`cases.json`: logits, options, and the tokens that may be drawn with their probabilities."""
+    from edgeinfinite.runtime_py.sampling import SamplingOptions, candidates
+
+    random = np.random.default_rng(0)
+    cases = []
+    for size in (1, 2, 7, 300):
+        for temperature in (0.01, 0.7, 1.0, 2.5):
+            for top_k, top_p in ((0, 1.0), (3, 1.0), (0, 0.9), (0, 0.05), (5, 0.5), (1, 1.0)):
+                logits = (random.normal(size=size) * 3).astype(np.float32)
+                logits[random.integers(size)] = logits[0]
+                options = SamplingOptions(temperature=temperature, top_k=top_k, top_p=top_p)
+                tokens, probabilities = candidates(logits, options)
+                cases.append(
+                    {
+                        "logits": logits.tolist(),
+                        "temperature": temperature,
+                        "top_k": top_k,
+                        "top_p": top_p,
+                        "tokens": tokens.tolist(),
+                        "probabilities": probabilities.tolist(),
+                    }
+                )
+    write_json(folder / "cases.json", cases)
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=True), encoding="utf-8")
+
+
+def _or_none(compute: Callable[[], Any]) -> Any:
+    try:
+        return compute()
+    except EdgeInfiniteError:
+        return None
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit(f"usage: {sys.argv[0]} OUTPUT")
+    main(Path(sys.argv[1]))
