@@ -1,0 +1,5 @@
+"""The ExecuTorch back end: one program for XNNPACK, its state in the caller's memory."""
+
+from edgeinfinite.export.executorch.backend import ExecuTorchBackend
+
+BACKEND = ExecuTorchBackend()

@@ -1,0 +1,70 @@
+"""The back end itself: an attached model into one `.pte` with the methods of DESIGN §3."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.export import ExportedProgram
+from transformers import PreTrainedModel
+
+from edgeinfinite.export.backend import ExportedGraphs, Progress
+from edgeinfinite.export.executorch.graphs import graphs_of, state_of
+from edgeinfinite.export.executorch.lowering import lower, write_program
+from edgeinfinite.export.executorch.passes import run_passes
+from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
+from edgeinfinite.export.executorch.quantize import quantized
+from edgeinfinite.export.graphs import ModelShape
+from edgeinfinite.export.recipes import Recipe
+
+PROGRAM_FILE = "model.pte"
+
+
+class ExecuTorchBackend:
+    """See `export.backend.Backend`."""
+
+    name = "executorch"
+    targets = ("cpu",)
+    tools = ("executorch", "torchao")
+
+    def export_graphs(
+        self, model: PreTrainedModel, recipe: Recipe, folder: Path, target: str, progress: Progress
+    ) -> ExportedGraphs:
+        """See `export.backend.Backend.export_graphs`."""
+        shape = ModelShape.of(model)
+        state = state_of(shape)
+        progress("quantizing", 0.0)
+        twin, quantization = quantized(model, recipe)
+        graphs = graphs_of(twin, state)
+        programs, found = {}, {}
+        with rope_tables(twin, shape.geometry.capacity):
+            for index, graph in enumerate(graphs):
+                progress(f"tracing {graph.name}", 0.05 + 0.1 * index)
+                programs[graph.name] = _trace(graph)
+                found[graph.name] = run_passes(programs[graph.name])
+        progress("lowering to XNNPACK", 0.35)
+        edge = lower(programs)
+        progress("writing the program", 0.9)
+        write_program(edge, folder / PROGRAM_FILE)
+        return ExportedGraphs(
+            graphs={graph.name: graph.spec(PROGRAM_FILE) for graph in graphs},
+            state=state,
+            quantization=quantization,
+            details={"passes": found},
+        )
+
+    def quantized_reference(self, model: PreTrainedModel, recipe: Recipe) -> PreTrainedModel:
+        """See `export.backend.Backend.quantized_reference`; it quantizes activations as well."""
+        return quantized(model, recipe)[0]
+
+
+def _trace(graph: nn.Module) -> ExportedProgram:
+    with torch.no_grad():
+        return torch.export.export(
+            graph,
+            graph.example_inputs(),  # type: ignore[operator]
+            dynamic_shapes=graph.dynamic_shapes(),  # type: ignore[operator]
+            strict=False,
+            prefer_deferred_runtime_asserts_over_guards=True,
+        )

@@ -1,0 +1,192 @@
+"""From PyTorch's operators to ExecuTorch's edge dialect, by rewriting instead of tracing again.
+
+`executorch.exir.to_edge` knows every operator, and traces the program some twenty times for that:
+many minutes for 30 layers. After our passes a program is made of a few operators, whose
+counterparts are written down here; a program with any other operator goes the long way.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from executorch.exir import EdgeCompileConfig
+from executorch.exir.dialects._ops import ops as exir_ops
+from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from edgeinfinite.export.executorch.passes.graph_tools import (
+    constant,
+    finish,
+    insert,
+    replace,
+    shape_of,
+)
+
+COMPILE_CONFIG = EdgeCompileConfig(_check_ir_validity=False)
+"""The verifier doesn't know `llama::update_cache`, which writes into an argument."""
+
+aten = torch.ops.aten
+edge = exir_ops.edge.aten
+
+_SAME_NAME = {
+    "aten.add.Tensor", "aten.sub.Tensor", "aten.mul.Tensor", "aten.div.Tensor", "aten.bmm.default",
+    "aten.cat.default", "aten.clamp.default", "aten.embedding.default", "aten.exp.default",
+    "aten.gelu.default", "aten.linear.default", "aten.neg.default", "aten.pow.Tensor_Scalar",
+    "aten.relu.default", "aten.rsqrt.default", "aten.sigmoid.default", "aten.tanh.default",
+    "llama.custom_sdpa.default", "llama.update_cache.default",
+    "quantized_decomposed.embedding_byte.default", "torchao.choose_qparams_affine.default",
+    "torchao.dequantize_affine.default",
+    "torchao.quantize_affine.default",
+}  # fmt: skip
+
+_KEPT = (operator.getitem, aten.sym_size.int)
+_TWO_OPERANDS = ("add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor")
+
+
+def unknown_operators(program: ExportedProgram) -> set[str]:
+    """Names of the operators that aren't written down here."""
+    return {str(node.target) for node in program.graph.nodes if not _is_known(node)}
+
+
+def to_edge(program: ExportedProgram) -> ExportedProgram:
+    """The program in the edge dialect.
+
+    Args:
+        program: after our passes, without unknown operators; changed in place.
+    """
+    for node in list(program.graph.nodes):
+        if node.op == "call_function":
+            _rewrite(program, node)
+    for node in program.graph.nodes:
+        _forget_strides(node)
+    finish(program)
+    return ExportedProgram(
+        root=program.graph_module,
+        graph=program.graph,
+        graph_signature=program.graph_signature,
+        state_dict=program.state_dict,
+        range_constraints=program.range_constraints,
+        module_call_graph=program.module_call_graph,
+        example_inputs=program.example_inputs,
+        constants=program.constants,
+        verifiers=[EXIREdgeDialectVerifier(edge_compile_config=COMPILE_CONFIG, class_only=True)],
+    )
+
+
+def _is_known(node: Node) -> bool:
+    if node.op != "call_function" or node.target in _KEPT or str(node.target) in _SAME_NAME:
+        return True
+    if node.target is aten.to.dtype:
+        return node.args[0].meta["val"].dtype == torch.int64 or _changes_nothing(node)  # type: ignore[union-attr]
+    return node.target in _REWRITES
+
+
+def _rewrite(program: ExportedProgram, node: Node) -> None:
+    if node.target in _KEPT:
+        return
+    if node.target in _REWRITES:
+        _REWRITES[node.target](node)
+        return
+    if str(node.target).endswith(_TWO_OPERANDS):
+        for index, operand in enumerate(node.args[:2]):
+            if not isinstance(operand, Node):
+                node.update_arg(index, _scalar(program, operand, node))
+    node.target = _edge_operator(node.target)
+
+
+def _edge_operator(target: Any) -> Any:
+    """aten.add.Tensor -> edge.aten.add.Tensor."""
+    found = exir_ops.edge
+    for part in str(target).split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _scalar(program: ExportedProgram, value: Any, node: Node) -> Node:
+    """A number as a constant tensor, the only kind of operand that the dialect has."""
+    name = f"number_{float(value)!r}".replace(".", "_").replace("-", "m").replace("+", "")
+    return constant(program, name, torch.tensor(float(value), dtype=node.meta["val"].dtype))
+
+
+def _rename(target: Any, arguments: Callable[[Node], tuple[Any, ...]]) -> Callable[[Node], None]:
+    def rewrite(node: Node) -> None:
+        args = arguments(node)
+        node.target, node.args, node.kwargs = target, args, {}
+
+    return rewrite
+
+
+def _drop(node: Node) -> None:
+    replace(node, node.args[0])  # type: ignore[arg-type]
+
+
+def _swapped(node: Node) -> tuple[Any, ...]:
+    """Arguments of `permute` for a transposition."""
+    x, first, second = node.args
+    axes = list(range(len(shape_of(x))))  # type: ignore[arg-type]
+    axes[first], axes[second] = axes[second], axes[first]  # type: ignore[index]
+    return x, axes
+
+
+def _narrowed(node: Node) -> tuple[Any, ...]:
+    x, axis, start, length = node.args
+    return x, axis, start, start + length  # type: ignore[operator]
+
+
+def _silu(node: Node) -> None:
+    x: Any = node.args[0]
+    sigmoid = insert(node, aten.sigmoid.default, x)
+    sigmoid.target = edge.sigmoid.default
+    node.target, node.args = edge.mul.Tensor, (x, sigmoid)
+
+
+def _converted(node: Node) -> None:
+    if _changes_nothing(node):
+        _drop(node)
+        return
+    x: Any = node.args[0]
+    order = list(range(len(shape_of(x))))
+    node.target = exir_ops.edge.dim_order_ops._to_dim_order_copy.default
+    node.args, node.kwargs = (x,), {"dtype": node.args[1], "dim_order": order}
+
+
+def _changes_nothing(node: Node) -> bool:
+    return bool(node.args[0].meta["val"].dtype == node.meta["val"].dtype)  # type: ignore[union-attr]
+
+
+def _counted(node: Node) -> None:
+    dtype = node.meta["val"].dtype
+    node.target, node.args, node.kwargs = (
+        edge.arange.start_step,
+        (0, node.args[0]),
+        {"dtype": dtype},
+    )
+
+
+_REWRITES: dict[Any, Callable[[Node], None]] = {
+    aten.arange.default: _counted,
+    aten.clone.default: _drop,  # permute_copy has made it contiguous already
+    aten.expand.default: _rename(edge.expand_copy.default, lambda n: n.args),
+    aten.item.default: _rename(aten._local_scalar_dense.default, lambda n: n.args),
+    aten.narrow.default: _rename(edge.slice_copy.Tensor, _narrowed),
+    aten.select.int: _rename(edge.select_copy.int, lambda n: n.args),
+    aten.silu.default: _silu,
+    aten.slice.Tensor: _rename(edge.slice_copy.Tensor, lambda n: n.args),
+    aten.softmax.int: _rename(edge._softmax.default, lambda n: (n.args[0], n.args[1], False)),
+    aten.to.dtype: _converted,
+    aten.transpose.int: _rename(edge.permute_copy.default, _swapped),
+    aten.unsqueeze.default: _rename(edge.unsqueeze_copy.default, lambda n: n.args),
+    aten.view.default: _rename(edge.view_copy.default, lambda n: n.args),
+}
+
+
+def _forget_strides(node: Node) -> None:
+    """The dialect's operators return fresh, contiguous tensors where PyTorch's return views."""
+    value = node.meta.get("val")
+    if isinstance(value, torch.Tensor) and not value.is_contiguous():
+        with value.fake_mode:  # type: ignore[attr-defined]
+            node.meta["val"] = torch.empty(value.shape, dtype=value.dtype)

@@ -1,0 +1,143 @@
+"""The graphs of DESIGN §3 as this back end exports them: layout, dynamic sizes, example inputs.
+
+Letters: L layers, K KV heads, T new tokens, C capacity, D head dimension, U = length + T.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from edgeinfinite.export.executorch.state import DecodeState, PrefillState
+from edgeinfinite.export.graphs import (
+    EXAMPLE_TOKENS,
+    CompressMemory,
+    DecodeStep,
+    ModelShape,
+    PrefillSegment,
+)
+from edgeinfinite.models.memory import feature_map
+from edgeinfinite.runtime_py.manifest import GraphSpec, TensorSpec
+
+MAX_TOKENS = 512
+"""T of one prefill call is at most this (and at most N); the runtime plans memory for it."""
+
+_EXAMPLE_SLOTS = EXAMPLE_TOKENS + 4
+"""U while tracing; any value but EXAMPLE_TOKENS, so that the two sizes aren't taken for one."""
+
+
+def state_of(shape: ModelShape) -> tuple[TensorSpec, ...]:
+    """The state in this back end's layout: caches `[1, C, K, D]`, the rest as everywhere."""
+    return tuple(_slots_first(spec) if _is_cache(spec) else spec for spec in shape.state())
+
+
+class ExecuTorchPrefill(PrefillSegment):
+    """Reads 2 <= T <= `MAX_TOKENS` tokens. It is given the first U slots of every cache."""
+
+    def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
+        capacity = model.edgeinfinite_config.geometry.capacity  # type: ignore[union-attr]
+        super().__init__(model, lambda given: PrefillState(given, capacity), state, ())
+
+    def example_inputs(self) -> tuple[Any, ...]:
+        """Arguments of `forward` for tracing."""
+        tokens, length, k_cache, v_cache, *memory = super().example_inputs()
+        slots = min(_EXAMPLE_SLOTS, self.shape.geometry.capacity)
+        return (
+            tokens,
+            length,
+            [cache[:, :slots].contiguous() for cache in k_cache],
+            [cache[:, :slots].contiguous() for cache in v_cache],
+            *memory,
+        )
+
+    def dynamic_shapes(self) -> tuple[Any, ...]:
+        """T of the tokens, U of the caches."""
+        layers, capacity = self.shape.layers, self.shape.geometry.capacity
+        most = max_tokens(capacity)
+        used = {1: torch.export.Dim("U", min=2, max=capacity)}
+        memory = [None] * 3 if self.shape.reads_memory else []
+        tokens = {1: torch.export.Dim("T", min=2, max=most)}
+        return (tokens, None, [used] * layers, [used] * layers, *memory)
+
+    def spec(self, file: str) -> GraphSpec:
+        """The signature as it stands in the manifest: caches have `U` slots."""
+        whole = super().spec(file)
+        inputs = tuple(
+            dataclasses.replace(spec, shape=(1, "U", *spec.shape[2:])) if _is_cache(spec) else spec
+            for spec in whole.inputs
+        )
+        return dataclasses.replace(whole, inputs=inputs)
+
+
+class ExecuTorchDecode(DecodeStep):
+    """Reads one token; it is given whole caches."""
+
+    def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
+        capacity = model.edgeinfinite_config.geometry.capacity  # type: ignore[union-attr]
+        super().__init__(model, lambda given: DecodeState(given, capacity), state, ())
+
+
+class ExecuTorchCompress(CompressMemory):
+    """Folds the N oldest residual tokens, cache by cache, in XNNPACK's operators."""
+
+    ones: torch.Tensor
+
+    def __init__(self, shape: ModelShape, state: tuple[TensorSpec, ...]) -> None:
+        super().__init__(shape, state)
+        ones = torch.ones(shape.kv_heads, 1, shape.geometry.segment_length)
+        self.register_buffer("ones", ones, persistent=False)
+
+    def forward(
+        self,
+        k_cache: list[torch.Tensor],
+        v_cache: list[torch.Tensor],
+        memory: torch.Tensor,
+        memory_norm: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `models.state.fold_oldest`; caches `[1, C, K, D]`."""
+        geometry = self.shape.geometry
+        begin, count = geometry.sink_length, geometry.segment_length
+        kv_heads, dim = self.shape.kv_heads, self.shape.head_dim
+        sums, norms = [], []
+        for keys, values in zip(k_cache, v_cache, strict=True):
+            key = keys.narrow(1, begin, count).reshape(count, kv_heads, dim).transpose(0, 1)
+            value = values.narrow(1, begin, count).reshape(count, kv_heads, dim).transpose(0, 1)
+            features = feature_map(key)
+            summed = torch.bmm(features.transpose(1, 2), value)
+            sums.append(summed.reshape(1, kv_heads, dim, dim))
+            norms.append(torch.bmm(self.ones, features).reshape(1, kv_heads, dim))
+        return memory + _joined(sums), memory_norm + _joined(norms)
+
+
+def _joined(parts: list[torch.Tensor]) -> torch.Tensor:
+    """One tensor of all, along the first axis; XNNPACK joins at most five at a time."""
+    while len(parts) > 1:
+        parts = [torch.cat(parts[i : i + 4]) for i in range(0, len(parts), 4)]
+    return parts[0]
+
+
+def max_tokens(capacity: int) -> int:
+    """T of the largest prefill call."""
+    return min(MAX_TOKENS, capacity)
+
+
+def graphs_of(model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> list[nn.Module]:
+    """The modules to export; without a gate nothing reads the memory, so nothing writes it."""
+    shape = ModelShape.of(model)
+    graphs: list[nn.Module] = [ExecuTorchPrefill(model, state), ExecuTorchDecode(model, state)]
+    if shape.reads_memory:
+        graphs.append(ExecuTorchCompress(shape, state))
+    return graphs
+
+
+def _is_cache(spec: TensorSpec) -> bool:
+    return "_cache_" in spec.name
+
+
+def _slots_first(spec: TensorSpec) -> TensorSpec:
+    batch, kv_heads, capacity, dim = spec.shape
+    return dataclasses.replace(spec, shape=(batch, capacity, kv_heads, dim), dims="B C K D")

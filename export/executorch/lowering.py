@@ -1,0 +1,61 @@
+"""From exported programs to one `.pte`: XNNPACK takes what it can, weights are stored once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.exir import (
+    EdgeProgramManager,
+    ExecutorchBackendConfig,
+    to_edge_transform_and_lower,
+)
+from executorch.exir.passes import MemoryPlanningPass
+from torch.export import ExportedProgram
+
+from edgeinfinite.export.executorch.edge import COMPILE_CONFIG, to_edge, unknown_operators
+from edgeinfinite.export.executorch.partitioner import StagePartitioner
+from edgeinfinite.export.executorch.passes.in_place_caches import in_place_caches
+
+
+def lower(programs: dict[str, ExportedProgram]) -> EdgeProgramManager:
+    """Lowers all methods together, so that a weight that two of them use is stored once.
+
+    Args:
+        programs: after `passes.run_passes`, by method.
+    """
+    unknown = set().union(*map(unknown_operators, programs.values()))
+    if not unknown:
+        edges = {name: to_edge(program) for name, program in programs.items()}
+        partitioner = StagePartitioner()
+        for program in edges.values():
+            partitioner.separate_constants(program)
+        manager = EdgeProgramManager(edges, compile_config=COMPILE_CONFIG)
+        manager = manager.to_backend(partitioner)
+    else:
+        print(unknown)
+        manager = to_edge_transform_and_lower(
+            programs, partitioner=[XnnpackPartitioner()], compile_config=COMPILE_CONFIG
+        )
+    for name in programs:
+        in_place_caches(manager.exported_program(name))
+    return manager
+
+
+def write_program(manager: EdgeProgramManager, path: Path) -> Any:
+    """Plans memory and writes the program.
+
+    Inputs have no memory of their own in the plan: the runtime uses the caller's.
+
+    Returns:
+        ExecuTorch's manager of the program, for the report.
+    """
+    config = ExecutorchBackendConfig(
+        memory_planning_pass=MemoryPlanningPass(alloc_graph_input=False),
+        extract_delegate_segments=True,
+    )
+    program = manager.to_executorch(config)
+    with path.open("wb") as file:
+        program.write_to_file(file)
+    return program

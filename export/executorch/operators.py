@@ -1,0 +1,5 @@
+"""Registers ExecuTorch's `llama::update_cache` and `llama::custom_sdpa` with PyTorch."""
+
+from __future__ import annotations
+
+import executorch.extension.llm.custom_ops.custom_ops  # noqa: F401

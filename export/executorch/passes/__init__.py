@@ -1,0 +1,44 @@
+"""Rewrites that let XNNPACK take the whole transformers graph; each changes nothing it computes."""
+
+from __future__ import annotations
+
+from torch.export import ExportedProgram
+
+from edgeinfinite.export.executorch.passes.elu_as_exp import elu_as_exp
+from edgeinfinite.export.executorch.passes.folded_constants import folded_constants
+from edgeinfinite.export.executorch.passes.graph_tools import finish
+from edgeinfinite.export.executorch.passes.last_token_first import last_token_first
+from edgeinfinite.export.executorch.passes.matmul_as_bmm import matmul_as_bmm
+from edgeinfinite.export.executorch.passes.mean_as_product import mean_as_product
+from edgeinfinite.export.executorch.passes.rotation_as_product import rotation_as_product
+from edgeinfinite.export.executorch.passes.shapes_as_views import shapes_as_views
+from edgeinfinite.export.executorch.passes.shared_quantization import shared_quantization
+from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
+
+PASSES = (
+    without_assertions,
+    folded_constants,
+    shared_quantization,
+    last_token_first,
+    mean_as_product,
+    elu_as_exp,
+    rotation_as_product,
+    matmul_as_bmm,
+    shapes_as_views,
+)
+
+
+def run_passes(program: ExportedProgram) -> dict[str, int]:
+    """Runs all passes.
+
+    Args:
+        program: as `torch.export.export` returns it; changed in place.
+
+    Returns:
+        How many places each pass found, by its name.
+    """
+    found = {}
+    for rewrite in PASSES:
+        found[rewrite.__name__] = rewrite(program)
+        finish(program)
+    return found

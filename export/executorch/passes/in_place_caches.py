@@ -1,0 +1,86 @@
+"""After lowering: `llama::update_cache` writes into the caller's tensors, and nothing is copied.
+
+PyTorch's export makes programs without side effects: a cache that is written becomes a new tensor
+that is copied back into the input at the end, 60 copies of a whole cache a call. The operator
+itself writes in place, so the new tensor is the input, and the copies go.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.exported_program import ExportGraphSignature
+from torch.export.graph_signature import OutputKind
+from torch.fx import Node
+
+_FUNCTIONAL = torch.ops.higher_order.auto_functionalized_v2
+
+
+def in_place_caches(program: ExportedProgram) -> int:
+    """Calls the operators on the inputs themselves and drops the `USER_INPUT_MUTATION` outputs.
+
+    Args:
+        program: lowered; changed in place.
+
+    Returns:
+        How many caches are written in place.
+    """
+    graph = program.graph
+    written = 0
+    for node in list(graph.nodes):
+        if node.target is _FUNCTIONAL:
+            _call_in_place(node)
+            written += 1
+    _drop_mutation_outputs(program)
+    _write_before_reading(program)
+    for node in reversed(list(graph.nodes)):
+        if not node.users and "copy" in str(node.target) and node.op == "call_function":
+            graph.erase_node(node)
+    graph.lint()
+    program.graph_module.recompile()
+    return written
+
+
+def _call_in_place(node: Node) -> None:
+    """update_cache(value, cache, start) on the cache that the functional form names as its base."""
+    target = node.args[0]
+    arguments = dict(node.kwargs)
+    bases: list[Node] = arguments.pop("_all_bases")  # type: ignore[assignment]
+    cache = bases[arguments.pop("_cache_base_index")]  # type: ignore[index]
+    with node.graph.inserting_before(node):
+        call = node.graph.call_function(target, (arguments["value"], cache, arguments["start_pos"]))
+    call.meta = dict(node.meta) | {"val": node.meta["val"][0]}
+    for user in list(node.users):
+        assert user.target is operator.getitem
+        if user.args[1] == 0:
+            user.replace_all_uses_with(call)
+        else:
+            user.replace_all_uses_with(cache)
+        node.graph.erase_node(user)
+    node.graph.erase_node(node)
+
+
+def _write_before_reading(program: ExportedProgram) -> None:
+    """Nothing but their order ties the operators that write a cache to the one that reads it."""
+    places = {node: place for place, node in enumerate(program.graph.nodes)}
+    reads = [node for node in places if "custom_sdpa" in str(node.target)]
+    writes = [node for node in places if "update_cache" in str(node.target)]
+    for read in reads:
+        for write in writes:
+            if write.args[1] in read.args[1:3] and places[write] > places[read]:
+                value = write.args[0]
+                if places[value] > places[read]:  # a getitem of a delegate before `read`
+                    read.prepend(value)
+                read.prepend(write)
+
+
+def _drop_mutation_outputs(program: ExportedProgram) -> None:
+    output = next(iter(reversed(program.graph.nodes)))
+    specs = program.graph_signature.output_specs
+    kept = [i for i, s in enumerate(specs) if s.kind != OutputKind.USER_INPUT_MUTATION]
+    output.args = (tuple(output.args[0][i] for i in kept),)
+    program._graph_signature = ExportGraphSignature(
+        program.graph_signature.input_specs, [specs[i] for i in kept]
+    )

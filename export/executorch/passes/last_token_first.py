@@ -1,0 +1,89 @@
+"""Only the last token's logits are asked for, so only its last MLP is computed (MOM, 2504.12526).
+
+The backbone selects the last token in front of the LM head. From the last attention to there every
+operator treats each token by itself, so the selection may come first.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx import Node, map_arg
+
+from edgeinfinite.export.executorch.passes.graph_tools import insert, nodes_of, replace
+
+aten = torch.ops.aten
+
+_TOKEN_BY_TOKEN = {
+    "aten.add.Tensor",
+    "aten.sub.Tensor",
+    "aten.mul.Tensor",
+    "aten.div.Tensor",
+    "aten.silu.default",
+    "aten.gelu.default",
+    "aten.relu.default",
+    "aten.tanh.default",
+    "aten.pow.Tensor_Scalar",
+    "aten.rsqrt.default",
+    "aten.to.dtype",
+    "aten.linear.default",
+    "torchao.choose_qparams_affine.default",
+    "torchao.quantize_affine.default",
+    "torchao.dequantize_affine.default",
+}
+
+
+def last_token_first(program: ExportedProgram) -> int:
+    """Moves `x[:, -1:]` up to the last operator that mixes tokens."""
+    found = 0
+    for node in nodes_of(program, aten.slice.Tensor):
+        x: Any = node.args[0]
+        if list(node.args[1:3]) == [1, -1] and _has_tokens(x):
+            done = dict.fromkeys(_only_for(node))
+            replace(node, _last_of(x, node, done))
+            found += 1
+    return found
+
+
+def _only_for(selection: Node) -> set[Node]:
+    """The operators before the selection whose results nothing else needs."""
+    only = {selection}
+    for node in reversed(selection.graph.nodes):
+        if node.users and only.issuperset(node.users) and _is_token_by_token(node):
+            only.add(node)
+    return only - {selection}
+
+
+def _is_token_by_token(node: Node) -> bool:
+    return node.target is operator.getitem or str(node.target) in _TOKEN_BY_TOKEN
+
+
+def _last_of(node: Node, before: Node, done: dict[Node, Node | None]) -> Node:
+    """`node[:, -1:]`.
+
+    Args:
+        node: what to select from.
+        before: where new nodes go.
+        done: the operators to be computed for the last token only, with their new form if known.
+    """
+    last = done.get(node)
+    if last is not None:
+        return last
+    if node in done:
+        arguments = map_arg(node.args, lambda x: _last_of(x, before, done) if _has_tokens(x) else x)
+        last = insert(before, node.target, *arguments, **node.kwargs)
+    else:
+        last = insert(before, aten.slice.Tensor, node, 1, -1, torch.iinfo(torch.int64).max)
+    done[node] = last
+    return last
+
+
+def _has_tokens(node: Node) -> bool:
+    """Whether it is `[1, T, ...]` with dynamic T; weights aren't."""
+    value = node.meta["val"]
+    if not isinstance(value, torch.Tensor):
+        return isinstance(value, (tuple, list))
+    return value.dim() in (2, 3) and not isinstance(value.shape[1], int)

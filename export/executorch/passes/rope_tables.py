@@ -1,0 +1,64 @@
+"""RoPE's angles as tables: one row of cosines and sines for every slot of the cache.
+
+Positions are slots (DESIGN §2.5), so there are only C of them. Computed in the graph the angles
+are ten small operators, some of which XNNPACK takes, at less precision and in pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from edgeinfinite import EdgeInfiniteError
+
+
+class RopeTables(nn.Module):
+    """Stands in for a decoder's `rotary_emb`.
+
+    Args:
+        rotary: what it stands in for.
+        capacity: C.
+    """
+
+    cosines: torch.Tensor
+    sines: torch.Tensor
+
+    def __init__(self, rotary: nn.Module, capacity: int) -> None:
+        super().__init__()
+        with torch.no_grad():
+            cosines, sines = rotary(torch.zeros(1), torch.arange(capacity).unsqueeze(0))
+        self.register_buffer("cosines", cosines[0].clone(), persistent=False)
+        self.register_buffer("sines", sines[0].clone(), persistent=False)
+
+    def forward(self, x: torch.Tensor, position_ids: torch.Tensor) -> tuple[Any, Any]:
+        """Cosines and sines `[1, T, D]` float32 of positions `[1, T]` int64."""
+        embedding = nn.functional.embedding
+        return embedding(position_ids, self.cosines), embedding(position_ids, self.sines)
+
+
+@contextmanager
+def rope_tables(model: PreTrainedModel, capacity: int) -> Iterator[None]:
+    """Inside, the model takes its angles from tables.
+
+    Raises:
+        EdgeInfiniteError: its angles depend on more than the position.
+    """
+    decoder = model.get_decoder()
+    original = decoder.rotary_emb
+    try:
+        tables = RopeTables(original, capacity)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise EdgeInfiniteError(
+            f"{type(model).__name__} has several kinds of rotary embedding, which the back end "
+            "executorch can't export; use --backend onnx"
+        ) from error
+    decoder.rotary_emb = tables
+    try:
+        yield
+    finally:
+        decoder.rotary_emb = original

@@ -1,0 +1,38 @@
+"""Q, K and V read one quantized input, and so do the MLP's two first projections.
+
+torchao quantizes the input of every linear layer for itself.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+import torchao.quantization.quant_primitives
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from edgeinfinite.export.executorch.passes.graph_tools import nodes_of, replace
+
+torchao = torch.ops.torchao
+
+
+def shared_quantization(program: ExportedProgram) -> int:
+    """Merges calls of the quantizing operators that have the same arguments."""
+    seen: dict[Any, Node] = {}
+    found = 0
+    for node in nodes_of(
+        program,
+        torchao.choose_qparams_affine.default,
+        torchao.quantize_affine.default,
+        torchao.dequantize_affine.default,
+        operator.getitem,
+    ):
+        key = (node.target, repr(node.args))
+        if key in seen:
+            replace(node, seen[key])
+            found += 1
+        else:
+            seen[key] = node
+    return found

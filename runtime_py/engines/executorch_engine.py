@@ -1,0 +1,173 @@
+"""ExecuTorch as an engine: one program, three methods, XNNPACK on the CPU.
+
+The state's own arrays are the methods' inputs. `llama::update_cache` writes new keys and values
+into them, so a call costs the same at any capacity and copies no cache. ExecuTorch's Python runtime
+takes torch tensors; they share the arrays' memory. Letters: T new tokens, U = length + T slots,
+C capacity, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.runtime_py.manifest import COMPRESS, DECODE, PREFILL, GraphSpec, Manifest
+from edgeinfinite.runtime_py.state import State
+
+CHUNK_LENGTH = 256
+"""T of a prefill call, see `docs/executorch.md` for what other lengths cost."""
+
+_INSTALL = "pip install 'executorch>=1.4.1,<1.5'"
+_CUSTOM_OPERATORS = "libcustom_ops_aot_lib"
+
+
+class ExecuTorchEngine:
+    """See `Engine`.
+
+    Args:
+        folder: the artifact; its files are as the manifest says (`load_manifest` checks them).
+        manifest: the artifact's.
+        threads: of one call, None for one for each CPU that this process may use. ExecuTorch has
+            one pool of threads a process: the last engine decides.
+
+    Raises:
+        EdgeInfiniteError: executorch isn't installed, or can't load the program.
+    """
+
+    name = "executorch"
+    chunk_length = CHUNK_LENGTH
+
+    def __init__(self, folder: Path, manifest: Manifest, *, threads: int | None = None) -> None:
+        self.geometry = manifest.geometry
+        self.vocabulary = manifest.backbone.vocabulary
+        self.fingerprint = _fingerprint(manifest)
+        self.reads_memory = manifest.gate is not None
+        self._state_specs = manifest.state
+        self._torch, self._runtime = _executorch()
+        _set_threads(self._runtime, threads or len(os.sched_getaffinity(0)))
+        path = folder / manifest.graphs[DECODE].file
+        try:
+            self._program = self._runtime._load_program(str(path))
+            self._methods = {
+                name: _Method(self._torch, self._program.load_method(name), spec)
+                for name, spec in manifest.graphs.items()
+            }
+        except RuntimeError as error:
+            raise EdgeInfiniteError(
+                f"{path} can't be loaded by executorch: {' '.join(str(error).split())[:200]}; "
+                "copy the artifact again or export it again"
+            ) from error
+
+    def new_state(self) -> State:
+        return State(self._state_specs)
+
+    def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
+        method = self._methods[PREFILL]
+        logits = None
+        for start in range(0, tokens.shape[1], method.most_tokens):
+            chunk = tokens[:, start : start + method.most_tokens]
+            # The method takes two tokens or more; one is what the other is made for.
+            chosen = method if chunk.shape[1] > 1 else self._methods[DECODE]
+            logits = chosen.run(state, chunk, state.length + start)[0]
+        assert logits is not None
+        return logits[0]  # type: ignore[no-any-return]
+
+    def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
+        return self._methods[DECODE].run(state, tokens, state.length)[0][0]
+
+    def compress_memory(self, state: State) -> None:
+        method = self._methods[COMPRESS]
+        outputs = method.run(state, None, state.length)
+        for spec, output in zip(method.spec.outputs, outputs, strict=True):
+            if spec.updates is not None:
+                state.arrays[spec.updates][...] = output
+
+
+class _Method:
+    """One method of the program and, for every state that still lives, its arrays as tensors."""
+
+    def __init__(self, torch: Any, method: Any, spec: GraphSpec) -> None:
+        self.spec = spec
+        sizes = method.method_meta().input_tensor_meta(0).sizes()
+        self.most_tokens = int(sizes[1])
+        self._torch = torch
+        self._method = method
+        self._shared: weakref.WeakKeyDictionary[State, dict[str, Any]] = weakref.WeakKeyDictionary()
+
+    def run(self, state: State, tokens: np.ndarray | None, length: np.ndarray) -> list[np.ndarray]:
+        """Computes the method.
+
+        Args:
+            state: its caches are updated in place.
+            tokens: `[1, T]` int64; None for `compress_memory`.
+            length: `[L]` int64, slots in use.
+
+        Returns:
+            The outputs, in memory of their own.
+        """
+        shared = self._shared.get(state)
+        if shared is None:
+            shared = self._shared[state] = {
+                name: self._torch.from_numpy(array) for name, array in state.arrays.items()
+            }
+        given = dict(shared, length=self._torch.from_numpy(length))
+        used = None
+        if tokens is not None:
+            given["tokens"] = self._torch.from_numpy(np.ascontiguousarray(tokens))
+            used = int(length[0]) + tokens.shape[1]
+        inputs = [
+            # The first slots of a cache `B C K D` are one piece of memory: a view, no copy.
+            given[spec.name][:, :used] if "U" in spec.shape else given[spec.name]
+            for spec in self.spec.inputs
+        ]
+        return [output.numpy() for output in self._method.call(inputs)]
+
+
+def _executorch() -> tuple[Any, Any]:
+    """torch and ExecuTorch's runtime with the operators that the programs use."""
+    try:
+        import torch
+        from executorch.extension.pybindings import portable_lib
+    except ImportError as error:
+        raise EdgeInfiniteError(
+            f"this artifact needs the package {error.name or 'executorch'}; "
+            f"install it with: {_INSTALL}"
+        ) from error
+    operators = set(portable_lib._get_operator_names())
+    if "quantized_decomposed::embedding_byte.out" not in operators:
+        import executorch.kernels.quantized  # noqa: F401
+    if "llama::update_cache.out" not in operators:
+        # Not through executorch.extension.llm.custom_ops, which imports PyTorch's compiler.
+        torch.ops.load_library(str(_custom_operators()))
+    return torch, portable_lib
+
+
+def _custom_operators() -> Path:
+    spec = importlib.util.find_spec("executorch.extension.llm")
+    for folder in spec.submodule_search_locations or [] if spec else []:
+        for path in sorted((Path(folder) / "custom_ops").glob(f"{_CUSTOM_OPERATORS}.*")):
+            return path
+    raise EdgeInfiniteError(
+        f"this executorch has no {_CUSTOM_OPERATORS}, which holds llama::update_cache; "
+        f"install it with: {_INSTALL}"
+    )
+
+
+def _set_threads(runtime: Any, threads: int) -> None:
+    if runtime._threadpool_get_thread_count() != threads:
+        runtime._unsafe_reset_threadpool(threads)
+
+
+def _fingerprint(manifest: Manifest) -> str:
+    """Equal for artifacts that compute the same numbers up to rounding."""
+    gate = "" if manifest.gate is None else manifest.gate.sha256
+    recipe = f"{manifest.backend} {manifest.quantization.recipe}"
+    parts = [manifest.backbone.weights_sha256, gate, recipe]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
