@@ -11,8 +11,9 @@ from typing import Any, Protocol
 from transformers import PreTrainedModel
 
 from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.export.checks import Check
 from edgeinfinite.export.recipes import Recipe
-from edgeinfinite.runtime_py.manifest import GraphSpec, QuantizationInfo, TensorSpec
+from edgeinfinite.runtime_py.manifest import GraphSpec, Manifest, QuantizationInfo, TensorSpec
 
 Progress = Callable[[str, float], None]
 """Called with what is being done now and the share that is done, 0 to 1."""
@@ -65,6 +66,10 @@ class Backend(Protocol):
         Raises:
             EdgeInfiniteError: the architecture has something that the back end can't digest.
         """
+        ...
+
+    def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:
+        """`io:GRAPH` for each graph: does the file take and give what the manifest says?"""
         ...
 
     def quantized_reference(self, model: PreTrainedModel, recipe: Recipe) -> PreTrainedModel:

@@ -145,16 +145,28 @@ class _SchemaOnly(msgspec.Struct):
 
 
 def load_manifest(folder: Path, *, check_files: bool = True) -> Manifest:
-    """Reads and checks an artifact's manifest.
+    """Reads an artifact's manifest and checks its files.
 
     Args:
         folder: the artifact.
         check_files: compare size and sha256 of every file with the manifest (a fraction of a
-            second per 100 MB).
+            second per 100 MB); False leaves it at their sizes.
 
     Raises:
         EdgeInfiniteError: no artifact there, manifest unreadable or of a newer schema, a file
             missing, truncated or altered.
+    """
+    manifest = read_manifest(folder)
+    for name, entry in manifest.files.items():
+        _check_entry(folder, name, entry, contents=check_files)
+    return manifest
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Reads an artifact's manifest alone; its files may be in any condition.
+
+    Raises:
+        EdgeInfiniteError: no artifact there, manifest unreadable or of a newer schema.
     """
     path = folder / MANIFEST_FILE
     if not path.is_file():
@@ -170,12 +182,9 @@ def load_manifest(folder: Path, *, check_files: bool = True) -> Manifest:
                 f"{path} has schema version {version}, this edgeinfinite reads up to "
                 f"{SCHEMA_VERSION}; update edgeinfinite"
             )
-        manifest = msgspec.json.decode(text, type=Manifest)
+        return msgspec.json.decode(text, type=Manifest)
     except msgspec.DecodeError as error:
         raise EdgeInfiniteError(f"{path} can't be read: {error}; export it again") from error
-    for name, entry in manifest.files.items():
-        _check_entry(folder, name, entry, contents=check_files)
-    return manifest
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -9,14 +9,18 @@ from torch import nn
 from torch.export import ExportedProgram
 from transformers import PreTrainedModel
 
+from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Progress
+from edgeinfinite.export.checks import Check
 from edgeinfinite.export.executorch.graphs import graphs_of, state_of
 from edgeinfinite.export.executorch.lowering import lower, write_program
 from edgeinfinite.export.executorch.passes import run_passes
 from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
 from edgeinfinite.export.executorch.quantize import quantized
+from edgeinfinite.export.executorch.signature import check_signatures
 from edgeinfinite.export.graphs import ModelShape
 from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.runtime_py.manifest import Manifest
 
 PROGRAM_FILE = "model.pte"
 
@@ -33,6 +37,8 @@ class ExecuTorchBackend:
     ) -> ExportedGraphs:
         """See `export.backend.Backend.export_graphs`."""
         shape = ModelShape.of(model)
+        if shape.geometry.policy != "reencode":
+            raise EdgeInfiniteError("the back end executorch has no policy carry yet; use onnx")
         state = state_of(shape)
         progress("quantizing", 0.0)
         twin, quantization = quantized(model, recipe)
@@ -53,6 +59,10 @@ class ExecuTorchBackend:
             quantization=quantization,
             details={"passes": found},
         )
+
+    def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:
+        """See `export.backend.Backend.check_signatures`."""
+        return check_signatures(folder, manifest)
 
     def quantized_reference(self, model: PreTrainedModel, recipe: Recipe) -> PreTrainedModel:
         """See `export.backend.Backend.quantized_reference`; it quantizes activations as well."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Protocol
 
 import numpy as np
@@ -54,3 +55,10 @@ class Engine(Protocol):
     def compress_memory(self, state: State) -> None:
         """Folds the N oldest residual tokens of the cache into `memory` and `memory_norm`."""
         ...
+
+
+def usable_cpus() -> int:
+    """CPUs that this process may use; where the system doesn't tell, all of them."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -8,9 +8,7 @@ C capacity, V vocabulary.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
-import os
 import weakref
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,15 @@ from typing import Any
 import numpy as np
 
 from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.runtime_py.manifest import COMPRESS, DECODE, PREFILL, GraphSpec, Manifest
+from edgeinfinite.runtime_py.engines.base import usable_cpus
+from edgeinfinite.runtime_py.manifest import (
+    COMPRESS,
+    DECODE,
+    PREFILL,
+    GraphSpec,
+    Manifest,
+    fingerprint,
+)
 from edgeinfinite.runtime_py.state import State
 
 CHUNK_LENGTH = 256
@@ -47,11 +53,11 @@ class ExecuTorchEngine:
     def __init__(self, folder: Path, manifest: Manifest, *, threads: int | None = None) -> None:
         self.geometry = manifest.geometry
         self.vocabulary = manifest.backbone.vocabulary
-        self.fingerprint = _fingerprint(manifest)
+        self.fingerprint = fingerprint(manifest)
         self.reads_memory = manifest.gate is not None
         self._state_specs = manifest.state
         self._torch, self._runtime = _executorch()
-        _set_threads(self._runtime, threads or len(os.sched_getaffinity(0)))
+        _set_threads(self._runtime, threads or usable_cpus())
         path = folder / manifest.graphs[DECODE].file
         try:
             self._program = self._runtime._load_program(str(path))
@@ -163,11 +169,3 @@ def _custom_operators() -> Path:
 def _set_threads(runtime: Any, threads: int) -> None:
     if runtime._threadpool_get_thread_count() != threads:
         runtime._unsafe_reset_threadpool(threads)
-
-
-def _fingerprint(manifest: Manifest) -> str:
-    """Equal for artifacts that compute the same numbers up to rounding."""
-    gate = "" if manifest.gate is None else manifest.gate.sha256
-    recipe = f"{manifest.backend} {manifest.quantization.recipe}"
-    parts = [manifest.backbone.weights_sha256, gate, recipe]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

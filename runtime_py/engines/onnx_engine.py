@@ -7,8 +7,6 @@ Letters: T new tokens, V vocabulary.
 
 from __future__ import annotations
 
-import hashlib
-import os
 import weakref
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,15 @@ import numpy as np
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.runtime_py.carried import place_carried
-from edgeinfinite.runtime_py.manifest import COMPRESS, DECODE, PREFILL, GraphSpec, Manifest
+from edgeinfinite.runtime_py.engines.base import usable_cpus
+from edgeinfinite.runtime_py.manifest import (
+    COMPRESS,
+    DECODE,
+    PREFILL,
+    GraphSpec,
+    Manifest,
+    fingerprint,
+)
 from edgeinfinite.runtime_py.state import State
 
 CHUNK_LENGTH = 256
@@ -45,7 +51,7 @@ class OnnxEngine:
     def __init__(self, folder: Path, manifest: Manifest, *, threads: int | None = None) -> None:
         self.geometry = manifest.geometry
         self.vocabulary = manifest.backbone.vocabulary
-        self.fingerprint = _fingerprint(manifest)
+        self.fingerprint = fingerprint(manifest)
         self.reads_memory = manifest.gate is not None
         self._state_specs = manifest.state
         self._ort = _onnxruntime()
@@ -80,7 +86,7 @@ class OnnxEngine:
 
     def _session(self, path: Path, threads: int | None) -> Any:
         options = self._ort.SessionOptions()
-        options.intra_op_num_threads = threads or len(os.sched_getaffinity(0))
+        options.intra_op_num_threads = threads or usable_cpus()
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
         # Threads spin while a call runs, where it pays, and sleep between calls.
@@ -167,10 +173,3 @@ def _onnxruntime() -> Any:
             f"this artifact needs the package onnxruntime; install it with: {_INSTALL}"
         ) from error
     return onnxruntime
-
-
-def _fingerprint(manifest: Manifest) -> str:
-    """Equal for artifacts that compute the same numbers up to rounding."""
-    gate = "" if manifest.gate is None else manifest.gate.sha256
-    parts = [manifest.backbone.weights_sha256, gate, manifest.quantization.recipe]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

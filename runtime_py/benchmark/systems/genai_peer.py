@@ -37,7 +37,7 @@ class Genai:
         self._generator.generate_next_token()
         return int(self._generator.get_next_tokens()[0])
 
-    def step(self, token: int) -> int:  # noqa: ARG002
+    def step(self, token: int) -> int:
         # The generator has kept its own token: `token` is the one that it chose.
         self._generator.generate_next_token()
         return int(self._generator.get_next_tokens()[0])

@@ -1,0 +1,44 @@
+"""Whether the graphs on disk take and give what the manifest says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import onnx
+from onnx import helper
+
+from edgeinfinite.export.checks import Check
+from edgeinfinite.runtime_py.manifest import Manifest, OutputSpec, TensorSpec
+
+
+def check_signatures(folder: Path, manifest: Manifest) -> list[Check]:
+    """`io:GRAPH` for each graph: names, dtypes and shapes of inputs and outputs, in order.
+
+    An axis that each call chooses (`T`) may be of fixed size in the file.
+    """
+    checks = []
+    for name, spec in manifest.graphs.items():
+        graph = onnx.load(folder / spec.file, load_external_data=False).graph
+        same = _agree(graph.input, spec.inputs) and _agree(graph.output, spec.outputs)
+        checks.append(Check(f"io:{name}", same, float(same)))
+    return checks
+
+
+def _agree(
+    found: Sequence[onnx.ValueInfoProto], expected: Sequence[TensorSpec] | Sequence[OutputSpec]
+) -> bool:
+    if len(found) != len(expected):
+        return False
+    for value, spec in zip(found, expected, strict=True):
+        tensor = value.type.tensor_type
+        sizes = [axis.dim_value or axis.dim_param for axis in tensor.shape.dim]
+        # The exporter derives the names of free axes by itself; what counts is that they are free.
+        fits = len(sizes) == len(spec.shape) and all(
+            size == wanted or isinstance(size, str)
+            for size, wanted in zip(sizes, spec.shape, strict=True)
+        )
+        dtype = str(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+        if value.name != spec.name or dtype != spec.dtype or not fits:
+            return False
+    return True

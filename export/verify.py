@@ -1,0 +1,100 @@
+"""Checking a finished artifact: its files, its graphs' signatures, and the numbers it computes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.export.backend import Progress, backend_named
+from edgeinfinite.export.checks import Check
+from edgeinfinite.export.gates import GATE_FILE
+from edgeinfinite.export.parity import check_parity
+from edgeinfinite.export.recipes import recipe_named
+from edgeinfinite.models.attach import attach
+from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.loading import load_backbone, parameters_digest
+from edgeinfinite.runtime_py.engines import Engine, load_engine
+from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.manifest import Manifest, check_file, read_manifest
+
+
+def verify_artifact(
+    folder: Path,
+    *,
+    against: Path | None = None,
+    text: Path | None = None,
+    model: str | None = None,
+    progress: Progress | None = None,
+) -> list[Check]:
+    """Repeats what the export checked, on the folder as it is now.
+
+    Args:
+        folder: the artifact.
+        against: compare with this artifact instead of the checkpoint.
+        text: UTF-8 text to read; None takes the export's.
+        model: the checkpoint; None takes the one that the manifest names.
+        progress: see `Progress`.
+
+    Returns:
+        `checksum:FILE`, `io:GRAPH`, `weights` (of the checkpoint), and `check_parity`'s. When files
+        are damaged or graphs have other signatures, nothing is computed.
+
+    Raises:
+        EdgeInfiniteError: there is no artifact, no checkpoint, or the text isn't UTF-8.
+    """
+    manifest = read_manifest(folder)
+    checks = [
+        Check(f"checksum:{name}", problem is None, float(problem is None))
+        for name, entry in manifest.files.items()
+        for problem in [check_file(folder, name, entry)]
+    ]
+    if all(check.passed for check in checks):
+        checks += backend_named(manifest.backend).check_signatures(folder, manifest)
+    if not all(check.passed for check in checks):
+        return checks
+    words = _read(text)
+    if against is not None:
+        other = load_engine(against)
+        _check_comparable(manifest, read_manifest(against), against)
+        return checks + check_parity(
+            folder, other, text=words, same_weights=False, every_call=True, progress=progress
+        )
+    reference, weights = _reference(folder, manifest, model)
+    return [
+        *checks,
+        weights,
+        *check_parity(folder, reference, text=words, every_call=True, progress=progress),
+    ]
+
+
+def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Engine, Check]:
+    """The checkpoint in PyTorch, with the artifact's gate and its quantized weights."""
+    try:
+        backbone = load_backbone(model or manifest.backbone.name)
+    except EdgeInfiniteError as error:
+        if model is not None:
+            raise
+        raise EdgeInfiniteError(
+            f"the checkpoint {manifest.backbone.name} isn't found from here; give --model ({error})"
+        ) from error
+    same = parameters_digest(backbone.model, gates=False) == manifest.backbone.weights_sha256
+    gate = NO_GATE if manifest.gate is None else str(folder / GATE_FILE)
+    attach(backbone.model, EdgeInfiniteConfig(manifest.geometry, gate))
+    backend = backend_named(manifest.backend)
+    recipe = recipe_named(manifest.quantization.recipe)
+    quantized = backend.quantized_reference(backbone.model, recipe)
+    return TorchEngine(quantized), Check("weights", same, float(same))
+
+
+def _check_comparable(one: Manifest, other: Manifest, path: Path) -> None:
+    if one.geometry != other.geometry or one.backbone.vocabulary != other.backbone.vocabulary:
+        raise EdgeInfiniteError(f"{path} has another geometry or vocabulary; compare equal ones")
+
+
+def _read(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise EdgeInfiniteError(f"{path} isn't UTF-8 text; convert it first") from error
