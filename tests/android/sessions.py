@@ -1,2 +1,165 @@
-def write_sessions(folder):
-    pass
+"""Tiny artifacts, really exported, and what the Python session makes of a text with each."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from templates import CHATML
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from edgeinfinite.export.exporter import ExportOptions, export_artifact
+from edgeinfinite.models.attach import attach, attention_layers
+from edgeinfinite.models.configuration import EdgeInfiniteConfig
+from edgeinfinite.models.gate_file import save_gate
+from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.session import Cancelled, Session
+from edgeinfinite.runtime_py.session_file import save_session
+
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+ANSWER_TOKENS = 30
+
+
+@dataclass(frozen=True)
+class Fixture:
+    """An artifact and how it is read."""
+
+    name: str
+    geometry: Geometry
+    quantize: str = "none"
+    chunk_length: int | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+FIXTURES = (
+    Fixture("reencode", Geometry(24, 4, 8)),
+    Fixture("reencode-int4", Geometry(24, 4, 8), quantize="int4", chunk_length=7),
+    Fixture("no-gate", Geometry(16, 2, 5), chunk_length=5, options={"gate": "none"}),
+    Fixture("carry", Geometry(24, 4, 8, policy="carry")),
+)
+
+
+def write_sessions(folder: Path) -> None:
+    """`NAME/artifact`, `NAME/steps.json`, `NAME/logits.f32`, `NAME/state_I.safetensors`."""
+    with tempfile.TemporaryDirectory() as scratch:
+        checkpoint = _checkpoint(Path(scratch) / "tiny")
+        for fixture in FIXTURES:
+            _write(fixture, checkpoint, folder / fixture.name, Path(scratch))
+
+
+def _write(fixture: Fixture, checkpoint: Path, folder: Path, scratch: Path) -> None:
+    folder.mkdir()
+    gate = scratch / f"{fixture.name}.safetensors"
+    options: dict[str, Any] = {"gate": str(gate)} | fixture.options
+    if options["gate"] != "none":
+        _open_gate(checkpoint, fixture.geometry, gate)
+    export_artifact(
+        ExportOptions(
+            model=str(checkpoint),
+            output=folder / "artifact",
+            quantize=fixture.quantize,
+            geometry=fixture.geometry,
+            **options,
+        ),
+        progress=lambda what, done: None,
+    )
+    _record(fixture, folder)
+
+
+def _record(fixture: Fixture, folder: Path) -> None:
+    """Prompts, appended turns, teacher-forced decode, a greedy answer, a stopped reading."""
+    engine = load_engine(folder / "artifact", threads=1)
+    session = Session(engine, chunk_length=fixture.chunk_length)
+    random = np.random.default_rng(5)
+    steps: list[dict[str, Any]] = []
+    logits: list[np.ndarray] = []
+
+    def record(kind: str, tokens: list[int]) -> None:
+        name = f"state_{len(steps)}.safetensors"
+        save_session(session, folder / name, extra={"step": str(len(steps))})
+        steps.append(
+            {
+                "kind": kind,
+                "tokens": tokens,
+                "state": name,
+                "tokens_read": session.tokens_read,
+                "compressions": session.compressions,
+                "logits_until": len(logits),
+            }
+        )
+
+    def drawn(count: int) -> list[int]:
+        return random.integers(3, engine.vocabulary, count).tolist()
+
+    for count in (10, 60, 1, 17, 120):
+        tokens = drawn(count)
+        logits.append(session.append(tokens))
+        record("append", tokens)
+    forced = drawn(40)
+    logits.extend(session.append([token]) for token in forced)
+    record("decode", forced)
+    answer = []
+    for _ in range(ANSWER_TOKENS):
+        answer.append(int(logits[-1].argmax()))
+        logits.append(session.append(answer[-1:]))
+    record("greedy", answer)
+    rest = drawn(90)
+    read_before = session.tokens_read
+    try:
+        session.append(rest, cancelled=lambda: session.tokens_read >= read_before + 30)
+    except Cancelled:
+        record("cancelled", rest)
+    assert session.unread, "the reading was to be stopped"
+    logits.append(session.append([]))
+    record("resumed", [])
+    np.stack(logits).astype("<f4").tofile(folder / "logits.f32")
+    text = json.dumps({"chunk_length": fixture.chunk_length, "steps": steps})
+    (folder / "steps.json").write_text(text, encoding="utf-8")
+
+
+def _checkpoint(folder: Path) -> Path:
+    """A random Llama that reads and writes bytes."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    words = {word: index for index, word in enumerate([*SPECIAL, *alphabet])}
+    raw = Tokenizer(models.BPE(words, []))
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
+    PreTrainedTokenizerFast(
+        tokenizer_object=raw, bos_token=SPECIAL[1], eos_token=SPECIAL[2], chat_template=CHATML
+    ).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(words),
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        initializer_range=0.3,
+        tie_word_embeddings=True,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+def _open_gate(checkpoint: Path, geometry: Geometry, file: Path) -> None:
+    """A gate of large weights, so that an error in the memory shows."""
+    model = LlamaForCausalLM.from_pretrained(checkpoint)
+    attach(model, EdgeInfiniteConfig(geometry, gate_rank=8))
+    torch.manual_seed(1)
+    layers = attention_layers(model)
+    for layer in layers:
+        torch.nn.init.normal_(layer.memory_gate.g)
+        torch.nn.init.normal_(layer.memory_gate.w1.weight)
+        torch.nn.init.normal_(layer.memory_gate.w2.weight)
+    save_gate(file, layers, {})

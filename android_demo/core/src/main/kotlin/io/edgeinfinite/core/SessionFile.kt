@@ -200,7 +200,10 @@ object SessionFile {
     private fun notWhole(
         file: File,
         cause: Exception,
-    ) = EdgeInfiniteException("$file is not a whole session file (${cause.message}); start a new one", cause)
+    ): EdgeInfiniteException {
+        val reason = cause.message.orEmpty().lineSequence().first()
+        return EdgeInfiniteException("$file is not a whole session file ($reason); start a new one", cause)
+    }
 
     @Serializable
     private data class Header(

@@ -1,0 +1,119 @@
+package io.edgeinfinite.onnx
+
+import io.edgeinfinite.core.Artifact
+import io.edgeinfinite.core.Engine
+import io.edgeinfinite.core.EngineSettings
+import io.edgeinfinite.core.Session
+import java.io.File
+import java.nio.ByteBuffer
+import java.nio.ByteOrder
+import kotlinx.serialization.json.Json
+import kotlinx.serialization.json.JsonNull
+import kotlinx.serialization.json.JsonObject
+import kotlinx.serialization.json.int
+import kotlinx.serialization.json.jsonArray
+import kotlinx.serialization.json.jsonObject
+import kotlinx.serialization.json.jsonPrimitive
+import kotlin.math.abs
+import org.junit.jupiter.api.Assertions.assertEquals
+import org.junit.jupiter.api.Assertions.assertTrue
+
+/** A tiny artifact and what Python's session made of a text with it; see tests/android/sessions.py. */
+class Recorded(
+    val name: String,
+) {
+    private val folder = File(fixtures, "sessions/$name")
+    private val json: JsonObject = Json.parseToJsonElement(File(folder, "steps.json").readText()).jsonObject
+
+    val artifact: File = File(folder, "artifact")
+
+    /** How far ONNX Runtime 1.29 here may be from 1.31 in Python. */
+    val tolerance: Float = if ("int4" in name) ROUNDED_TOLERANCE else TOLERANCE
+    val chunkLength: Int? =
+        json.getValue("chunk_length").takeIf { it !is JsonNull }?.jsonPrimitive?.int
+    val steps: List<Step> = json.getValue("steps").jsonArray.map { Step(it.jsonObject) }
+
+    /** One kind of reading. [logitsUntil]: how many rows of logits there were before it ended. */
+    inner class Step(
+        fields: JsonObject,
+    ) {
+        val kind: String = fields.getValue("kind").jsonPrimitive.content
+        val tokens = fields.getValue("tokens").jsonArray.map { it.jsonPrimitive.int }.toIntArray()
+        val state = File(folder, fields.getValue("state").jsonPrimitive.content)
+        val tokensRead = fields.getValue("tokens_read").jsonPrimitive.int
+        val compressions = fields.getValue("compressions").jsonPrimitive.int
+        val logitsUntil = fields.getValue("logits_until").jsonPrimitive.int
+    }
+
+    fun engine(): Engine = OnnxEngine(Artifact.open(artifact), EngineSettings(threads = 1))
+
+    /** Row [index] of the logits, `[V]`. */
+    fun logits(
+        index: Int,
+        vocabulary: Int,
+    ): FloatArray {
+        val bytes = ByteBuffer.wrap(File(folder, "logits.f32").readBytes()).order(ByteOrder.LITTLE_ENDIAN)
+        val values = bytes.asFloatBuffer()
+        return FloatArray(vocabulary) { values.get(index * vocabulary + it) }
+    }
+
+    /** Where the Kotlin side's session files go, for Python to open. */
+    fun output(file: String): File = File(fixtures, "kotlin/$name").apply { mkdirs() }.resolve(file)
+
+    companion object {
+        val fixtures = File(checkNotNull(System.getProperty("edgeinfinite.fixtures")))
+
+        @JvmStatic
+        fun names(): List<String> =
+            checkNotNull(File(fixtures, "sessions").list()).sorted().also { check(it.size >= 4) }
+    }
+}
+
+/** Equal up to float32 rounding, measured against the largest magnitude. */
+fun assertClose(
+    expected: FloatArray,
+    actual: FloatArray,
+    what: String,
+    tolerance: Float = TOLERANCE,
+) {
+    assertEquals(expected.size, actual.size, what)
+    val limit = tolerance * maxOf(1f, expected.maxOfOrNull { abs(it) } ?: 0f)
+    val worst = expected.indices.maxOfOrNull { abs(expected[it] - actual[it]) } ?: 0f
+    assertTrue(worst <= limit, "$what: off by $worst, limit $limit")
+}
+
+/** Equal counters, tokens, M, z, and caches as far as they are in use. */
+fun assertSameSession(
+    expected: Session,
+    actual: Session,
+    what: String,
+    tolerance: Float = TOLERANCE,
+) {
+    assertEquals(expected.tokensRead, actual.tokensRead, what)
+    assertEquals(expected.compressions, actual.compressions, what)
+    assertEquals(expected.cached, actual.cached, what)
+    assertEquals(expected.residual.toIntArray().toList(), actual.residual.toIntArray().toList(), what)
+    assertEquals(expected.unread.toIntArray().toList(), actual.unread.toIntArray().toList(), what)
+    for (spec in expected.state.specs.filter { it.dtype == "float32" }) {
+        assertClose(used(expected, spec.name), used(actual, spec.name), "$what: ${spec.name}", tolerance)
+    }
+}
+
+/** A tensor's values; of a cache `[1, K, C, D]` the slots in use. */
+fun used(
+    session: Session,
+    name: String,
+): FloatArray {
+    val spec = session.state.specs.first { it.name == name }
+    val values = session.state.buffer(name).asFloatBuffer()
+    if (!spec.isCache) return FloatArray(values.capacity()) { values.get(it) }
+    val (_, heads, capacity, dim) = spec.shape
+    val length = session.cached * dim
+    return FloatArray(heads * length) { values.get(it / length * capacity * dim + it % length) }
+}
+
+/** Of float32 arithmetic. */
+const val TOLERANCE = 1e-5f
+
+/** Activations rounded to 8 bits: one on the edge of two steps may fall the other way. */
+const val ROUNDED_TOLERANCE = 2e-2f

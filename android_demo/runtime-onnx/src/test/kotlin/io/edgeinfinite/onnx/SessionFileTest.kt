@@ -1,0 +1,134 @@
+package io.edgeinfinite.onnx
+
+import io.edgeinfinite.core.EdgeInfiniteException
+import io.edgeinfinite.core.Engine
+import io.edgeinfinite.core.Session
+import io.edgeinfinite.core.SessionFile
+import java.io.File
+import java.nio.file.Path
+import org.junit.jupiter.api.AfterAll
+import org.junit.jupiter.api.Assertions.assertArrayEquals
+import org.junit.jupiter.api.Assertions.assertEquals
+import org.junit.jupiter.api.Assertions.assertThrows
+import org.junit.jupiter.api.Assertions.assertTrue
+import org.junit.jupiter.api.Test
+import org.junit.jupiter.api.TestInstance
+import org.junit.jupiter.api.io.TempDir
+
+/** A session on disk goes on exactly where it was, or is refused whole. */
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+class SessionFileTest {
+    @TempDir
+    lateinit var folder: Path
+
+    private val engine: Engine = Recorded("reencode").engine()
+    private val tokens = IntArray(70) { 3 + it * 7 % 200 }
+
+    @AfterAll
+    fun close() = engine.close()
+
+    private fun saved(): File {
+        val file = folder.resolve("s.safetensors").toFile()
+        Session(engine).use { session ->
+            session.append(tokens)
+            SessionFile.save(session, file, mapOf("title" to "ein Text 🙂\n\"quoted\""))
+        }
+        return file
+    }
+
+    @Test
+    fun `a restored session goes on bit for bit, with the caller's own metadata`() {
+        val file = saved()
+        Session(engine).use { straight ->
+            straight.append(tokens)
+            val (restored, extra) = SessionFile.load(engine, file)
+            assertEquals(mapOf("title" to "ein Text 🙂\n\"quoted\""), extra)
+            restored.use { assertArrayEquals(straight.append(tokens), it.append(tokens)) }
+        }
+    }
+
+    @Test
+    fun `saving replaces the file and leaves nothing beside it`() {
+        val file = saved()
+        SessionFile.load(engine, file).session.use { session ->
+            session.append(intArrayOf(5))
+            SessionFile.save(session, file)
+        }
+        SessionFile.load(engine, file).session.use { assertEquals(71, it.tokensRead) }
+        assertEquals(listOf("s.safetensors"), folder.toFile().list()!!.toList())
+    }
+
+    @Test
+    fun `a truncated file is refused`() {
+        val whole = saved().readBytes()
+        for (keep in listOf(0, 7, 8, 100, whole.size / 2, whole.size - 1)) refuses(whole.copyOf(keep), "not a whole")
+    }
+
+    @Test
+    fun `a file with bytes too many is refused`() = refuses(saved().readBytes() + 0, "not a whole")
+
+    @Test
+    fun `any flipped byte of the header is refused or changes nothing but the caller's text`() {
+        val whole = saved().readBytes()
+        val header = 8 + java.nio.ByteBuffer.wrap(whole).order(java.nio.ByteOrder.LITTLE_ENDIAN).getLong(0).toInt()
+        for (at in 0 until header step 3) {
+            val flipped = whole.copyOf().also { it[at] = (it[at].toInt() xor 0x11).toByte() }
+            val file = folder.resolve("flipped").toFile().apply { writeBytes(flipped) }
+            try {
+                SessionFile.load(engine, file).session.use { assertEquals(70, it.tokensRead) }
+            } catch (error: EdgeInfiniteException) {
+                assertTrue("\n" !in error.message!!, error.message)
+            }
+        }
+    }
+
+    @Test
+    fun `NaN in the memory is refused`() {
+        val file = folder.resolve("nan").toFile()
+        Session(engine).use { session ->
+            session.append(tokens)
+            session.state.buffer("memory").asFloatBuffer().put(3, Float.NaN)
+            SessionFile.save(session, file)
+        }
+        refuses(file.readBytes(), "NaN")
+    }
+
+    @Test
+    fun `a newer format is refused`() =
+        refuses(edited { it.replace("\\\"format\\\":1", "\\\"format\\\":9") }, "update the app")
+
+    @Test
+    fun `counters that don't agree are refused`() =
+        refuses(edited { it.replace("\\\"tokens_read\\\":70", "\\\"tokens_read\\\":71") }, "don't agree")
+
+    @Test
+    fun `another artifact's session is refused`() {
+        val file = saved()
+        Recorded("reencode-int4").engine().use { other ->
+            val error = assertThrows(EdgeInfiniteException::class.java) { SessionFile.load(other, file) }
+            assertTrue("another model" in error.message!!)
+        }
+    }
+
+    @Test
+    fun `a missing file is refused`() {
+        assertThrows(EdgeInfiniteException::class.java) {
+            SessionFile.load(engine, folder.resolve("none").toFile())
+        }
+    }
+
+    /** The header's text changed, without changing its length. */
+    private fun edited(change: (String) -> String): ByteArray {
+        val text = saved().readBytes().toString(Charsets.ISO_8859_1)
+        return change(text).also { check(it != text && it.length == text.length) }.toByteArray(Charsets.ISO_8859_1)
+    }
+
+    private fun refuses(
+        bytes: ByteArray,
+        reason: String,
+    ) {
+        val file = folder.resolve("bad").toFile().apply { writeBytes(bytes) }
+        val error = assertThrows(EdgeInfiniteException::class.java) { SessionFile.load(engine, file).session.close() }
+        assertTrue(reason in error.message!! && "\n" !in error.message!!, error.message)
+    }
+}

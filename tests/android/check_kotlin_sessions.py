@@ -1,0 +1,60 @@
+"""Opens the session files that the Kotlin tests wrote, and goes on with them.
+
+    python tests/android/check_kotlin_sessions.py FIXTURES
+
+Run by `android_demo/ci/build.sh` after the tests: state files must go both ways.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from sessions import FIXTURES
+
+from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session_file import load_session
+
+FLOAT_TOLERANCE = 1e-5
+ROUNDED_TOLERANCE = 2e-2
+"""Activations rounded to 8 bits: one on the edge of two steps may fall the other way."""
+
+
+def main(fixtures: Path) -> None:
+    opened = 0
+    for fixture in FIXTURES:
+        folder = fixtures / "sessions" / fixture.name
+        engine = load_engine(folder / "artifact", threads=1)
+        steps = json.loads((folder / "steps.json").read_text(encoding="utf-8"))["steps"]
+        tolerance = FLOAT_TOLERANCE if fixture.quantize == "none" else ROUNDED_TOLERANCE
+        for index, step in enumerate(steps):
+            path = fixtures / "kotlin" / fixture.name / step["state"]
+            ours, _ = load_session(engine, folder / step["state"])
+            theirs, extra = load_session(engine, path)
+            assert extra == {"step": str(index)}, extra
+            _assert_same(ours, theirs, tolerance, f"{fixture.name} {index}")
+            _assert_close(ours.append([7]), theirs.append([7]), tolerance, f"{fixture.name} {index}")
+            opened += 1
+    print(f"{opened} session files written by Kotlin: opened in Python, equal, and gone on with")
+
+
+def _assert_same(ours: Session, theirs: Session, tolerance: float, what: str) -> None:
+    for name in ("tokens_read", "compressions", "cached", "residual", "unread"):
+        assert getattr(ours, name) == getattr(theirs, name), f"{what}: {name}"
+    for name, array in ours.state.arrays.items():
+        _assert_close(array, theirs.state.arrays[name], tolerance, f"{what}: {name}")
+
+
+def _assert_close(ours: np.ndarray, theirs: np.ndarray, tolerance: float, what: str) -> None:
+    limit = tolerance * max(1.0, float(np.abs(ours).max()))
+    worst = float(np.abs(ours - theirs).max())
+    assert worst <= limit, f"{what}: off by {worst}, limit {limit}"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit(f"usage: {sys.argv[0]} FIXTURES")
+    main(Path(sys.argv[1]))
