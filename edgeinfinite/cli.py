@@ -343,6 +343,8 @@ _EXPORT = {
     "--segment-length": _option(f"default: {Geometry.segment_length}", type=int, metavar="N"),
     "--sink-length": _option(f"default: {Geometry.sink_length}", type=int, metavar="S"),
     "--window-length": _option(f"default: {Geometry.window_length}", type=int, metavar="W"),
+    "--recall-slots": _option("under policy carry; needs --scorer", type=int, metavar="G"),
+    "--scorer": _option("retention scorer of the recall slots", metavar="FILE"),
 }
 
 _VERIFY = _ARTIFACT | {

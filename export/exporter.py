@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 from transformers import PreTrainedModel
@@ -17,7 +18,7 @@ from transformers import PreTrainedModel
 from edgeinfinite import EdgeInfiniteError, __version__
 from edgeinfinite.export.backend import Backend, ExportedGraphs, Progress, backend_named
 from edgeinfinite.export.checks import Check
-from edgeinfinite.export.gates import GATE_FILE, choose_gate
+from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE, choose_gate
 from edgeinfinite.export.graphs import ModelShape
 from edgeinfinite.export.parity import check_parity
 from edgeinfinite.export.recipes import Recipe, recipe_named
@@ -27,6 +28,7 @@ from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.gate_file import save_gate
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import Backbone, load_backbone, parameters_digest
+from edgeinfinite.models.trained_file import save_layers
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.manifest import (
     MANIFEST_FILE,
@@ -52,6 +54,7 @@ class ExportOptions:
         gate: a trained gate's file, `untrained`, `none` (the memory is never read), or None for
             the gate shipped for this model and geometry, untrained where there is none.
         geometry: lengths and policy of the cache.
+        scorer: a trained retention scorer's file; recall slots need one.
     """
 
     model: str
@@ -61,6 +64,7 @@ class ExportOptions:
     quantize: str = "none"
     gate: str | None = None
     geometry: Geometry = field(default_factory=Geometry)
+    scorer: str | None = None
 
 
 def export_artifact(options: ExportOptions, progress: Progress | None = None) -> Path:
@@ -90,7 +94,7 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
         report("loading the checkpoint", 0.0)
         backbone = load_backbone(options.model)
         gate = choose_gate(options.gate, backbone.name, options.geometry)
-        attach(backbone.model, EdgeInfiniteConfig(options.geometry, gate))
+        attach(backbone.model, EdgeInfiniteConfig(options.geometry, gate, scorer=options.scorer))
         _write_artifact(backbone, gate, options, backend, recipe, folder, report)
     return output
 
@@ -111,6 +115,9 @@ def _write_artifact(
     report("writing the tokenizer", 0.7)
     write_text_files(backbone, folder)
     gate_info = _write_gate(model, gate, folder)
+    if options.geometry.recall_slots:
+        scorers: list[Any] = [layer.retention_scorer for layer in attention_layers(model)]
+        save_layers(folder / SCORER_FILE, scorers, {})
     manifest = _manifest(backbone, gate_info, exported, options, backend, folder, parity={})
     write_manifest(folder, manifest)
     checks = check_parity(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from edgeinfinite import models
-from edgeinfinite.models.configuration import UNTRAINED_GATE
+from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_GATE
 from edgeinfinite.models.geometry import Geometry
 
 GATE_FILE = "gate.safetensors"
-"""The gate's name inside an artifact."""
+SCORER_FILE = "scorer.safetensors"
+"""Their names inside an artifact."""
 
 
 def choose_gate(asked: str | None, backbone: str, geometry: Geometry) -> str:
@@ -26,7 +27,11 @@ def choose_gate(asked: str | None, backbone: str, geometry: Geometry) -> str:
     if asked is not None:
         return asked
     shipped = shipped_gate_path(backbone, geometry)
-    return str(shipped) if shipped.is_file() else UNTRAINED_GATE
+    if shipped.is_file():
+        return str(shipped)
+    # Under carry the window and the slots do the remembering; an untrained gate would only make
+    # texts that fit the cache differ from the base model's.
+    return NO_GATE if geometry.policy == "carry" else UNTRAINED_GATE
 
 
 def shipped_gate_path(backbone: str, geometry: Geometry) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.export.backend import Progress, backend_named
 from edgeinfinite.export.checks import Check
-from edgeinfinite.export.gates import GATE_FILE
+from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE
 from edgeinfinite.export.parity import check_parity
 from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.models.attach import attach
@@ -79,7 +79,8 @@ def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Eng
         ) from error
     same = parameters_digest(backbone.model, gates=False) == manifest.backbone.weights_sha256
     gate = NO_GATE if manifest.gate is None else str(folder / GATE_FILE)
-    attach(backbone.model, EdgeInfiniteConfig(manifest.geometry, gate))
+    scorer = str(folder / SCORER_FILE) if manifest.geometry.recall_slots else None
+    attach(backbone.model, EdgeInfiniteConfig(manifest.geometry, gate, scorer=scorer))
     backend = backend_named(manifest.backend)
     recipe = recipe_named(manifest.quantization.recipe)
     quantized = backend.quantized_reference(backbone.model, recipe)

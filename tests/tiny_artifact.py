@@ -1,4 +1,4 @@
-"""A tiny random Llama that reads and writes bytes, as a checkpoint and as a really exported artifact."""
+"""A tiny random Llama that reads and writes bytes: a checkpoint and a really exported artifact."""
 
 from __future__ import annotations
 

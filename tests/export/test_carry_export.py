@@ -1,0 +1,88 @@
+"""Policy `carry` through the whole chain: exported, checked, run, and equal to PyTorch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny import assert_close
+from tiny_artifact import tiny_artifact, tiny_checkpoint
+
+from edgeinfinite.cli import main
+from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE
+from edgeinfinite.export.verify import verify_artifact
+from edgeinfinite.models.attach import attach
+from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.manifest import read_manifest
+from edgeinfinite.runtime_py.session import Session
+
+LENGTHS = ("--segment-length", "8", "--window-length", "12", "--sink-length", "4")
+CARRY = ("--policy", "carry", *LENGTHS)
+VARIANTS = {
+    "window": CARRY,
+    "slots": (*CARRY, "--recall-slots", "16", "--scorer", "untrained"),
+    "slots and gate": (
+        *(*CARRY, "--recall-slots", "16", "--scorer", "untrained"),
+        *("--gate", "untrained"),
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def artifact(request, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_artifact(tmp_path_factory.mktemp("carry") / "artifact", *VARIANTS[request.param])
+
+
+def reference_of(artifact: Path) -> TorchEngine:
+    backbone = load_backbone(str(artifact.with_name("artifact-checkpoint")))
+    manifest = read_manifest(artifact)
+    gate = str(artifact / GATE_FILE) if manifest.gate else NO_GATE
+    scorer = str(artifact / SCORER_FILE) if manifest.geometry.recall_slots else None
+    return TorchEngine(
+        attach(backbone.model, EdgeInfiniteConfig(manifest.geometry, gate, scorer=scorer))
+    )
+
+
+def test_the_artifact_keeps_the_same_slots_as_pytorch_at_every_token(artifact):
+    subject, reference = Session(load_engine(artifact)), Session(reference_of(artifact))
+    tokens = np.random.default_rng(0).integers(2, 200, 150).tolist()
+    for token in tokens:
+        assert_close(subject.append([token]), reference.append([token]), 1e-4)
+        assert subject.cached == reference.cached
+    for name, array in reference.state.arrays.items():
+        used = (..., slice(reference.cached), slice(None)) if "_cache_" in name else ...
+        assert_close(subject.state.arrays[name][used], array[used], 1e-4)
+
+
+def test_any_chunk_length_gives_the_same_logits(artifact):
+    engine = load_engine(artifact)
+    tokens = np.random.default_rng(1).integers(2, 200, 150).tolist()
+    expected = Session(engine).append(tokens)
+    for chunk_length in (1, 3, 8):
+        assert_close(Session(engine, chunk_length=chunk_length).append(tokens), expected, 1e-4)
+
+
+def test_verify_passes(artifact):
+    checks = verify_artifact(artifact, model=str(artifact.with_name("artifact-checkpoint")))
+    assert [check for check in checks if not check.passed] == []
+
+
+def test_without_a_gate_nothing_reads_a_memory(tmp_path):
+    folder = tiny_artifact(tmp_path / "artifact", *VARIANTS["window"])
+    manifest = read_manifest(folder)
+    assert manifest.gate is None
+    assert "memory" not in {spec.name for spec in manifest.state}
+
+
+def test_slots_without_a_scorer_are_refused(tmp_path, capsys):
+    checkpoint = tiny_checkpoint(tmp_path / "checkpoint")
+    command = ["export", "--model", str(checkpoint), "--output", str(tmp_path / "a"), *CARRY]
+    assert main([*command, "--recall-slots", "9"]) == 2
+    assert "multiple of the segment length 8" in capsys.readouterr().err
+    assert main([*command, "--recall-slots", "16"]) == 2
+    assert "need a retention scorer" in capsys.readouterr().err
+    assert not (tmp_path / "a").exists()

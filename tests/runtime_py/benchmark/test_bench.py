@@ -1,0 +1,101 @@
+"""`bench` measures in fresh processes, takes medians, and reports what fails."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tiny_artifact import tiny_artifact
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.cli import main
+from edgeinfinite.runtime_py.benchmark.case import Row, median_row
+from edgeinfinite.runtime_py.benchmark.machine import MachineLimits, machine_limits
+from edgeinfinite.runtime_py.benchmark.plan import missing_peers, plan_cases, run_case, run_cases
+from edgeinfinite.runtime_py.benchmark.report import table
+from edgeinfinite.runtime_py.benchmark.systems import PEERS
+
+
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_artifact(tmp_path_factory.mktemp("bench") / "artifact")
+
+
+def cases_of(artifact: Path, *lengths: int):
+    return plan_cases([artifact], lengths, new_tokens=20, threads=1)
+
+
+def test_a_case_is_measured_in_a_process_of_its_own(artifact):
+    row = run_case(cases_of(artifact, 100)[0], time_limit=120)
+    assert row.error is None
+    assert row.prompt_tokens == 100 and row.new_tokens == 20
+    assert row.prefill_tokens_per_s == pytest.approx(100 / row.ttft_s)
+    assert row.slowest_token_s >= row.median_token_s > 0
+    assert row.file_bytes == sum(
+        file.stat().st_size for file in artifact.iterdir() if file.name != "manifest.json"
+    )
+
+
+def test_the_state_is_the_same_at_any_length(artifact):
+    rows = [run_case(case, time_limit=120) for case in cases_of(artifact, 60, 600)]
+    assert rows[0].state_bytes == rows[1].state_bytes
+
+
+def test_a_broken_artifact_and_a_passed_limit_are_rows_with_an_error(artifact, tmp_path):
+    case = cases_of(artifact, 50)[0]
+    broken = run_case(replace(case, model=str(tmp_path)), time_limit=120)
+    assert "is not an artifact" in broken.error and broken.ttft_s is None
+    late = run_case(case, time_limit=0.01)
+    assert late.error == "took more than 0 s"
+
+
+def test_a_system_that_failed_is_not_tried_at_greater_lengths(artifact, tmp_path):
+    cases = [replace(case, model=str(tmp_path)) for case in cases_of(artifact, 50, 100)]
+    rows = run_cases(cases, repeats=2, time_limit=120)
+    assert [row.prompt_tokens for row in rows] == [50, 100]
+    assert rows[1].error.startswith("not tried: at 50 tokens failed")
+
+
+def test_rows_are_medians_and_one_failed_repeat_fails_the_row():
+    row = Row("a", "int4", "reencode", "", 10, 5, 1, ttft_s=1.0)
+    rows = [row, replace(row, ttft_s=9.0), replace(row, ttft_s=2.0)]
+    assert median_row(rows).ttft_s == 2.0 and median_row(rows).repeats == 3
+    assert median_row([*rows, replace(row, error="failed")]).error == "failed"
+
+
+def test_the_table_gives_ratios_to_the_best_peer_of_the_same_length():
+    ours = Row("edgeinfinite-onnx", "int4", "carry", "x", 10, 5, 1, ttft_s=1.0)
+    peers = [
+        Row("llama.cpp", "", "", "f16", 10, 5, 1, ttft_s=4.0),
+        Row("transformers", "", "", "", 10, 5, 1, ttft_s=2.0),
+        Row("llama.cpp", "", "", "f16", 20, 5, 1, ttft_s=0.1),
+    ]
+    line = table([ours, *peers], MachineLimits(1e9, 1e9)).splitlines()[2]
+    assert "| 0.50 |" in line
+
+
+def test_missing_peers_are_named_with_the_command_and_unknown_ones_refused(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    lines = missing_peers(list(PEERS))
+    assert len(lines) == len(PEERS)
+    assert "pip install llama-cpp-python" in lines[0]
+    with pytest.raises(EdgeInfiniteError, match="unknown peer 'vllm'"):
+        missing_peers(["vllm"])
+
+
+def test_the_machine_has_limits():
+    limits = machine_limits(1)
+    assert limits.read_bytes_per_s > 1e8 and limits.multiply_flops > 1e8
+
+
+def test_the_command_writes_rows_and_a_plot(artifact, tmp_path, capsys):
+    rows, picture = tmp_path / "rows.json", tmp_path / "plot.png"
+    command = ["bench", str(artifact), "--lengths", "40,80", "--new-tokens", "5", "--repeats", "1"]
+    assert main([*command, "--threads", "1", "--json", str(rows), "--plot", str(picture)]) == 0
+    document = json.loads(rows.read_text())
+    assert document["command"] == "bench"
+    assert [row["prompt_tokens"] for row in document["rows"]] == [40, 80]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert capsys.readouterr().out.count("edgeinfinite-onnx") == 2
