@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
 import torch
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 from transformers import PreTrainedModel
 
 from edgeinfinite.export.backend import ExportedGraphs, Progress
 from edgeinfinite.export.carry_graph import CarryMemory
+from edgeinfinite.export.checks import Check
 from edgeinfinite.export.graphs import (
     CompressMemory,
     DecodeStep,
@@ -21,7 +24,10 @@ from edgeinfinite.export.graphs import (
 )
 from edgeinfinite.export.onnx.files import WeightsFile
 from edgeinfinite.export.onnx.passes import shared_copy
+from edgeinfinite.export.onnx.passes.half_scales import halve_scales
 from edgeinfinite.export.onnx.passes.last_token import last_token_only
+from edgeinfinite.export.onnx.passes.memory_gate import absorb_gates
+from edgeinfinite.export.onnx.passes.merge_linears import merge_linears
 from edgeinfinite.export.onnx.passes.quantized_weights import (
     QuantizedWeights,
     quantize_weights,
@@ -29,11 +35,14 @@ from edgeinfinite.export.onnx.passes.quantized_weights import (
 )
 from edgeinfinite.export.onnx.passes.rms_norm import fuse_rms_norms
 from edgeinfinite.export.onnx.passes.rotary import fused_rotary
+from edgeinfinite.export.onnx.passes.simplify_shapes import simplify_shapes
+from edgeinfinite.export.onnx.passes.skip_norm import fuse_skip_norms
 from edgeinfinite.export.onnx.passes.tied_head import untransposed_head
+from edgeinfinite.export.onnx.signature import check_signatures
 from edgeinfinite.export.onnx.state import OnnxState
 from edgeinfinite.export.onnx.trace import trace
 from edgeinfinite.export.recipes import Recipe
-from edgeinfinite.runtime_py.manifest import COMPRESS, QuantizationInfo
+from edgeinfinite.runtime_py.manifest import COMPRESS, Manifest, QuantizationInfo
 
 MODEL_FILE = "model.onnx"
 """Prefill and decode are one graph: with T = 1 it is as fast as one traced for it (measured), it is
@@ -65,7 +74,7 @@ class OnnxBackend:
         operators = {MODEL_FILE: _operators(traced)}
         presents = cache_outputs(state)
         graphs = {
-            graph.name: graph(model, OnnxState, state, presents).spec(MODEL_FILE)
+            graph.name: graph(model, partial(OnnxState, gates=[]), state, presents).spec(MODEL_FILE)
             for graph in (PrefillSegment, DecodeStep)
         }
         with WeightsFile(folder) as file:
@@ -93,6 +102,10 @@ class OnnxBackend:
         }
         return shared_copy(model, dequantized)
 
+    def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:
+        """See `Backend.check_signatures`."""
+        return check_signatures(folder, manifest)
+
     def _quantized(self, model: PreTrainedModel, recipe: Recipe) -> QuantizedWeights:
         """Quantizes once for the graphs and for the reference."""
         if self._weights is None or self._weights[0] is not model or self._weights[1] != recipe:
@@ -107,6 +120,7 @@ def _trace_model(
     shape = ModelShape.of(model)
     state = shape.state()
     swapped = shared_copy(model)
+    gates = absorb_gates(swapped)
     swap_quantized(swapped, weights)
     applied: dict[str, Any] = {
         "quantized_weights": len(weights),
@@ -115,8 +129,12 @@ def _trace_model(
         "last_token": last_token_only(swapped),
     }
     with fused_rotary(swapped) as applied["rotary"]:
-        graph = PrefillSegment(swapped, OnnxState, state, cache_outputs(state)).eval()
-        return trace(graph), applied
+        new_state = partial(OnnxState, gates=gates)
+        traced = trace(PrefillSegment(swapped, new_state, state, cache_outputs(state)).eval())
+    for rewrite in (simplify_shapes, fuse_skip_norms, merge_linears, halve_scales):
+        applied[rewrite.__name__] = rewrite(traced)
+    RemoveUnusedNodesPass()(traced)
+    return traced, applied
 
 
 def _operators(model: ir.Model) -> dict[str, int]:

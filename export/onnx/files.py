@@ -12,8 +12,8 @@ WEIGHTS_FILE = "weights.data"
 _INLINE_BYTES = 1024
 """Smaller tensors stay in the graph's own file: onnxruntime reads shapes and axes there."""
 
-_ALIGNMENT = 4096
-"""Page size: onnxruntime maps the tensors instead of reading them."""
+_ALIGNMENT = 64
+"""A cache line: onnxruntime maps the file, tensors may start anywhere in a page."""
 
 
 class WeightsFile:

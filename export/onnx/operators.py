@@ -34,7 +34,7 @@ def group_query_attention(
         query: `[1, T, H * D]`, after RoPE; key and value `[1, T, K * D]`.
         k_cache, v_cache: `[1, K, C, D]`.
         last_slot: `[1]` int32, slots in use after the call, less one.
-        total: scalar int32, slots in use after the call.
+        total: `[1]` int32, slots in use after the call.
         window: newest slots a token may see, itself included; -1 for all.
 
     Returns:

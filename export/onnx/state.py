@@ -9,6 +9,8 @@ import torch
 
 from edgeinfinite.export.graphs import StateTensors
 from edgeinfinite.export.onnx.operators import group_query_attention
+from edgeinfinite.export.onnx.passes.memory_gate import FlatGates
+from edgeinfinite.models.gate import MemoryGate
 
 
 class OnnxState:
@@ -19,14 +21,20 @@ class OnnxState:
 
     Args:
         given: the graph's inputs; caches `[1, K, C, D]` float32.
+        gates: of every layer, taken out of the model by `absorb_gates`; none without a memory.
     """
 
     has_memory: torch.Tensor
 
-    def __init__(self, given: StateTensors) -> None:
+    def __init__(self, given: StateTensors, gates: list[MemoryGate]) -> None:
         self._given = given
-        if given.has_memory is not None:
+        self._gates: FlatGates | None = None
+        if given.memory is not None:
+            assert given.memory_norm is not None and given.has_memory is not None
             self.has_memory = given.has_memory
+            self._gates = FlatGates(gates, given.memory, given.memory_norm, given.has_memory)
+        self._totals: tuple[torch.Tensor, ...] | None = None
+        self._last_slots: tuple[torch.Tensor, ...] = ()
         self.k_cache = list(given.k_cache)
         self.v_cache = list(given.v_cache)
 
@@ -35,7 +43,7 @@ class OnnxState:
         return (self._given.length[:1] + torch.arange(tokens)).unsqueeze(0)
 
     def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """See `AttentionState.memory_of`."""
+        """See `AttentionState.memory_of`; what is read here the absorbed gates ignore."""
         assert self._given.memory is not None and self._given.memory_norm is not None
         return self._given.memory[layer], self._given.memory_norm[layer]
 
@@ -51,22 +59,27 @@ class OnnxState:
         softcap: float | None,
     ) -> torch.Tensor:
         """See `AttentionState.attend`."""
-        _, heads, tokens, dim = query.shape
-        totals = (self._given.length + tokens).to(torch.int32)
+        heads, tokens = query.shape[1:3]
+        if self._totals is None:  # once for all layers
+            totals = (self._given.length + tokens).to(torch.int32)
+            self._totals, self._last_slots = totals.split(1), (totals - 1).split(1)
+        rows = packed(query)
         attended, self.k_cache[layer], self.v_cache[layer] = group_query_attention(
-            packed(query),
+            rows,
             packed(key),
             packed(value),
             self.k_cache[layer],
             self.v_cache[layer],
-            totals[layer : layer + 1] - 1,
-            totals[layer],
+            self._last_slots[layer],
+            self._totals[layer],
             heads=heads,
             kv_heads=key.shape[1],
             scale=float(scaling),
             softcap=float(softcap or 0.0),
             window=sliding_window or -1,
         )
+        if self._gates is not None:
+            attended = self._gates.apply(layer, rows, attended)
         return unpacked(attended, heads)
 
     def outputs(self) -> list[torch.Tensor]:

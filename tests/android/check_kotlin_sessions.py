@@ -36,7 +36,9 @@ def main(fixtures: Path) -> None:
             theirs, extra = load_session(engine, path)
             assert extra == {"step": str(index)}, extra
             _assert_same(ours, theirs, tolerance, f"{fixture.name} {index}")
-            _assert_close(ours.append([7]), theirs.append([7]), tolerance, f"{fixture.name} {index}")
+            _assert_close(
+                ours.append([7]), theirs.append([7]), tolerance, f"{fixture.name} {index}"
+            )
             opened += 1
     print(f"{opened} session files written by Kotlin: opened in Python, equal, and gone on with")
 

@@ -31,9 +31,10 @@ def main(output: Path) -> None:
     from sessions import write_sessions
 
     parts["sessions"] = write_sessions
-    shutil.rmtree(output, ignore_errors=True)
+    shutil.rmtree(output / "kotlin", ignore_errors=True)
     for name, write in parts.items():
         folder = output / name
+        shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         write(folder)
         print(f"fixtures: {name}", flush=True)

@@ -81,10 +81,10 @@ def quantize_weights(model: PreTrainedModel, recipe: Recipe) -> QuantizedWeights
     """Quantizes what the recipe names, as far as it is a matrix of a Linear or Embedding."""
     weights = {}
     for name, parameter in model.named_parameters():
-        format = recipe.format_of(name)
+        chosen = recipe.format_of(name)
         owner = model.get_submodule(name.rpartition(".")[0])
-        if format and _replaceable(owner) and can_quantize(parameter, format):
-            weights[name] = quantize(parameter, format, offsets=type(owner) is nn.Linear)
+        if chosen and _replaceable(owner) and can_quantize(parameter, chosen):
+            weights[name] = quantize(parameter, chosen, offsets=type(owner) is nn.Linear)
     return weights
 
 

@@ -141,11 +141,11 @@ data class Manifest(
     /** Bytes of one text's state. */
     val stateBytes: Long get() = state.sumOf { it.bytes }
 
-    /** What a state belongs to: weights, gate, quantization, and the layout of the back end. */
+    /** What a state belongs to: weights, gate, quantization, and the layout of its tensors. */
     val fingerprint: String get() {
-        val recipe = if (backend == "onnx") quantization.recipe else "$backend ${quantization.recipe}"
-        val parts = listOf(backbone.weightsSha256, gate?.sha256.orEmpty(), recipe)
-        return sha256Of(parts.joinToString("\n").toByteArray())
+        val layouts = state.map { "${it.dims} ${it.dtype}" }.toSortedSet()
+        val parts = listOf(backbone.weightsSha256, gate?.sha256 ?: "no gate", quantization.recipe)
+        return sha256Of((parts + layouts).joinToString("\n").toByteArray())
     }
 
     companion object {

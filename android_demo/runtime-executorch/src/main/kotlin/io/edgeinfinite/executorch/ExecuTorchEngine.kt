@@ -1,0 +1,204 @@
+package io.edgeinfinite.executorch
+
+import io.edgeinfinite.core.Artifact
+import io.edgeinfinite.core.COMPRESS
+import io.edgeinfinite.core.DECODE
+import io.edgeinfinite.core.EdgeInfiniteException
+import io.edgeinfinite.core.Engine
+import io.edgeinfinite.core.EngineFactory
+import io.edgeinfinite.core.EngineSettings
+import io.edgeinfinite.core.GraphSpec
+import io.edgeinfinite.core.Geometry
+import io.edgeinfinite.core.Manifest
+import io.edgeinfinite.core.PREFILL
+import io.edgeinfinite.core.State
+import io.edgeinfinite.core.TensorSpec
+import java.io.File
+import java.nio.Buffer
+import java.nio.ByteBuffer
+import java.nio.ByteOrder
+import org.pytorch.executorch.EValue
+import org.pytorch.executorch.Module
+import org.pytorch.executorch.Tensor
+
+/** Opens ExecuTorch artifacts. */
+class ExecuTorchEngineFactory : EngineFactory {
+    override val backend: String = "executorch"
+
+    override fun open(
+        artifact: Artifact,
+        settings: EngineSettings,
+    ): Engine = ExecuTorchEngine(artifact, settings)
+}
+
+/**
+ * The three methods of an ExecuTorch program. See [Engine].
+ *
+ * The state's own buffers are the methods' inputs, and new keys and values are written into them, so
+ * no cache is copied. Caches are `[1, C, K, D]`: prefill is given their first U = length + T slots.
+ *
+ * @param artifact its program is mapped into memory.
+ * @throws EdgeInfiniteException ExecuTorch refuses the program.
+ */
+class ExecuTorchEngine(
+    artifact: Artifact,
+    private val settings: EngineSettings = EngineSettings(),
+) : Engine {
+    private val manifest: Manifest = artifact.manifest
+    private val module: Module
+
+    override val name: String = "executorch"
+    override val geometry: Geometry get() = manifest.geometry
+    override val vocabulary: Int get() = manifest.backbone.vocabulary
+    override val fingerprint: String = manifest.fingerprint
+    override val readsMemory: Boolean = manifest.state.any { it.name == "memory" }
+    override val chunkLength: Int = minOf(CHUNK_LENGTH, geometry.segmentLength)
+
+    /** T of one call is at most this: what the exporter planned memory for. */
+    private val mostTokens = minOf(MAX_TOKENS, geometry.capacity)
+
+    init {
+        if (manifest.backend != name) {
+            throw EdgeInfiniteException("${artifact.name} was made for the back end '${manifest.backend}'")
+        }
+        val file = File(artifact.folder, manifest.graphs.getValue(DECODE).file)
+        module =
+            refusing("can't load ${artifact.name}") {
+                val loaded = Module.load(file.path, Module.LOAD_MODE_MMAP, settings.threads ?: DEFAULT_THREADS)
+                try {
+                    manifest.graphs.keys.forEach(loaded::loadMethod)
+                } catch (error: RuntimeException) {
+                    loaded.destroy()
+                    throw error
+                }
+                loaded
+            }
+    }
+
+    override fun newState(): State = State(manifest.state, settings.buffers)
+
+    override fun prefillSegment(
+        tokens: IntArray,
+        state: State,
+    ): FloatArray {
+        var logits = FloatArray(0)
+        var start = 0
+        while (start < tokens.size) {
+            val end = minOf(start + mostTokens, tokens.size)
+            // The method takes two tokens or more; one is what the other is made for.
+            val method = if (end - start > 1) PREFILL else DECODE
+            logits = readTokens(method, tokens.copyOfRange(start, end), state, start)
+            start = end
+        }
+        return logits
+    }
+
+    override fun decodeStep(
+        token: Int,
+        state: State,
+    ): FloatArray = readTokens(DECODE, intArrayOf(token), state, 0)
+
+    override fun compressMemory(state: State) {
+        val graph = manifest.graphs.getValue(COMPRESS)
+        val outputs = execute(COMPRESS, graph.inputs.map { EValue.from(tensorOf(it, it.shape, state.buffer(it.name))) })
+        graph.outputs.zip(outputs).forEach { (spec, output) ->
+            spec.updates?.let { output.toTensor().copyDataInto(state.buffer(it).asFloatBuffer()) }
+        }
+    }
+
+    override fun close() = module.destroy()
+
+    /**
+     * Runs a method over T tokens that follow [start] more than the state's `length` says.
+     *
+     * @return logits `[V]` of the last one, copied: ExecuTorch's outputs die at the next call.
+     */
+    private fun readTokens(
+        method: String,
+        tokens: IntArray,
+        state: State,
+        start: Int,
+    ): FloatArray {
+        val graph: GraphSpec = manifest.graphs.getValue(method)
+        val used = state.cached + start + tokens.size
+        val inputs =
+            graph.inputs.map { spec ->
+                val tensor =
+                    when {
+                        spec.name == "tokens" -> Tensor.fromBlob(longs(tokens), longArrayOf(1, tokens.size.toLong()))
+                        spec.name == "length" -> lengthOf(spec, state, start)
+                        spec.isCache -> cacheOf(spec, state, used)
+                        else -> tensorOf(spec, spec.shape, state.buffer(spec.name))
+                    }
+                EValue.from(tensor)
+            }
+        return execute(method, inputs).first().toTensor().dataAsFloatArray
+    }
+
+    private fun execute(
+        method: String,
+        inputs: List<EValue>,
+    ): Array<EValue> = refusing("can't compute $method") { module.execute(method, *inputs.toTypedArray()) }
+
+    private fun lengthOf(
+        spec: TensorSpec,
+        state: State,
+        start: Int,
+    ): Tensor {
+        val layers = spec.shape[0]
+        return Tensor.fromBlob(longs(IntArray(layers) { state.lengthOf(it) + start }), longArrayOf(layers.toLong()))
+    }
+
+    /** A cache, whole or, where the method takes U slots, its first [used]: one piece of memory. */
+    private fun cacheOf(
+        spec: TensorSpec,
+        state: State,
+        used: Int,
+    ): Tensor {
+        val shape = spec.shape.map { if (it < 0) used else it }
+        return tensorOf(spec, shape, state.buffer(spec.name))
+    }
+
+    /** A tensor over the start of a buffer; ExecuTorch wants a buffer of exactly its size. */
+    private fun tensorOf(
+        spec: TensorSpec,
+        shape: List<Int>,
+        buffer: ByteBuffer,
+    ): Tensor {
+        val sizes = LongArray(shape.size) { shape[it].toLong() }
+        (buffer as Buffer).limit(shape.fold(spec.elementBytes, Int::times))
+        val exact = buffer.slice().order(ByteOrder.nativeOrder())
+        return when (spec.dtype) {
+            "float32" -> Tensor.fromBlob(exact.asFloatBuffer(), sizes)
+            "int64" -> Tensor.fromBlob(exact.asLongBuffer(), sizes)
+            "int8" -> Tensor.fromBlob(exact, sizes)
+            else -> throw EdgeInfiniteException("unknown tensor type '${spec.dtype}'; update the app")
+        }
+    }
+
+    private fun longs(values: IntArray) =
+        Tensor.allocateLongBuffer(values.size).apply {
+            values.forEachIndexed { index, value -> put(index, value.toLong()) }
+        }
+
+    /** ExecuTorch's own exceptions, and its missing libraries, as one line. */
+    private fun <T> refusing(
+        what: String,
+        compute: () -> T,
+    ): T =
+        try {
+            compute()
+        } catch (error: RuntimeException) {
+            throw EdgeInfiniteException("executorch $what: ${error.message.orEmpty().lineSequence().first()}", error)
+        } catch (error: LinkageError) {
+            throw EdgeInfiniteException("executorch isn't in this app: ${error.message}", error)
+        }
+
+    private companion object {
+        const val CHUNK_LENGTH = 256
+        const val MAX_TOKENS = 512
+
+        /** ExecuTorch chooses. */
+        const val DEFAULT_THREADS = 0
+    }
+}

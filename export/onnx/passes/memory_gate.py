@@ -1,0 +1,91 @@
+"""The memory read and the gate (Eq. 7-10) in half the nodes: heads stay where the linears put them.
+
+Written for any device, `models.memory.retrieve` and `MemoryGate` move the heads to the front. For
+one token that is 25 small nodes a layer, as many as the rest of it. Here rows stay `[T, H * D]`,
+what all layers need of M, z and the gates is computed once, and biases ride along in Gemm.
+
+Letters: L layers, H query heads, K KV heads, G query heads per KV head, T new tokens, D head
+dimension.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from edgeinfinite.models.attach import attention_layers
+from edgeinfinite.models.gate import MemoryGate
+from edgeinfinite.models.memory import RETRIEVAL_EPSILON, feature_map
+
+
+class Absorbed(nn.Module):
+    """Stands for a gate that `FlatGates` computes: what comes in has passed it already.
+
+    Args:
+        gate: keeps its parameters in the model.
+    """
+
+    def __init__(self, gate: MemoryGate) -> None:
+        super().__init__()
+        self.gate = gate
+
+    def forward(self, _retrieved: object, local: torch.Tensor, _has: object) -> torch.Tensor:
+        """Returns A_com, which `local` is already."""
+        return local
+
+
+class FlatGates:
+    """The gates of all layers for one call.
+
+    Args:
+        gates: of every layer.
+        memory: M `[L, K, D, D]`.
+        memory_norm: z `[L, K, D]`.
+        has_memory: `[1]`.
+    """
+
+    def __init__(
+        self,
+        gates: list[MemoryGate],
+        memory: torch.Tensor,
+        memory_norm: torch.Tensor,
+        has_memory: torch.Tensor,
+    ) -> None:
+        self._gates = gates
+        self._memory = memory.split(1)
+        self._norm = memory_norm.unsqueeze(-1).split(1)
+        openings = torch.stack([torch.sigmoid(gate.g).flatten() for gate in gates])
+        self._opening = (openings * has_memory).split(1)
+
+    def apply(self, layer: int, query: torch.Tensor, local: torch.Tensor) -> torch.Tensor:
+        """A_com of one layer.
+
+        Args:
+            query: `[1, T, H * D]` after RoPE.
+            local: A_dot `[1, T, H * D]`.
+        """
+        gate = self._gates[layer]
+        _, tokens, width = query.shape
+        kv_heads, dim = self._memory[layer].shape[1:3]
+        features = feature_map(query).view(tokens, kv_heads, -1, dim)
+        numerator = features @ self._memory[layer]
+        denominator = features @ self._norm[layer] + RETRIEVAL_EPSILON
+        retrieved = (numerator / denominator).view(-1, dim)
+        hidden = torch.relu(torch.addmm(gate.w1.bias, retrieved, gate.w1.weight.t()))
+        remembered = torch.addmm(gate.w2.bias, hidden, gate.w2.weight.t()).view(1, tokens, width)
+        return local + self._opening[layer] * (remembered - local)
+
+
+def absorb_gates(model: PreTrainedModel) -> list[MemoryGate]:
+    """Takes the gates out of the model's own course.
+
+    Returns:
+        Them, for `FlatGates`; none if the model has none.
+    """
+    gates = []
+    for layer in attention_layers(model):
+        if isinstance(layer.memory_gate, MemoryGate):
+            gates.append(layer.memory_gate)
+            layer.memory_gate = Absorbed(layer.memory_gate)
+    return gates
