@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny import assert_close
 from tiny_artifact import tiny_artifact, tiny_checkpoint
 
 from edgeinfinite.cli import main
@@ -19,6 +18,7 @@ from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.manifest import read_manifest
 from edgeinfinite.runtime_py.session import Session
+from tiny import assert_close
 
 LENGTHS = ("--segment-length", "8", "--window-length", "12", "--sink-length", "4")
 CARRY = ("--policy", "carry", *LENGTHS)

@@ -1,0 +1,258 @@
+"""Each pass finds its places, and the program computes what it did before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from transformers.models.llama.modeling_llama import LlamaRMSNorm, rotate_half
+
+pytest.importorskip("executorch")
+
+from edgeinfinite.export.executorch.passes.elu_as_exp import elu_as_exp
+from edgeinfinite.export.executorch.passes.folded_constants import folded_constants
+from edgeinfinite.export.executorch.passes.graph_tools import finish
+from edgeinfinite.export.executorch.passes.last_token_first import last_token_first
+from edgeinfinite.export.executorch.passes.matmul_as_bmm import matmul_as_bmm
+from edgeinfinite.export.executorch.passes.mean_as_product import mean_as_product
+from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
+from edgeinfinite.export.executorch.passes.rotation_as_product import rotation_as_product
+from edgeinfinite.export.executorch.passes.shapes_as_views import shapes_as_views
+from edgeinfinite.export.executorch.passes.shared_quantization import shared_quantization
+from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
+from edgeinfinite.models.memory import feature_map, retrieve
+from tiny import tiny_llama
+
+Pass = Callable[[torch.export.ExportedProgram], int]
+
+
+class Calls(nn.Module):
+    """A function as a module, with submodules for its weights."""
+
+    def __init__(self, function: Callable[..., Any], **modules: Any) -> None:
+        super().__init__()
+        self.function = function
+        for name, module in modules.items():
+            setattr(self, name, module)
+
+    def forward(self, *args: torch.Tensor) -> Any:
+        return self.function(self, *args)
+
+
+def check(
+    rewrite: Pass,
+    module: nn.Module,
+    *args: torch.Tensor,
+    places: int,
+    gone: Any = None,
+    dynamic_axis: int | None = None,
+    exact: bool = False,
+) -> torch.export.ExportedProgram:
+    """Runs a pass on a module's program and compares, also for another size of the dynamic axis."""
+    module = module.eval().requires_grad_(False)
+    shapes = None
+    if dynamic_axis is not None:
+        axis = {dynamic_axis: torch.export.Dim("T", min=2, max=64)}
+        shapes = (tuple(axis if i == 0 else None for i in range(len(args))),)
+    program = torch.export.export(
+        module,
+        args,
+        dynamic_shapes=shapes,
+        strict=False,
+        prefer_deferred_runtime_asserts_over_guards=True,
+    )
+    assert rewrite(program) == places
+    finish(program)
+    assert not [node for node in program.graph.nodes if gone and node.target is gone]
+    cases = [args]
+    if dynamic_axis is not None:
+        cases.append((torch.cat([args[0]] * 2, dim=dynamic_axis), *args[1:]))
+    for case in cases:
+        wanted, got = module(*case), program.module(check_guards=False)(*case)
+        tolerance = {"rtol": 0.0, "atol": 0.0} if exact else {"rtol": 1e-6, "atol": 1e-6}
+        torch.testing.assert_close(got, wanted, **tolerance)
+    return program
+
+
+def test_rms_norm_without_a_mean() -> None:
+    norm = LlamaRMSNorm(24)
+    nn.init.normal_(norm.weight)
+    check(
+        mean_as_product,
+        Calls(lambda self, x: self.norm(x), norm=norm),
+        torch.randn(1, 5, 24),
+        places=1,
+        gone=torch.ops.aten.mean.dim,
+        dynamic_axis=1,
+    )
+
+
+def test_a_norm_of_heads_without_a_mean() -> None:
+    module = Calls(lambda self, x: self.norm(x), norm=LlamaRMSNorm(8))
+    check(mean_as_product, module, torch.randn(1, 5, 3, 8), places=1, dynamic_axis=1)
+
+
+def test_other_means_are_left_alone() -> None:
+    module = Calls(lambda self, x: x.mean(1, keepdim=True) + x.mean(-1, keepdim=False).sum())
+    check(mean_as_product, module, torch.randn(1, 5, 8), places=0)
+
+
+def test_the_feature_map_without_elu() -> None:
+    x = torch.linspace(-90, 90, 2001).reshape(1, -1)
+    module = Calls(lambda self, x: feature_map(x))
+    check(elu_as_exp, module, x, places=1, gone=torch.ops.aten.elu.default)
+
+
+def test_another_elu_is_left_alone() -> None:
+    module = Calls(lambda self, x: functional.elu(x, alpha=0.5) + 1 + functional.elu(x) * 2)
+    check(elu_as_exp, module, torch.randn(1, 9), places=0)
+
+
+def test_the_rotation_of_rope_as_an_exact_product() -> None:
+    module = Calls(lambda self, x: rotate_half(x))
+    check(
+        rotation_as_product,
+        module,
+        torch.randn(1, 4, 5, 16),
+        places=1,
+        gone=torch.ops.aten.cat.default,
+        dynamic_axis=2,
+        exact=True,
+    )
+
+
+def test_other_joined_slices_are_left_alone() -> None:
+    half = Calls(lambda self, x: torch.cat([-x[..., :8], x[..., 8:]], -1))
+    check(rotation_as_product, half, torch.randn(1, 2, 5, 16), places=0)
+
+
+@pytest.mark.parametrize(("heads", "kv_heads"), [(6, 2), (4, 4), (8, 1)])
+def test_grouped_queries_read_the_memory_in_one_product_per_kv_head(
+    heads: int, kv_heads: int
+) -> None:
+    memory, norm = torch.randn(kv_heads, 8, 8), torch.rand(kv_heads, 8) + 1
+    program = check(
+        matmul_as_bmm,
+        Calls(lambda self, q, m, z: retrieve(q, m, z)),
+        torch.randn(1, heads, 5, 8),
+        memory,
+        norm,
+        places=2,
+        gone=torch.ops.aten.matmul.default,
+        dynamic_axis=2,
+    )
+    assert "aten.expand.default" not in {str(node.target) for node in program.graph.nodes}
+
+
+def test_changes_of_shape_have_at_most_one_open_size() -> None:
+    def shapes(_: nn.Module, x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+        grouped = x.unsqueeze(0).reshape(1, 2, -1, 8).transpose(1, 2).flatten(2)
+        return grouped[0].reshape(-1, 2, 8) + m.select(0, 0).unsqueeze(0).expand(1, 2, 8)
+
+    program = check(
+        shapes_as_views,
+        Calls(shapes),
+        torch.randn(6, 5, 8),
+        torch.randn(1, 2, 8),
+        places=8,
+        dynamic_axis=1,
+    )
+    for node in program.graph.nodes:
+        if node.target is torch.ops.aten.view.default:
+            assert all(isinstance(size, int) for size in node.args[1])
+            assert node.args[1].count(-1) <= 1
+
+
+def test_integers_keep_their_shapes_as_they_are() -> None:
+    module = Calls(lambda self, x: x.unsqueeze(0).float())
+    check(shapes_as_views, module, torch.arange(5), places=0)
+
+
+class _Decoder(nn.Module):
+    """The end of a decoder: mixing of tokens, residual, norm, MLP, norm, selection, head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norms = nn.ModuleList(LlamaRMSNorm(16) for _ in range(2))
+        self.up, self.down, self.head = nn.Linear(16, 32), nn.Linear(32, 16), nn.Linear(16, 9)
+
+    def forward(self, *args: torch.Tensor) -> torch.Tensor:
+        x = args[0] + args[0].cumsum(1)
+        x = x + self.down(functional.silu(self.up(self.norms[0](x))))
+        return self.head(self.norms[1](x)[:, -1:, :])
+
+
+def test_only_the_last_token_goes_through_the_last_mlp() -> None:
+    program = check(last_token_first, _Decoder(), torch.randn(1, 5, 16), places=1, dynamic_axis=1)
+    for node in program.graph.nodes:
+        if node.target in (torch.ops.aten.linear.default, torch.ops.aten.silu.default):
+            assert node.meta["val"].shape[1] == 1
+
+
+def test_what_all_tokens_need_is_computed_once() -> None:
+    def shared(self: Any, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = self.first(x)
+        return self.second(y)[:, -1:], y
+
+    module = Calls(shared, first=nn.Linear(8, 8), second=nn.Linear(8, 8))
+    program = check(last_token_first, module, torch.randn(1, 5, 8), places=1, dynamic_axis=1)
+    linears = [n for n in program.graph.nodes if n.target is torch.ops.aten.linear.default]
+    assert len(linears) == 2
+
+
+def test_layers_with_one_input_quantize_it_once() -> None:
+    from torchao.quantization import Int8DynamicActivationIntxWeightConfig, quantize_
+    from torchao.quantization.granularity import PerGroup
+    from torchao.utils import unwrap_tensor_subclass
+
+    module = Calls(
+        lambda self, x: (self.q(x), self.k(x), self.v(x * 2)),
+        **{name: nn.Linear(32, 32) for name in "qkv"},
+    )
+    config = Int8DynamicActivationIntxWeightConfig(torch.int4, PerGroup(32))
+    quantize_(module, config)
+    unwrap_tensor_subclass(module)
+    program = check(
+        shared_quantization, module, torch.randn(1, 5, 32), places=5, dynamic_axis=1, exact=True
+    )
+    chosen = torch.ops.torchao.choose_qparams_affine.default
+    assert len([node for node in program.graph.nodes if node.target is chosen]) == 2
+
+
+def test_the_gates_opening_is_a_constant() -> None:
+    def gated(self: Any, x: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(self.g) * x + torch.zeros(3, 1) + torch.sigmoid(x)
+
+    module = Calls(gated, g=nn.Parameter(torch.randn(3, 4)))
+    program = check(folded_constants, module, torch.randn(3, 4), places=2)
+    sigmoids = [n for n in program.graph.nodes if n.target is torch.ops.aten.sigmoid.default]
+    assert len(sigmoids) == 1
+
+
+def test_assertions_are_dropped() -> None:
+    def asserting(_: nn.Module, x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+        start = n.item()
+        torch._check(start >= 0)
+        torch._check(start < x.shape[0])
+        return x * 2
+
+    module = Calls(asserting).eval()
+    program = torch.export.export(module, (torch.randn(7), torch.tensor(3)), strict=False)
+    assert without_assertions(program) > 0
+    finish(program)
+    assert "assert" not in program.graph_module.code
+
+
+def test_angles_from_tables_are_the_models_own() -> None:
+    model = tiny_llama()
+    tokens = torch.randint(3, 90, (1, 11))
+    wanted = model(tokens).logits
+    rotary = model.get_decoder().rotary_emb
+    with rope_tables(model, capacity=32):
+        assert model.get_decoder().rotary_emb is not rotary
+        torch.testing.assert_close(model(tokens).logits, wanted, rtol=0, atol=0)
+    assert model.get_decoder().rotary_emb is rotary

@@ -1,0 +1,186 @@
+"""What an export leaves: one whole artifact, or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import onnx
+import pytest
+import torch
+from tiny_artifact import tiny_artifact, tiny_checkpoint
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.cli import main
+from edgeinfinite.export import exporter
+from edgeinfinite.export.exporter import ExportOptions, export_artifact
+from edgeinfinite.export.verify import verify_artifact
+from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.manifest import load_manifest, read_manifest
+from edgeinfinite.runtime_py.session import Session
+from tiny import assert_close, random_tokens, tiny_llama
+
+GEOMETRY = Geometry(segment_length=16, sink_length=4, window_length=8)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_artifact(tmp_path_factory.mktemp("artifact") / "artifact", "--quantize", "int8")
+
+
+def test_no_tensor_is_stored_twice(artifact):
+    seen: dict[tuple[str, int], str] = {}
+    places: set[tuple[str, int]] = set()
+    for file in artifact.glob("*.onnx"):
+        for tensor in onnx.load(file, load_external_data=False).graph.initializer:
+            where = {entry.key: entry.value for entry in tensor.external_data}
+            if not where:
+                continue
+            place = (where["location"], int(where["offset"]))
+            if place in places:
+                continue
+            places.add(place)
+            data = (artifact / place[0]).read_bytes()[place[1] :][: int(where["length"])]
+            key = (hashlib.sha256(data).hexdigest(), len(data))
+            assert key not in seen, f"{tensor.name} and {seen[key]} hold the same bytes"
+            seen[key] = tensor.name
+    assert len(seen) > 10
+
+
+def test_prefill_and_decode_share_one_weights_file(artifact):
+    files = {graph.file for graph in read_manifest(artifact).graphs.values()}
+    assert {"prefill_segment.onnx", "decode_step.onnx", "compress_memory.onnx"} == files
+    assert [file.name for file in artifact.glob("*.data")] == ["weights.data"]
+
+
+def test_the_manifest_tells_what_was_quantized_and_what_was_not(artifact):
+    quantization = read_manifest(artifact).quantization
+    assert "model.embed_tokens.weight" in quantization.quantized
+    assert "model.layers.0.mlp.up_proj.weight" in quantization.quantized
+    assert "model.norm.weight" in quantization.unquantized
+    assert not set(quantization.quantized) & set(quantization.unquantized)
+
+
+def test_nothing_in_the_artifact_names_a_path_of_this_machine(artifact):
+    for file in artifact.iterdir():
+        assert str(artifact.parent).encode() not in file.read_bytes()
+
+
+@pytest.mark.parametrize("recipe", ["none", "int8", "int4"])
+@pytest.mark.parametrize("kv_heads", [8, 1])
+def test_heads_are_paired_as_in_transformers(tmp_path, recipe, kv_heads):
+    """G = 1 and 8 query heads a KV head; the CLI's tiny checkpoint has 2, SmolLM2 3."""
+    folder = tmp_path / "checkpoint"
+    tiny_checkpoint(folder)
+    model = tiny_llama(heads=8, kv_heads=kv_heads)
+    model.config.vocab_size = 97
+    (folder / "model.safetensors").unlink()
+    model.save_pretrained(folder)
+    output = export_artifact(
+        ExportOptions(str(folder), tmp_path / "artifact", quantize=recipe, geometry=GEOMETRY)
+    )
+    if recipe != "none":
+        return  # the export's own parity check has passed
+    tokens = random_tokens(GEOMETRY.capacity - 1)
+    with torch.inference_mode():
+        expected = model(torch.tensor([tokens])).logits[0, -1]
+    assert_close(Session(load_engine(output)).append(tokens), expected, 1e-4)
+
+
+def test_an_interrupted_export_leaves_nothing_behind(checkpoint, tmp_path, monkeypatch):
+    def interrupted(*args: object, **kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(exporter, "check_parity", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        export_artifact(ExportOptions(str(checkpoint), tmp_path / "new" / "a", geometry=GEOMETRY))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_that_computes_something_else_is_refused(checkpoint, tmp_path, monkeypatch):
+    working = exporter.TorchEngine
+
+    def other_weights(model):
+        model.model.layers[0].mlp.up_proj.weight.data.mul_(1.1)
+        return working(model)
+
+    monkeypatch.setattr(exporter, "TorchEngine", other_weights)
+    with pytest.raises(EdgeInfiniteError, match="doesn't compute what the checkpoint does"):
+        export_artifact(ExportOptions(str(checkpoint), tmp_path / "a", geometry=GEOMETRY))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_no_artifact_is_not_replaced(checkpoint, tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(EdgeInfiniteError, match="not an artifact"):
+        export_artifact(ExportOptions(str(checkpoint), tmp_path, geometry=GEOMETRY))
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_an_artifact_is_replaced_by_a_new_one(artifact, checkpoint, tmp_path):
+    output = tmp_path / "artifact"
+    shutil.copytree(artifact, output)
+    export_artifact(ExportOptions(str(checkpoint), output, geometry=GEOMETRY))
+    assert read_manifest(output).quantization.recipe == "none"
+    assert [path.name for path in tmp_path.iterdir()] == ["artifact"]
+
+
+DAMAGES = {
+    "missing file": lambda folder: (folder / "weights.data").unlink(),
+    "truncated file": lambda folder: _truncate(folder / "weights.data"),
+    "flipped byte": lambda folder: _flip(folder / "weights.data"),
+    "newer schema": lambda folder: _edit(folder, schema_version=99),
+    "odd manifest": lambda folder: _edit(folder, geometry={"segment_length": "long"}),
+    "file outside": lambda folder: _edit(folder, files={"../x": {"sha256": "0", "size": 1}}),
+}
+
+
+def _truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def _edit(folder: Path, **fields: object) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_artifact_is_refused_in_one_line(artifact, tmp_path, capsys, damage):
+    folder = tmp_path / "artifact"
+    shutil.copytree(artifact, folder)
+    DAMAGES[damage](folder)
+    with pytest.raises(EdgeInfiniteError):
+        load_manifest(folder)
+    assert main(["generate", str(folder), "--prompt", "hello"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("edgeinfinite: error: ") and error.count("\n") == 1
+
+
+def test_verify_finds_another_checkpoint_and_compares_two_artifacts(artifact, tmp_path):
+    checkpoint = artifact.with_name("artifact-checkpoint")
+    assert all(check.passed for check in verify_artifact(artifact, model=str(checkpoint)))
+    other = tiny_checkpoint(tmp_path / "other")
+    model = tiny_llama()
+    model.config.vocab_size = read_manifest(artifact).backbone.vocabulary
+    torch.manual_seed(9)
+    type(model)(model.config).save_pretrained(other)
+    failed = [c.check for c in verify_artifact(artifact, model=str(other)) if not c.passed]
+    assert "weights" in failed and "parity:logits" in failed
+    exact = tiny_artifact(tmp_path / "exact")
+    checks = {check.check: check for check in verify_artifact(exact, against=artifact)}
+    assert 0 < checks["parity:logits"].value < 0.5
+    assert checks["greedy_agreement"].value > 0.5

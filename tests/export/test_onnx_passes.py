@@ -1,0 +1,216 @@
+"""Each pass of the ONNX back end is applied, and changes no number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+import onnxruntime
+import pytest
+import torch
+from transformers import PreTrainedModel
+
+from edgeinfinite.export.graphs import ModelShape, PrefillSegment, cache_outputs
+from edgeinfinite.export.onnx.passes import shared_copy
+from edgeinfinite.export.onnx.passes.half_scales import halve_scales
+from edgeinfinite.export.onnx.passes.last_token import last_token_only
+from edgeinfinite.export.onnx.passes.memory_gate import absorb_gates
+from edgeinfinite.export.onnx.passes.merge_linears import merge_linears
+from edgeinfinite.export.onnx.passes.quantized_weights import quantize_weights, swap_quantized
+from edgeinfinite.export.onnx.passes.rms_norm import FusedRmsNorm, fuse_rms_norms
+from edgeinfinite.export.onnx.passes.rotary import fused_rotary
+from edgeinfinite.export.onnx.passes.simplify_shapes import simplify_shapes
+from edgeinfinite.export.onnx.passes.skip_norm import fuse_skip_norms
+from edgeinfinite.export.onnx.passes.tied_head import UntransposedLinear, untransposed_head
+from edgeinfinite.export.onnx.state import OnnxState
+from edgeinfinite.export.onnx.trace import trace
+from edgeinfinite.export.recipes import Recipe, Rule, WeightFormat, recipe_named
+from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.state import TensorState
+from tiny import attached
+
+GEOMETRY = Geometry(segment_length=16, sink_length=4, window_length=4)
+LENGTH, TOKENS = 5, 6
+
+
+def traced(model: PreTrainedModel, prepare: Callable[[PreTrainedModel], object]) -> ir.Model:
+    """The graph of a model with one thing changed."""
+    swapped = shared_copy(model)
+    gates = absorb_gates(swapped)
+    prepare(swapped)
+    state = ModelShape.of(model).state()
+    new_state = partial(OnnxState, gates=gates)
+    return trace(PrefillSegment(swapped, new_state, state, cache_outputs(state)).eval())
+
+
+@pytest.fixture(scope="module")
+def model() -> PreTrainedModel:
+    return attached(GEOMETRY, layers=2)
+
+
+@pytest.fixture(scope="module")
+def inputs(model) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    arrays: dict[str, np.ndarray] = {"tokens": random.integers(3, 90, (1, TOKENS))}
+    for spec in ModelShape.of(model).state():
+        shape = tuple(int(size) for size in spec.shape)
+        arrays[spec.name] = np.abs(random.standard_normal(shape)).astype(spec.dtype)
+    arrays["length"][:], arrays["has_memory"][:] = LENGTH, 1.0
+    return arrays
+
+
+@pytest.fixture(scope="module")
+def wanted(model, inputs) -> dict[str, np.ndarray]:
+    """What PyTorch computes."""
+    return in_pytorch(model, inputs)
+
+
+def in_pytorch(model: PreTrainedModel, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    tensors = {name: torch.from_numpy(array.copy()) for name, array in inputs.items()}
+    caches = {kind: [tensors[f"{kind}_cache_{i}"] for i in range(2)] for kind in "kv"}
+    counters = tensors["memory"], tensors["memory_norm"], tensors["has_memory"]
+    state = TensorState(tensors["length"], caches["k"], caches["v"], *counters)
+    with torch.no_grad():
+        logits = run_tokens(model, tensors["tokens"], state)
+    names = [f"{kind}_cache_{i}" for kind in "kv" for i in range(2)]
+    return {"logits": logits[0].numpy()} | {f"{name}_out": tensors[name].numpy() for name in names}
+
+
+def in_onnxruntime(
+    graph: ir.Model, inputs: dict[str, np.ndarray], folder: Path
+) -> dict[str, np.ndarray]:
+    ir.save(graph, folder / "graph.onnx")
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(folder / "graph.onnx", options)
+    feeds = {value.name: inputs[value.name] for value in session.get_inputs()}
+    names = [value.name for value in session.get_outputs()]
+    return dict(zip(names, session.run(names, feeds), strict=True))
+
+
+def assert_equal(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> None:
+    assert found.keys() == wanted.keys()
+    used = LENGTH + TOKENS
+    for name, array in found.items():
+        slots = np.s_[:, :, :used] if "cache" in name else np.s_[:]
+        np.testing.assert_allclose(array[slots], wanted[name][slots], atol=3e-5, rtol=1e-4)
+
+
+def operators(graph: ir.Model) -> list[str]:
+    return [node.op_type for node in graph.graph]
+
+
+def test_flat_gates_alone_compute_what_pytorch_computes(model, inputs, wanted, tmp_path):
+    assert_equal(in_onnxruntime(traced(model, lambda _: None), inputs, tmp_path), wanted)
+
+
+@pytest.mark.parametrize("has_memory", [0.0, 1.0])
+def test_rms_norms_become_one_node_each(model, inputs, tmp_path, has_memory):
+    given = inputs | {"has_memory": np.array([has_memory], np.float32)}
+    graph = traced(model, fuse_rms_norms)
+    assert operators(graph).count("SimplifiedLayerNormalization") == 5
+    assert "ReduceMean" not in operators(graph)
+    assert_equal(in_onnxruntime(graph, given, tmp_path), in_pytorch(model, given))
+
+
+def test_a_norm_that_adds_one_to_its_weight_is_known_by_its_numbers():
+    class GemmaRMSNorm(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight, self.eps = torch.nn.Parameter(torch.randn(8)), 1e-6
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * (1 + self.weight)
+
+    holder = torch.nn.ModuleDict({"norm": GemmaRMSNorm()})
+    factor = 1 + holder["norm"].weight
+    assert fuse_rms_norms(holder) == 1
+    assert isinstance(holder["norm"], FusedRmsNorm)
+    torch.testing.assert_close(holder["norm"].weight, factor)
+
+
+def test_a_norm_that_does_something_else_is_left_alone():
+    class OddRMSNorm(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight, self.eps = torch.nn.Parameter(torch.ones(8)), 1e-6
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.weight
+
+    holder = torch.nn.ModuleDict({"norm": OddRMSNorm()})
+    assert fuse_rms_norms(holder) == 0
+
+
+def test_rotary_embedding_becomes_one_node_for_q_and_one_for_k(model, inputs, wanted, tmp_path):
+    with fused_rotary(model) as fused:
+        graph = traced(model, lambda _: None)
+    assert fused
+    assert operators(graph).count("RotaryEmbedding") == 4
+    assert "Neg" not in operators(graph)
+    assert_equal(in_onnxruntime(graph, inputs, tmp_path), wanted)
+
+
+def test_the_last_mlp_runs_for_the_last_token_only(model, inputs, wanted, tmp_path):
+    graph = traced(model, last_token_only)
+    assert_equal(in_onnxruntime(graph, inputs, tmp_path), wanted)
+    rows = [value.shape[1] for node in graph.graph for value in node.outputs if _is_mlp(value)]
+    assert rows[-1] == 1
+    assert rows[0] != 1
+
+
+def _is_mlp(value: ir.Value) -> bool:
+    return value.shape is not None and len(value.shape) == 3 and value.shape[2] == 48
+
+
+def test_a_tied_float_head_shares_the_embeddings_table(inputs, tmp_path):
+    model = attached(GEOMETRY)
+    model.lm_head.weight = model.model.embed_tokens.weight
+    graph = traced(model, untransposed_head)
+    tables = [v for v in graph.graph.initializers.values() if v.const_value.size == 97 * 32]
+    assert len(tables) == 1
+    assert_equal(in_onnxruntime(graph, inputs, tmp_path), in_pytorch(model, inputs))
+    assert isinstance(UntransposedLinear(model.lm_head), torch.nn.Module)
+
+
+def test_rewrites_of_the_finished_graph_change_no_number(model, inputs, tmp_path):
+    """Shapes, residual additions with their norms, merged linears, half scales: one by one."""
+    weights = quantize_weights(model, recipe_named("int4"))
+
+    def prepare(swapped: PreTrainedModel) -> None:
+        swap_quantized(swapped, weights)
+        fuse_rms_norms(swapped)
+
+    with fused_rotary(model):
+        graph = traced(model, prepare)
+    before = in_onnxruntime(graph, inputs, tmp_path)
+    for rewrite in (simplify_shapes, fuse_skip_norms, merge_linears, halve_scales):
+        assert rewrite(graph) > 0, rewrite.__name__
+        assert_equal(in_onnxruntime(graph, inputs, tmp_path), before)
+    assert "Transpose" not in operators(graph)
+    assert operators(graph).count("MatMulNBits") == 2 * 3 + 1  # down_proj has 48 inputs: no group
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_quantized_graphs_compute_with_the_dequantized_weights(
+    model, inputs, tmp_path, bits, symmetric
+):
+    """With exact activations (accuracy level 1) nothing but float rounding is left."""
+    rules = (Rule("gate\\.|norm", None), Rule("weight", WeightFormat(bits, 32, symmetric)))
+    weights = quantize_weights(model, Recipe("test", rules))
+    assert len(weights) == 2 * 6 + 2
+    graph = traced(model, lambda swapped: swap_quantized(swapped, weights))
+    for node in graph.graph:
+        if node.op_type == "MatMulNBits":
+            node.attributes["accuracy_level"] = ir.AttrInt64("accuracy_level", 1)
+    dequantized = {
+        id(model.get_parameter(name)): torch.nn.Parameter(weight.dequantized())
+        for name, weight in weights.items()
+    }
+    reference = in_pytorch(shared_copy(model, dequantized), inputs)
+    assert_equal(in_onnxruntime(graph, inputs, tmp_path), reference)
