@@ -32,7 +32,8 @@ _FLOAT_LIMITS = {"logits": 1e-4, "k_cache": 1e-4, "v_cache": 1e-4}
 
 _QUANTIZED_LIMITS = {"logits": 0.1, "k_cache": 0.1, "v_cache": 0.1}
 """Against a reference with the same quantized weights what is left is the rounding of activations
-to 8 bits, some 0.02 in 30 layers; a wrong scale or zero point is far beyond 0.1."""
+to 8 bits: SmolLM2-135M has 0.04 in the logits and costs 0.003 nats of KL divergence a token for it.
+With exact activations the same graph is within 1e-5 (tests/export/test_onnx.py)."""
 
 _MEMORY_LIMIT = 1e-4
 """Compression is float32 in every artifact, and computed here from equal caches."""
@@ -65,11 +66,12 @@ def check_parity(
 
     Returns:
         `parity:logits`, `parity:k_cache`, `parity:v_cache`, `parity:memory`,
-        `parity:memory_norm` (largest relative errors) and `greedy_agreement` (the share of probes
-        in which both prefer the same token, near-ties left out).
+        `parity:memory_norm` (relative errors, root mean square over the probes) and
+        `greedy_agreement` (share of probes in which both prefer the same token, near-ties left
+        out).
     """
     manifest = load_manifest(folder, check_files=False)
-    probe = ProbedEngine(load_engine(folder), reference, every_call=every_call)
+    probe = ProbedEngine(load_engine(folder, every_graph=True), reference, every_call=every_call)
     read_through(probe, _tokens(folder, text), progress or (lambda *_: None))
     limits = _FLOAT_LIMITS if manifest.quantization.recipe == "none" else _QUANTIZED_LIMITS
     limits = limits | {"memory": _MEMORY_LIMIT, "memory_norm": _MEMORY_LIMIT}
@@ -77,9 +79,9 @@ def check_parity(
     for name, errors in probe.errors.items():
         known = same_weights or name.startswith("memory")
         limit = limits[name] if known else None
-        worst = max(errors)
-        passed = bool(np.isfinite(worst)) and (limit is None or worst <= limit)
-        checks.append(Check(f"parity:{name}", passed, worst, limit))
+        error = float(np.sqrt(np.mean(np.square(errors))))
+        passed = bool(np.isfinite(error)) and (limit is None or error <= limit)
+        checks.append(Check(f"parity:{name}", passed, error, limit))
     agreement = probe.agreement(limits["logits"])
     limit = _AGREEMENT_LIMIT if same_weights else None
     checks.append(Check("greedy_agreement", agreement >= (limit or 0.0), agreement, limit))
