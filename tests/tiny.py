@@ -19,12 +19,17 @@ VOCABULARY = 97
 
 
 def tiny_llama(
-    *, heads: int = 4, kv_heads: int = 2, layers: int = 2, seed: int = 0
+    *,
+    heads: int = 4,
+    kv_heads: int = 2,
+    layers: int = 2,
+    seed: int = 0,
+    vocabulary: int = VOCABULARY,
 ) -> PreTrainedModel:
     """A random Llama, large enough weights for attention to be far from uniform."""
     torch.manual_seed(seed)
     config = LlamaConfig(
-        vocab_size=VOCABULARY,
+        vocab_size=vocabulary,
         hidden_size=8 * heads,
         intermediate_size=48,
         num_hidden_layers=layers,

@@ -22,7 +22,7 @@ from edgeinfinite.export.graphs import (
     PrefillSegment,
     cache_outputs,
 )
-from edgeinfinite.export.onnx.files import WeightsFile
+from edgeinfinite.export.onnx.files import WeightsFile, fix_tokens
 from edgeinfinite.export.onnx.passes import shared_copy
 from edgeinfinite.export.onnx.passes.half_scales import halve_scales
 from edgeinfinite.export.onnx.passes.last_token import last_token_only
@@ -42,13 +42,17 @@ from edgeinfinite.export.onnx.signature import check_signatures
 from edgeinfinite.export.onnx.state import OnnxState
 from edgeinfinite.export.onnx.trace import trace
 from edgeinfinite.export.recipes import Recipe
-from edgeinfinite.runtime_py.manifest import COMPRESS, Manifest, QuantizationInfo
+from edgeinfinite.runtime_py.manifest import (
+    COMPRESS,
+    DECODE,
+    PREFILL,
+    Manifest,
+    QuantizationInfo,
+)
 
-MODEL_FILE = "model.onnx"
-"""Prefill and decode are one graph: with T = 1 it is as fast as one traced for it (measured), it is
-exported in half the time, and the weights are in memory once."""
-
-COMPRESS_FILE = "compress_memory.onnx"
+FILES = {name: f"{name}.onnx" for name in (PREFILL, DECODE, COMPRESS)}
+"""`decode_step` is `prefill_segment` with T fixed to 1, for hosts that need fixed shapes; the
+weights are the same bytes. Traced once: half the export's time."""
 
 
 class OnnxBackend:
@@ -71,23 +75,26 @@ class OnnxBackend:
         weights = self._quantized(model, recipe)
         progress("tracing the model", 0.3)
         traced, applied = _trace_model(model, weights)
-        operators = {MODEL_FILE: _operators(traced)}
+        operators = {PREFILL: _operators(traced)}
         presents = cache_outputs(state)
         graphs = {
-            graph.name: graph(model, partial(OnnxState, gates=[]), state, presents).spec(MODEL_FILE)
+            graph.name: graph(model, partial(OnnxState, gates=[]), state, presents).spec(
+                FILES[graph.name]
+            )
             for graph in (PrefillSegment, DecodeStep)
         }
         with WeightsFile(folder) as file:
             progress("writing the weights", 0.8)
-            file.save(traced, MODEL_FILE)
+            file.save(traced, FILES[PREFILL])
+            fix_tokens(folder / FILES[PREFILL], folder / FILES[DECODE])
             if shape.compresses:
                 progress("tracing the compression", 0.9)
                 carries = shape.geometry.policy == "carry"
                 compress = CarryMemory(model, state) if carries else CompressMemory(shape, state)
                 traced = trace(compress)
-                operators[COMPRESS_FILE] = _operators(traced)
-                file.save(traced, COMPRESS_FILE)
-                graphs[COMPRESS] = compress.spec(COMPRESS_FILE)
+                operators[COMPRESS] = _operators(traced)
+                file.save(traced, FILES[COMPRESS])
+                graphs[COMPRESS] = compress.spec(FILES[COMPRESS])
         details: dict[str, Any] = {"passes": applied, "operators": operators}
         return ExportedGraphs(graphs, state, _info(model, recipe, weights), details)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import onnx
 import onnx_ir as ir
 
 WEIGHTS_FILE = "weights.data"
@@ -64,6 +65,21 @@ class WeightsFile:
             name=name,
             base_dir=self._folder,
         )
+
+
+def fix_tokens(source: Path, target: Path) -> None:
+    """Writes a graph once more, for exactly one token; its tensors stay where they are.
+
+    Args:
+        source: `prefill_segment`, whose `tokens` are `[1, T]`.
+        target: file for `decode_step`.
+    """
+    model = onnx.load(source, load_external_data=False)
+    tokens = next(value for value in model.graph.input if value.name == "tokens")
+    tokens.type.tensor_type.shape.dim[1].dim_value = 1
+    # What the exporter noted of sizes between the nodes holds for any T; onnxruntime infers anew.
+    del model.graph.value_info[:]
+    onnx.save(model, target)
 
 
 def _forget_origin(model: ir.Model) -> None:

@@ -11,12 +11,16 @@ from edgeinfinite.runtime_py.manifest import load_manifest
 __all__ = ["Engine", "load_engine"]
 
 
-def load_engine(folder: Path | str, *, threads: int | None = None) -> Engine:
+def load_engine(
+    folder: Path | str, *, threads: int | None = None, every_graph: bool = False
+) -> Engine:
     """Opens an artifact with the engine of its back end.
 
     Args:
         folder: the artifact.
         threads: CPU threads, None for the engine's default.
+        every_graph: use each graph of the artifact, also where another does its work as fast with
+            less memory; for checking them.
 
     Raises:
         EdgeInfiniteError: the artifact is damaged, or its back end isn't installed.
@@ -26,7 +30,7 @@ def load_engine(folder: Path | str, *, threads: int | None = None) -> Engine:
     if manifest.backend == "onnx":
         from edgeinfinite.runtime_py.engines.onnx_engine import OnnxEngine
 
-        return OnnxEngine(folder, manifest, threads=threads)
+        return OnnxEngine(folder, manifest, threads=threads, own_decode=every_graph)
     if manifest.backend == "executorch":
         from edgeinfinite.runtime_py.engines.executorch_engine import ExecuTorchEngine
 

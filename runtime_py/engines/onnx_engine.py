@@ -40,6 +40,8 @@ class OnnxEngine:
         folder: the artifact; its files are as the manifest says (`load_manifest` checks them).
         manifest: the artifact's.
         threads: of one call, None for one for each CPU that this process may use.
+        own_decode: decode with the graph `decode_step`; otherwise with `prefill_segment` and one
+            token, which is as fast here and has the weights in memory once.
 
     Raises:
         EdgeInfiniteError: onnxruntime isn't installed, or can't load a graph.
@@ -48,22 +50,26 @@ class OnnxEngine:
     name = "onnx"
     chunk_length = CHUNK_LENGTH
 
-    def __init__(self, folder: Path, manifest: Manifest, *, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        manifest: Manifest,
+        *,
+        threads: int | None = None,
+        own_decode: bool = False,
+    ) -> None:
         self.geometry = manifest.geometry
         self.vocabulary = manifest.backbone.vocabulary
         self.fingerprint = fingerprint(manifest)
         self.reads_memory = manifest.gate is not None
         self._state_specs = manifest.state
         self._ort = _onnxruntime()
-        sessions: dict[str, Any] = {}
-        for graph in manifest.graphs.values():
-            if graph.file not in sessions:  # prefill and decode may be one graph, loaded once
-                sessions[graph.file] = self._session(folder / graph.file, threads)
         self._graphs = {
-            name: _Graph(self._ort, sessions[graph.file], graph)
+            name: _Graph(self._ort, self._session(folder / graph.file, threads), graph)
             for name, graph in manifest.graphs.items()
+            if name != DECODE or own_decode
         }
-        if manifest.graphs[PREFILL].file == manifest.graphs[DECODE].file:
+        if not own_decode:
             self._graphs[DECODE] = self._graphs[PREFILL]
 
     def new_state(self) -> State:

@@ -1,9 +1,8 @@
-"""Tokenizers and chat templates of the supported families, in small, for the Kotlin runtime's tests.
+"""Tokenizers of the supported families, in small, for the tests of the Kotlin runtime.
 
 The real checkpoints can't be had here. What differs between the families is how their
 tokenizer.json is put together, and that is made here with the tokenizers library itself: each is
-trained on a little multilingual text. The templates are written for these tests in the manner of
-their families: the same constructs of jinja2's language, other words.
+trained on a little multilingual text.
 """
 
 from __future__ import annotations

@@ -38,11 +38,16 @@ class Fixture:
     options: dict[str, Any] = field(default_factory=dict)
 
 
+_UNTRAINED = {"scorer": "untrained"}
 FIXTURES = (
     Fixture("reencode", Geometry(24, 4, 8)),
     Fixture("reencode-int4", Geometry(24, 4, 8), quantize="int4", chunk_length=7),
     Fixture("no-gate", Geometry(16, 2, 5), chunk_length=5, options={"gate": "none"}),
     Fixture("carry", Geometry(24, 4, 8, policy="carry")),
+    Fixture(
+        "carry-recall", Geometry(16, 4, 8, policy="carry", recall_slots=32), options=_UNTRAINED
+    ),
+    Fixture("reencode-int8", Geometry(24, 4, 8), quantize="int8"),
 )
 
 

@@ -47,9 +47,9 @@ internal const val UNICODE_RUNS: String =
 
 NORMALIZED = """
 /**
- * The code points that the library's normalizers change, move or join; to it all others are letters
- * that stay as they are, even where a newer Unicode knows better. Lengths in base 36 of runs that are
- * left alone and runs that aren't, in turn.
+ * The code points that the library's normalizers change, move or join; to it all others stay as
+ * they are, even where a newer Unicode knows better. Lengths in base 36 of runs that are left alone
+ * and runs that aren't, in turn.
  */
 internal const val NORMALIZED_RUNS: String =
 """
@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def _normalized() -> str:
-    """See `NORMALIZED`: what reorders with a mark of the lowest class, decomposes, or is made of."""
+    """See `NORMALIZED`: what moves behind a mark of the lowest class, decomposes, or is a part."""
     decomposed = normalizers.NFKD()
     lowest = "\u0334"
     changed: set[str] = set(map(chr, _OVERLAYS))

@@ -2,8 +2,8 @@
 
     python tests/android/write_fixtures.py OUTPUT
 
-Everything is computed by this repository's Python runtime, or by the tokenizers library, in the same
-run as the Kotlin tests (`android_demo/ci/build.sh`).
+Everything is computed by this repository's Python runtime, or by the tokenizers library, in the
+same run as the Kotlin tests (`android_demo/ci/build.sh`).
 """
 
 from __future__ import annotations

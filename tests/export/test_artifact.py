@@ -52,7 +52,7 @@ def test_no_tensor_is_stored_twice(artifact):
             key = (hashlib.sha256(data).hexdigest(), len(data))
             assert key not in seen, f"{tensor.name} and {seen[key]} hold the same bytes"
             seen[key] = tensor.name
-    assert len(seen) > 10
+    assert len(seen) > 4
 
 
 def test_prefill_and_decode_share_one_weights_file(artifact):
@@ -74,15 +74,12 @@ def test_nothing_in_the_artifact_names_a_path_of_this_machine(artifact):
         assert str(artifact.parent).encode() not in file.read_bytes()
 
 
-@pytest.mark.parametrize("recipe", ["none", "int8", "int4"])
-@pytest.mark.parametrize("kv_heads", [8, 1])
+@pytest.mark.parametrize(("kv_heads", "recipe"), [(8, "none"), (1, "none"), (1, "int4")])
 def test_heads_are_paired_as_in_transformers(tmp_path, recipe, kv_heads):
     """G = 1 and 8 query heads a KV head; the CLI's tiny checkpoint has 2, SmolLM2 3."""
-    folder = tmp_path / "checkpoint"
-    tiny_checkpoint(folder)
-    model = tiny_llama(heads=8, kv_heads=kv_heads)
-    model.config.vocab_size = 97
+    folder = tiny_checkpoint(tmp_path / "checkpoint")
     (folder / "model.safetensors").unlink()
+    model = tiny_llama(heads=8, kv_heads=kv_heads, vocabulary=258)
     model.save_pretrained(folder)
     output = export_artifact(
         ExportOptions(str(folder), tmp_path / "artifact", quantize=recipe, geometry=GEOMETRY)
