@@ -160,7 +160,8 @@ def _checkpoint(folder: Path) -> Path:
 def _open_gate(checkpoint: Path, geometry: Geometry, file: Path) -> None:
     """A gate of large weights, so that an error in the memory shows."""
     model = LlamaForCausalLM.from_pretrained(checkpoint)
-    attach(model, EdgeInfiniteConfig(geometry, gate_rank=8))
+    scorer = "untrained" if geometry.recall_slots else None
+    attach(model, EdgeInfiniteConfig(geometry, gate_rank=8, scorer=scorer))
     torch.manual_seed(1)
     layers = attention_layers(model)
     for layer in layers:

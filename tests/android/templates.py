@@ -1,8 +1,8 @@
 """Chat templates in the manner of the supported families, and conversations to render with them.
 
-Written for these tests, in `templates_of_families/`: the real ones belong to their authors. Each uses
-the constructs of jinja2's language that its family's templates are built from; `language` uses every
-construct once.
+Written for these tests, in `templates_of_families/`: the real ones belong to their authors. Each
+uses the constructs of jinja2's language that its family's templates are built from; `language` uses
+every construct once.
 """
 
 from __future__ import annotations

@@ -76,9 +76,9 @@ internal const val UNICODE_RUNS: String =
     "X2E4g2XeE5rlXfEhaX1wiEf2X15uE3t7X5E38gXf9e8M6oX47bk"
 
 /**
- * The code points that the library's normalizers change, move or join; to it all others are letters
- * that stay as they are, even where a newer Unicode knows better. Lengths in base 36 of runs that are
- * left alone and runs that aren't, in turn.
+ * The code points that the library's normalizers change, move or join; to it all others stay as
+ * they are, even where a newer Unicode knows better. Lengths in base 36 of runs that are left alone
+ * and runs that aren't, in turn.
  */
 internal const val NORMALIZED_RUNS: String =
     "w 2n x 1 1 2 1 2 1 1 1 1 1 1 2 2 1 4 1 4 1 3 1 g 1 6 1 6 2 n 1 6 1 h 2 12 1 8 2 7 1 7 1 " +

@@ -1,0 +1,139 @@
+"""The Gradle files, which can't be run here, say what the Maven build says, which is."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROJECT = Path(__file__).parents[2] / "android_demo"
+MODULES = ("core", "runtime-onnx", "runtime-executorch", "app")
+POM = "{http://maven.apache.org/POM/4.0.0}"
+CATALOG: dict[str, Any] = tomllib.loads(
+    (PROJECT / "gradle/libs.versions.toml").read_text(encoding="utf-8")
+)
+
+
+def pom(module: str = ".") -> ET.Element:
+    return ET.parse(PROJECT / "ci" / module / "pom.xml").getroot()
+
+
+def properties() -> dict[str, str]:
+    found = pom().find(f"{POM}properties")
+    assert found is not None
+    return {entry.tag.removeprefix(POM): (entry.text or "") for entry in found}
+
+
+def gradle(module: str) -> str:
+    return (PROJECT / module / "build.gradle.kts").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        ("kotlin", "kotlin.version"),
+        ("coroutines", "coroutines.version"),
+        ("serialization", "serialization.version"),
+        ("onnxruntime", "onnxruntime.version"),
+        ("junit", "junit.version"),
+        ("djl", "djl.version"),
+        ("jvmTarget", "jvmTarget"),
+        ("minSdk", "minSdk"),
+        ("targetSdk", "targetSdk"),
+        ("compileSdk", "compileSdk"),
+    ],
+)
+def test_versions_and_sdk_levels_are_the_same(version: str, name: str) -> None:
+    assert CATALOG["versions"][version] == properties()[name]
+
+
+def test_both_builds_have_the_same_modules() -> None:
+    included = re.findall(r'":([\w-]+)"', (PROJECT / "settings.gradle.kts").read_text("utf-8"))
+    built = [module.text for module in pom().iter(f"{POM}module")]
+    assert included == built == list(MODULES)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_both_builds_compile_the_same_sources(module: str) -> None:
+    """Gradle's own default, `src/main/kotlin` and `src/test/kotlin` of the module's folder."""
+    assert "srcDir" not in gradle(module)
+    build = pom(module).find(f"{POM}build")
+    assert build is not None
+    for tag, kind in (("sourceDirectory", "main"), ("testSourceDirectory", "test")):
+        path = (build.findtext(f"{POM}{tag}") or "").replace(
+            "${project.basedir}", str(PROJECT / "ci" / module)
+        )
+        assert Path(path).resolve() == (PROJECT / module / "src" / kind / "kotlin").resolve()
+
+
+def _gradle_dependencies(module: str) -> set[str]:
+    """`group:artifact` of what the module needs to compile, without a platform's suffix."""
+    declared = re.findall(r"(?:api|implementation|compileOnly)\(libs\.([\w.]+)\)", gradle(module))
+    libraries = {name.replace("-", "."): entry for name, entry in CATALOG["libraries"].items()}
+    return {_plain(libraries[name]["module"]) for name in declared}
+
+
+def _maven_dependencies(module: str) -> set[str]:
+    managed = pom().find(f"{POM}dependencyManagement")
+    assert managed is not None
+    scopes = {_name(one): one.findtext(f"{POM}scope") for one in managed.iter(f"{POM}dependency")}
+    found = set()
+    dependencies = pom(module).find(f"{POM}dependencies")
+    for one in dependencies if dependencies is not None else ():
+        scope = one.findtext(f"{POM}scope") or scopes.get(_name(one))
+        if scope != "test":
+            found.add(_plain(_name(one)))
+    return found
+
+
+def _name(dependency: ET.Element) -> str:
+    return f"{dependency.findtext(f'{POM}groupId')}:{dependency.findtext(f'{POM}artifactId')}"
+
+
+def _plain(name: str) -> str:
+    return name.removesuffix("-jvm").removesuffix("-android")
+
+
+ONLY_MAVEN = {
+    "io.edgeinfinite:core",
+    "io.edgeinfinite:runtime-onnx",
+    "io.edgeinfinite:runtime-executorch",
+    "org.jetbrains.kotlin:kotlin-stdlib",  # Kotlin's Gradle plugin adds it
+    "org.robolectric:android-all",  # the Android SDK
+    "react-native-executorch:classes",  # org.pytorch:executorch-android's
+}
+ONLY_GRADLE = {
+    "org.pytorch:executorch",
+    "com.microsoft.onnxruntime:onnxruntime",  # the app's natives, put into the APK by ci/app
+}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_both_builds_need_the_same_libraries(module: str) -> None:
+    ours, theirs = _gradle_dependencies(module), _maven_dependencies(module)
+    assert ours - theirs <= ONLY_GRADLE
+    assert theirs - ours <= ONLY_MAVEN
+
+
+@pytest.mark.parametrize("module", ("runtime-executorch", "app"))
+def test_android_modules_take_their_sdk_levels_from_the_catalog(module: str) -> None:
+    script = gradle(module)
+    assert "compileSdk = libs.versions.compileSdk.get().toInt()" in script
+    assert "minSdk = libs.versions.minSdk.get().toInt()" in script
+
+
+def test_the_app_is_for_both_abis_and_the_targeted_level() -> None:
+    script = gradle("app")
+    assert "targetSdk = libs.versions.targetSdk.get().toInt()" in script
+    abis = re.search(r"abiFilters \+= listOf\((.*)\)", script)
+    assert abis is not None
+    assert set(re.findall(r'"([\w-]+)"', abis[1])) == {"arm64-v8a", "x86_64"}
+
+
+def test_the_versions_of_the_issue_are_named() -> None:
+    versions = CATALOG["versions"]
+    assert (versions["minSdk"], versions["targetSdk"]) == ("26", "35")
