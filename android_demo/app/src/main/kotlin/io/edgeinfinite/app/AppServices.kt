@@ -11,10 +11,12 @@ import io.edgeinfinite.app.ui.viewmodel.HomeViewModel
 import io.edgeinfinite.app.ui.viewmodel.SettingsViewModel
 import io.edgeinfinite.core.ArtifactImporter
 import java.io.File
+import java.util.concurrent.Executors
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.MainScope
+import kotlinx.coroutines.asCoroutineDispatcher
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.sync.Mutex
 import kotlinx.coroutines.sync.withLock
@@ -34,8 +36,11 @@ class AppServices(
     /** For files and checksums. */
     val io: CoroutineDispatcher = Dispatchers.IO
 
-    /** For engines: one operation at a time. */
-    val computing: CoroutineDispatcher = Dispatchers.Default.limitedParallelism(1)
+    /** For engines: one operation at a time, on a stack as large as a native program's. */
+    val computing: CoroutineDispatcher =
+        Executors
+            .newSingleThreadExecutor { Thread(null, it, "engine", ENGINE_STACK).apply { isDaemon = true } }
+            .asCoroutineDispatcher()
 
     /** Held by whatever uses or frees the open model. */
     val oneAtATime = Mutex()
@@ -77,5 +82,9 @@ class AppServices(
     fun onLowMemory() {
         open?.onLowMemory()
         scope.launch { oneAtATime.withLock { withContext(computing) { models.close() } } }
+    }
+
+    private companion object {
+        const val ENGINE_STACK = 8L shl 20
     }
 }

@@ -32,8 +32,12 @@ class Documents(
     fun nameOf(uri: Uri): String {
         val columns = arrayOf(OpenableColumns.DISPLAY_NAME)
         val name =
-            resolver.query(uri, columns, null, null, null)?.use { cursor ->
-                if (cursor.moveToFirst()) cursor.getString(0) else null
+            try {
+                resolver.query(uri, columns, null, null, null)?.use { cursor ->
+                    if (cursor.moveToFirst()) cursor.getString(0) else null
+                }
+            } catch (_: RuntimeException) { // another app's code; the name is not worth failing for
+                null
             }
         return name ?: uri.lastPathSegment?.substringAfterLast('/') ?: "file"
     }
@@ -42,20 +46,24 @@ class Documents(
      * @throws IOException the file is gone or may not be read.
      */
     fun open(uri: Uri): InputStream =
-        resolver.openInputStream(uri) ?: throw FileNotFoundException("it is gone; pick it again")
+        foreign { resolver.openInputStream(uri) } ?: throw FileNotFoundException("it is gone; pick it again")
 
     /** The name of a folder that was picked as a tree. */
     fun folderName(tree: Uri): String =
         nameOf(DocumentsContract.buildDocumentUriUsingTree(tree, DocumentsContract.getTreeDocumentId(tree)))
 
-    /** The files of a picked folder, without what lies in folders of it. */
+    /**
+     * The files of a picked folder, without what lies in folders of it.
+     *
+     * @throws IOException it may not be read.
+     */
     fun filesOf(tree: Uri): List<SourceFile> {
         val folder = DocumentsContract.getTreeDocumentId(tree)
         val children = DocumentsContract.buildChildDocumentsUriUsingTree(tree, folder)
         val columns =
             arrayOf(Document.COLUMN_DOCUMENT_ID, Document.COLUMN_DISPLAY_NAME, Document.COLUMN_MIME_TYPE)
         val files = ArrayList<SourceFile>()
-        resolver.query(children, columns, null, null, null)?.use { cursor ->
+        foreign { resolver.query(children, columns, null, null, null) }?.use { cursor ->
             while (cursor.moveToNext()) {
                 if (cursor.getString(2) == Document.MIME_TYPE_DIR) continue
                 val uri = DocumentsContract.buildDocumentUriUsingTree(tree, cursor.getString(0))
@@ -77,14 +85,22 @@ class Documents(
                 open(uri).use { it.readBytesUpTo(MAX_TEXT_BYTES) }
             } catch (error: IOException) {
                 throw EdgeInfiniteException("$name can't be read: ${error.message}", error)
-            } catch (error: SecurityException) {
-                throw EdgeInfiniteException("$name can't be read any more; pick it again", error)
             }
         if (bytes == null) {
             throw EdgeInfiniteException("$name is longer than ${MAX_TEXT_BYTES / 1_000_000} MB; split it")
         }
         return TextDocument(name, decode(bytes, name))
     }
+
+    /** Calls into another app, whose failures arrive as exceptions of any kind. */
+    private fun <T> foreign(call: () -> T): T =
+        try {
+            call()
+        } catch (error: SecurityException) {
+            throw IOException("it may not be read any more; pick it again", error)
+        } catch (error: RuntimeException) {
+            throw IOException("the app that keeps it failed: ${error.message}", error)
+        }
 
     private fun decode(
         bytes: ByteArray,

@@ -19,6 +19,7 @@ import kotlinx.coroutines.flow.update
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.sync.withLock
 import kotlinx.coroutines.withContext
+import kotlinx.coroutines.yield
 
 /**
  * A chat: reads, answers, and is on disk again after every operation.
@@ -69,6 +70,7 @@ class ChatViewModel(
             val start = System.nanoTime()
             chat.conversation.attach(document.name, document.text).collect { event ->
                 showReading(document.name, event, start)
+                yield()
             }
         }
 
@@ -161,6 +163,7 @@ class ChatViewModel(
                         is GenerationEvent.Piece -> {
                             text.append(event.text)
                             showAnswer(text.toString())
+                            yield() // a burst of pieces must not hold up the main thread
                         }
                         is GenerationEvent.Finished -> figures = figuresOf(event)
                     }

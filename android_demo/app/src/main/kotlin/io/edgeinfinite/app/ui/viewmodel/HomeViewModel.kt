@@ -138,8 +138,6 @@ class HomeViewModel(
                     ImportEnd.Refused(error.message.orEmpty())
                 } catch (error: IOException) {
                     ImportEnd.Refused("the file can't be read: ${error.message}")
-                } catch (_: SecurityException) {
-                    ImportEnd.Refused("the file may not be read any more; pick it again")
                 }
             mutable.update { it.copy(importing = null, end = end) }
             load()
