@@ -94,7 +94,7 @@ def backend_named(name: str) -> Backend:
         raise EdgeInfiniteError(f"unknown back end {name!r}; choose one of {', '.join(_PACKAGES)}")
     package, install = _PACKAGES[name]
     try:
-        return importlib.import_module(package).BACKEND  # type: ignore[no-any-return]
+        return importlib.import_module(package).BACKEND
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("edgeinfinite"):
             raise

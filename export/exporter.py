@@ -88,7 +88,7 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
             f"the back end {backend.name} has no target {options.target!r}; "
             f"choose one of {', '.join(backend.targets)}"
         )
-    output = Path(os.path.abspath(options.output))
+    output = options.output.absolute()
     _check_output(output)
     with _bar(progress) as report, _unfinished(output) as folder:
         report("loading the checkpoint", 0.0)
@@ -140,8 +140,8 @@ def _write_gate(model: PreTrainedModel, gate: str, folder: Path) -> GateInfo | N
     save_gate(folder / GATE_FILE, layers, {})
     return GateInfo(
         source=Path(gate).name,
-        rank=first.w1.out_features,  # type: ignore[union-attr, arg-type]
-        parameters=sum(p.numel() for layer in layers for p in layer.memory_gate.parameters()),  # type: ignore[union-attr]
+        rank=first.w1.out_features,
+        parameters=sum(p.numel() for layer in layers for p in layer.memory_gate.parameters()),
         sha256=file_entry(folder / GATE_FILE).sha256,
     )
 

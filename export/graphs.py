@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from edgeinfinite.models.attach import attention_layers, head_dim_of
+from edgeinfinite.models.attach import attention_layers, config_of, head_dim_of
 from edgeinfinite.models.attention import AttentionState, run_tokens
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.state import fold_oldest
@@ -88,7 +88,7 @@ class ModelShape:
             kv_heads=text.num_key_value_heads,
             head_dim=head_dim_of(text),
             vocabulary=text.vocab_size,
-            geometry=model.edgeinfinite_config.geometry,  # type: ignore[union-attr]
+            geometry=config_of(model).geometry,
             reads_memory=layers[0].memory_gate is not None,
         )
 

@@ -28,7 +28,7 @@ def write_text_files(backbone: Backbone, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
         saved = Path(name)
         backbone.tokenizer.save_pretrained(saved)
-        backbone.model.generation_config.save_pretrained(saved)  # type: ignore[union-attr]
+        backbone.model.generation_config.save_pretrained(saved)
         for file in TEXT_FILES:
             if (saved / file).is_file():
                 (folder / file).write_bytes((saved / file).read_bytes())

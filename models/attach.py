@@ -51,7 +51,7 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
     heads, head_dim = text.num_attention_heads, head_dim_of(text)
     model.requires_grad_(False).eval()
     for layer in layers:
-        layer.memory_gate = layer.retention_scorer = None  # type: ignore[assignment]
+        layer.memory_gate = layer.retention_scorer = None
     if config.gate != NO_GATE:
         _add_gates(layers, config, heads, head_dim, backbone_parameters(model))
         if config.gate != UNTRAINED_GATE:
@@ -69,8 +69,8 @@ def config_of(model: PreTrainedModel) -> EdgeInfiniteConfig:
     return config
 
 
-def attention_layers(model: PreTrainedModel) -> list[nn.Module]:
-    """The attention modules in order; see `check_supported` for what has them."""
+def attention_layers(model: PreTrainedModel) -> list[Any]:
+    """The attention modules in order, with `memory_gate` and `retention_scorer` after `attach`."""
     return [layer.self_attn for layer in model.get_decoder().layers]
 
 

@@ -61,7 +61,7 @@ class WeightsFile:
             self._offsets[digest],
             len(data),
             tensor.dtype,
-            shape=ir.Shape(tensor.shape),
+            shape=ir.Shape(tensor.shape.numpy()),
             name=name,
             base_dir=self._folder,
         )

@@ -26,7 +26,7 @@ def check_signatures(folder: Path, manifest: Manifest) -> list[Check]:
 
 
 def _agree(
-    found: Sequence[onnx.ValueInfoProto], expected: Sequence[TensorSpec] | Sequence[OutputSpec]
+    found: Sequence[onnx.ValueInfoProto], expected: Sequence[TensorSpec | OutputSpec]
 ) -> bool:
     if len(found) != len(expected):
         return False

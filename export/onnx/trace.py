@@ -9,10 +9,33 @@ from contextlib import contextmanager
 
 import onnx_ir as ir
 import torch
+from onnx_ir.passes.common import (
+    CommonSubexpressionEliminationPass,
+    DeduplicateInitializersPass,
+    InlinePass,
+    LiftConstantsToInitializersPass,
+    NameFixPass,
+    OutputFixPass,
+    RemoveUnusedNodesPass,
+)
+from onnxscript.optimizer import FoldConstantsPass
 
 from edgeinfinite.export.graphs import CompressMemory, DecodeStep, PrefillSegment
 
 OPSET = 20
+
+_CLEAN = ir.passes.Sequential(
+    InlinePass(),
+    FoldConstantsPass(shape_inference=False, input_size_limit=2**28, output_size_limit=2**28),
+    RemoveUnusedNodesPass(),
+    LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
+    DeduplicateInitializersPass(),
+    CommonSubexpressionEliminationPass(),
+    OutputFixPass(),
+    NameFixPass(),
+)
+"""What torch.onnx's own `optimize` does, without its pattern matching, which takes minutes on a graph
+of thousands of nodes; what that finds in ours, `passes.simplify_shapes` does in a blink."""
 
 
 def trace(graph: PrefillSegment | DecodeStep | CompressMemory) -> ir.Model:
@@ -35,11 +58,11 @@ def trace(graph: PrefillSegment | DecodeStep | CompressMemory) -> ir.Model:
             opset_version=OPSET,
             input_names=graph.input_names(),
             output_names=graph.output_names(),
-            dynamic_shapes=graph.dynamic_shapes(),  # for the axes' names
             verbose=False,
-            optimize=True,
+            optimize=False,
         )
     assert exported is not None
+    _CLEAN(exported.model)
     return exported.model
 
 

@@ -83,7 +83,7 @@ class ExecuTorchEngine:
             chosen = method if chunk.shape[1] > 1 else self._methods[DECODE]
             logits = chosen.run(state, chunk, state.length + start)[0]
         assert logits is not None
-        return logits[0]  # type: ignore[no-any-return]
+        return logits[0]
 
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
         return self._methods[DECODE].run(state, tokens, state.length)[0][0]

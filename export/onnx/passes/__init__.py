@@ -7,13 +7,14 @@ doesn't recognise, and proves what it replaces on random numbers instead of trus
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 
 import torch
 from transformers import PreTrainedModel
 
 
 def shared_copy(
-    model: PreTrainedModel, replaced: dict[int, torch.Tensor] | None = None
+    model: PreTrainedModel, replaced: Mapping[int, torch.Tensor] | None = None
 ) -> PreTrainedModel:
     """The same modules again, over the same tensors.
 
@@ -21,4 +22,4 @@ def shared_copy(
         replaced: other tensors in place of some, by the `id` of the old one.
     """
     tensors = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    return copy.deepcopy(model, tensors | (replaced or {}))  # type: ignore[arg-type]
+    return copy.deepcopy(model, {**tensors, **(replaced or {})})

@@ -61,7 +61,7 @@ def _merge(graph: ir.Graph, nodes: list[ir.Node]) -> None:
     attributes = dict(first.attributes) | {"N": ir.AttrInt64("N", sum(sizes))}
     linear = ir.Node("com.microsoft", "MatMulNBits", inputs, attributes.values(), version=1)
     name = f"{first.outputs[0].name}_merged"
-    linear.outputs[0].name, linear.outputs[0].dtype = name, first.outputs[0].dtype
+    linear.outputs[0].name, linear.outputs[0].type = name, first.outputs[0].type
     if first.outputs[0].shape is not None:
         linear.outputs[0].shape = ir.Shape([*first.outputs[0].shape[:-1], sum(sizes)])
     lengths = _constant(graph, f"{name}_sizes", np.array(sizes, np.int64))
@@ -75,7 +75,7 @@ def _merge(graph: ir.Graph, nodes: list[ir.Node]) -> None:
     graph.insert_before(first, [linear, split])
     for node, output in zip(nodes, split.outputs, strict=True):
         old = node.outputs[0]
-        output.name, output.dtype, output.shape = f"{old.name}_part", old.dtype, old.shape
+        output.name, output.type, output.shape = f"{old.name}_part", old.type, old.shape
         old.replace_all_uses_with(output)
         graph.remove(node, safe=True)
 

@@ -22,6 +22,11 @@ class QuantizedLinear(nn.Module):
         bias: `[O]` or None.
     """
 
+    codes: torch.Tensor
+    scales: torch.Tensor
+    zeros: torch.Tensor | None
+    bias: torch.Tensor | None
+
     def __init__(self, weight: QuantizedWeight, bias: torch.Tensor | None) -> None:
         super().__init__()
         self.bits, self.group = weight.format.bits, weight.format.group
@@ -56,6 +61,10 @@ class QuantizedEmbedding(nn.Module):
         weight: `[V, I]`.
         factor: what some models (Gemma) multiply an embedding with.
     """
+
+    codes: torch.Tensor
+    scales: torch.Tensor
+    zeros: torch.Tensor | None
 
     def __init__(self, weight: QuantizedWeight, factor: float = 1.0) -> None:
         super().__init__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import onnx_ir as ir
 
 
@@ -32,6 +33,8 @@ def simplify_shapes(model: ir.Model) -> int:
 def _reshape(node: ir.Node) -> bool:
     source, output = node.inputs[0], node.outputs[0]
     assert source is not None
+    if _with_constant_shape(node):
+        return True
     if _same_shape(source, output) and _bypass(node, source):
         return True
     below = source.producer()
@@ -55,7 +58,38 @@ def _transpose(node: ir.Node) -> bool:
     return origin is not None and _bypass(node, origin)
 
 
-_RULES: dict[str, Callable[[ir.Node], bool]] = {"Reshape": _reshape, "Transpose": _transpose}
+def _mul(node: ir.Node) -> bool:
+    """x * 1, which the exporter writes for parameters that have no effect."""
+    value, factor = node.inputs
+    tensor = None if factor is None else factor.const_value
+    if value is None or tensor is None or tensor.size != 1 or len(tensor.shape):
+        return False
+    return float(tensor.numpy()) == 1.0 and _bypass(node, value)
+
+
+_RULES: dict[str, Callable[[ir.Node], bool]] = {
+    "Mul": _mul,
+    "Reshape": _reshape,
+    "Transpose": _transpose,
+}
+
+
+def _with_constant_shape(node: ir.Node) -> bool:
+    """Gives a shape that is computed in the graph as a constant, if one axis at most is free."""
+    shape, target = node.outputs[0].shape, node.inputs[1]
+    if shape is None or target is None or target.const_value is not None:
+        return False
+    sizes = [size if isinstance(size, int) else -1 for size in shape]
+    if sizes.count(-1) > 1 or 0 in sizes or node.graph is None:
+        return False
+    name = "shape_" + "_".join(str(size).replace("-1", "free") for size in sizes)
+    known = node.graph.initializers.get(name)
+    if known is None:
+        known = ir.Value(name=name, const_value=ir.tensor(np.array(sizes, np.int64), name=name))
+        known.dtype, known.shape = ir.DataType.INT64, ir.Shape([len(sizes)])
+        node.graph.register_initializer(known)
+    node.replace_input_with(1, known)
+    return True
 
 
 def _bypass(node: ir.Node, value: ir.Value) -> bool:

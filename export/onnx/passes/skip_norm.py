@@ -47,7 +47,7 @@ def _fuse(graph: ir.Graph, add: ir.Node, norm: ir.Node) -> None:
         version=1,
     )
     for new, old in ((fused.outputs[0], normed), (fused.outputs[3], total)):
-        new.name, new.dtype, new.shape = f"{old.name}_skip", old.dtype, old.shape
+        new.name, new.type, new.shape = f"{old.name}_skip", old.type, old.shape
     fused.outputs[1].name = fused.outputs[2].name = ""
     # Between the two nothing but the norm can need the sum before it is there.
     graph.insert_after(add, fused)
