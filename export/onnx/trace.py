@@ -18,24 +18,11 @@ from onnx_ir.passes.common import (
     OutputFixPass,
     RemoveUnusedNodesPass,
 )
-from onnxscript.optimizer import FoldConstantsPass
+from onnxscript.optimizer import fold_constants
 
 from edgeinfinite.export.graphs import CompressMemory, DecodeStep, PrefillSegment
 
 OPSET = 20
-
-_CLEAN = ir.passes.Sequential(
-    InlinePass(),
-    FoldConstantsPass(shape_inference=False, input_size_limit=2**28, output_size_limit=2**28),
-    RemoveUnusedNodesPass(),
-    LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
-    DeduplicateInitializersPass(),
-    CommonSubexpressionEliminationPass(),
-    OutputFixPass(),
-    NameFixPass(),
-)
-"""What torch.onnx's own `optimize` does, without its pattern matching, which takes minutes on a graph
-of thousands of nodes; what that finds in ours, `passes.simplify_shapes` does in a blink."""
 
 
 def trace(graph: PrefillSegment | DecodeStep | CompressMemory) -> ir.Model:
@@ -62,8 +49,27 @@ def trace(graph: PrefillSegment | DecodeStep | CompressMemory) -> ir.Model:
             optimize=False,
         )
     assert exported is not None
-    _CLEAN(exported.model)
+    _clean(exported.model)
     return exported.model
+
+
+def _clean(model: ir.Model) -> None:
+    """What torch.onnx's own `optimize` does, without its pattern matching.
+
+    That takes minutes on a graph of thousands of nodes; what it would find in ours,
+    `passes.simplify_shapes` does in a blink.
+    """
+    InlinePass()(model)
+    fold_constants(model, onnx_shape_inference=False)
+    for clean in (
+        RemoveUnusedNodesPass(),
+        LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
+        DeduplicateInitializersPass(),
+        CommonSubexpressionEliminationPass(),
+        OutputFixPass(),
+        NameFixPass(),
+    ):
+        clean(model)
 
 
 @contextmanager
