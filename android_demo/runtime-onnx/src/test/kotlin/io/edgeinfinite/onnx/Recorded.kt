@@ -28,7 +28,7 @@ class Recorded(
     val artifact: File = File(folder, "artifact")
 
     /** How far ONNX Runtime 1.29 here may be from 1.31 in Python. */
-    val tolerance: Float = if ("int4" in name) ROUNDED_TOLERANCE else TOLERANCE
+    val tolerance: Float = if ("int" in name) ROUNDED_TOLERANCE else TOLERANCE
     val chunkLength: Int? =
         json.getValue("chunk_length").takeIf { it !is JsonNull }?.jsonPrimitive?.int
     val steps: List<Step> = json.getValue("steps").jsonArray.map { Step(it.jsonObject) }
