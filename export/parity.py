@@ -2,9 +2,9 @@
 
 The artifact reads the text at its own geometry, driven by the same `Session` as in use. A call that
 is probed is computed by the reference too, *from the artifact's own state*, and what both return
-and write is compared. So every kind of step is checked where it happens (empty cache, full cache, with
-memory, one token, many), each against a tight limit: errors of earlier steps don't blur it. All
-compressions are probed; prefill and decode in samples, because PyTorch is slow, or all of them.
+and write is compared. So every kind of step is checked where it happens (empty cache, full cache,
+with memory, one token, many), each against a tight limit: errors of earlier steps don't blur it.
+All compressions are probed; prefill and decode in samples, because PyTorch is slow, or all of them.
 """
 
 from __future__ import annotations
