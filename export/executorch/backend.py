@@ -17,6 +17,7 @@ from edgeinfinite.export.executorch.lowering import lower, write_program
 from edgeinfinite.export.executorch.passes import run_passes
 from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
 from edgeinfinite.export.executorch.quantize import quantized
+from edgeinfinite.export.executorch.report import describe
 from edgeinfinite.export.executorch.signature import check_signatures
 from edgeinfinite.export.graphs import ModelShape
 from edgeinfinite.export.recipes import Recipe
@@ -50,14 +51,14 @@ class ExecuTorchBackend:
                 programs[graph.name] = _trace(graph)
                 found[graph.name] = run_passes(programs[graph.name])
         progress("lowering to XNNPACK", 0.35)
-        edge = lower(programs)
+        manager = lower(programs)
         progress("writing the program", 0.9)
-        write_program(edge, folder / PROGRAM_FILE)
+        write_program(manager, folder / PROGRAM_FILE)
         return ExportedGraphs(
             graphs={graph.name: graph.spec(PROGRAM_FILE) for graph in graphs},
             state=state,
             quantization=quantization,
-            details={"passes": found},
+            details=describe(manager, found),
         )
 
     def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:

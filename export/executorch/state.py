@@ -34,7 +34,7 @@ class _ExecuTorchState:
         self.has_memory = given.has_memory
         # The lengths of all layers are equal as long as the geometry is (DESIGN §3).
         self._start = given.length[0].item()
-        torch._check_is_size(self._start)
+        torch._check(self._start >= 0)
 
     def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """See `AttentionState.memory_of`."""

@@ -33,6 +33,8 @@ CHUNK_LENGTH = 256
 _INSTALL = "pip install 'executorch>=1.4.1,<1.5'"
 _CUSTOM_OPERATORS = "libcustom_ops_aot_lib"
 
+_ALIVE: weakref.WeakSet[ExecuTorchEngine] = weakref.WeakSet()
+
 
 class ExecuTorchEngine:
     """See `Engine`.
@@ -41,7 +43,7 @@ class ExecuTorchEngine:
         folder: the artifact; its files are as the manifest says (`load_manifest` checks them).
         manifest: the artifact's.
         threads: of one call, None for one for each CPU that this process may use. ExecuTorch has
-            one pool of threads a process: the last engine decides.
+            one pool of threads a process, made for good when the first engine is: others share it.
 
     Raises:
         EdgeInfiniteError: executorch isn't installed, or can't load the program.
@@ -58,6 +60,7 @@ class ExecuTorchEngine:
         self._state_specs = manifest.state
         self._torch, self._runtime = _executorch()
         _set_threads(self._runtime, threads or usable_cpus())
+        _ALIVE.add(self)
         path = folder / manifest.graphs[DECODE].file
         try:
             self._program = self._runtime._load_program(str(path))
@@ -167,5 +170,6 @@ def _custom_operators() -> Path:
 
 
 def _set_threads(runtime: Any, threads: int) -> None:
-    if runtime._threadpool_get_thread_count() != threads:
+    """Not while an engine lives: its methods would go on with a pool that is gone, and crash."""
+    if runtime._threadpool_get_thread_count() != threads and not _ALIVE:
         runtime._unsafe_reset_threadpool(threads)

@@ -14,6 +14,8 @@ import torch
 pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
+from tiny_artifact import tiny_checkpoint
+
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.cli import main
 from edgeinfinite.models.attach import attach, attention_layers
@@ -27,7 +29,6 @@ from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.manifest import load_manifest
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.state import State
-from tiny_artifact import tiny_checkpoint
 
 GEOMETRY = Geometry(sink_length=4, segment_length=32, window_length=8)
 CAPACITY = GEOMETRY.capacity

@@ -58,6 +58,8 @@ def _only_for(selection: Node) -> set[Node]:
 
 
 def _is_token_by_token(node: Node) -> bool:
+    if node.target is aten.mean.dim:
+        return node.args[1] == [-1]
     return node.target is operator.getitem or str(node.target) in _TOKEN_BY_TOKEN
 
 

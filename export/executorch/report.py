@@ -1,0 +1,54 @@
+"""What became of the operators of each method, for the manifest's `details`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from executorch.exir import EdgeProgramManager
+from executorch.exir.lowered_backend_module import LoweredBackendModule
+from torch.fx import Graph
+
+_NO_WORK = ("getitem", "executorch_call_delegate", "sym_size")
+
+
+def describe(manager: EdgeProgramManager, passes: dict[str, dict[str, int]]) -> dict[str, Any]:
+    """The report, by method.
+
+    Args:
+        manager: after lowering.
+        passes: how many places each pass found, by method and name.
+
+    Returns:
+        For each method `partitions`, the operators `delegated` to XNNPACK and `undelegated` (run by
+        ExecuTorch's own kernels) by name with their number, and `passes`.
+    """
+    return {name: _describe_method(manager, name) | {"passes": passes[name]} for name in passes}
+
+
+def _describe_method(manager: EdgeProgramManager, name: str) -> dict[str, Any]:
+    module = manager.exported_program(name).graph_module
+    lowered = [m for _, m in module.named_modules() if isinstance(m, LoweredBackendModule)]
+    delegated: Counter[str] = Counter()
+    for part in lowered:
+        delegated += _operators(part.original_module.graph)
+    return {
+        "partitions": len(lowered),
+        "delegated": _sorted(delegated),
+        "undelegated": _sorted(_operators(module.graph)),
+    }
+
+
+def _operators(graph: Graph) -> Counter[str]:
+    names = (_name(node.target) for node in graph.nodes if node.op == "call_function")
+    return Counter(name for name in names if name not in _NO_WORK)
+
+
+def _name(target: Any) -> str:
+    """`aten.view_copy` for `aten.view_copy.default` in any dialect."""
+    parts = str(getattr(target, "__name__", target)).split(".")
+    return ".".join(parts[:2])
+
+
+def _sorted(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
