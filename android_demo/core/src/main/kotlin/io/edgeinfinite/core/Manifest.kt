@@ -39,7 +39,10 @@ const val DYNAMIC = -1
 data class TensorSpec(
     val name: String,
     val dtype: String,
-    val shape: List<@Serializable(SizeSerializer::class) Int>,
+    val shape: List<
+        @Serializable(SizeSerializer::class)
+        Int,
+        >,
     val dims: String,
 ) {
     /** Bytes of one element. */
@@ -62,7 +65,10 @@ data class TensorSpec(
 data class OutputSpec(
     val name: String,
     val dtype: String,
-    val shape: List<@Serializable(SizeSerializer::class) Int>,
+    val shape: List<
+        @Serializable(SizeSerializer::class)
+        Int,
+        >,
     val dims: String,
     val alias: String? = null,
     val updates: String? = null,

@@ -1,8 +1,8 @@
 package io.edgeinfinite.core
 
+import kotlinx.serialization.Serializable
 import java.util.Random
 import kotlin.math.exp
-import kotlinx.serialization.Serializable
 
 /**
  * How to sample; the default is greedy.

@@ -1,8 +1,6 @@
 package io.edgeinfinite.core
 
 import io.edgeinfinite.core.tokenizer.Tokenizer
-import java.io.File
-import java.io.IOException
 import kotlinx.serialization.SerializationException
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonArray
@@ -11,6 +9,8 @@ import kotlinx.serialization.json.JsonNull
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
 import kotlinx.serialization.json.intOrNull
+import java.io.File
+import java.io.IOException
 
 /**
  * The artifact's tokenizer and chat template; made by [load]. Thread-safe.

@@ -1,8 +1,8 @@
 package io.edgeinfinite.core
 
-import java.io.File
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonElement
+import java.io.File
 
 /** What tests/android/write_fixtures.py wrote. */
 object Fixtures {

@@ -44,7 +44,9 @@ class SamplerTest {
         val logits = FloatArray(50) { it / 50f }
 
         fun drawn(seed: Long?) =
-            Sampler(SamplingOptions(temperature = 1.0, seed = seed)).let { sampler -> List(40) { sampler.sample(logits) } }
+            Sampler(SamplingOptions(temperature = 1.0, seed = seed)).let { sampler ->
+                List(40) { sampler.sample(logits) }
+            }
         assertEquals(drawn(7), drawn(7))
         assertNotEquals(drawn(7), drawn(8))
         assertNotEquals(drawn(null), drawn(null))

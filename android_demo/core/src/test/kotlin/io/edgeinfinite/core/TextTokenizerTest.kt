@@ -1,13 +1,13 @@
 package io.edgeinfinite.core
 
-import java.io.File
-import java.nio.file.Path
-import java.util.Random
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.assertThrows
 import org.junit.jupiter.api.io.TempDir
+import java.io.File
+import java.nio.file.Path
+import java.util.Random
 
 class TextTokenizerTest {
     @TempDir

@@ -1,8 +1,8 @@
 package io.edgeinfinite.core
 
-import java.util.Random
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Test
+import java.util.Random
 
 class TokenQueueTest {
     @Test

@@ -7,19 +7,19 @@ import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.Engine
 import io.edgeinfinite.core.EngineFactory
 import io.edgeinfinite.core.EngineSettings
-import io.edgeinfinite.core.GraphSpec
 import io.edgeinfinite.core.Geometry
+import io.edgeinfinite.core.GraphSpec
 import io.edgeinfinite.core.Manifest
 import io.edgeinfinite.core.PREFILL
 import io.edgeinfinite.core.State
 import io.edgeinfinite.core.TensorSpec
+import org.pytorch.executorch.EValue
+import org.pytorch.executorch.Module
+import org.pytorch.executorch.Tensor
 import java.io.File
 import java.nio.Buffer
 import java.nio.ByteBuffer
 import java.nio.ByteOrder
-import org.pytorch.executorch.EValue
-import org.pytorch.executorch.Module
-import org.pytorch.executorch.Tensor
 
 /** Opens ExecuTorch artifacts. */
 class ExecuTorchEngineFactory : EngineFactory {

@@ -12,7 +12,6 @@ import io.edgeinfinite.core.SamplingOptions
 import io.edgeinfinite.core.Session
 import io.edgeinfinite.core.TextTokenizer
 import io.edgeinfinite.core.Turn
-import java.nio.file.Path
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.cancel
@@ -29,6 +28,7 @@ import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.TestInstance
 import org.junit.jupiter.api.io.TempDir
+import java.nio.file.Path
 
 /** Answers as a flow, with a real artifact of a random model, which emits bytes of all kinds. */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
@@ -114,7 +114,9 @@ class ConversationTest {
     fun `a document and its question are read as one turn`() =
         runBlocking {
             val whole = tokenizer.encodeChat(listOf(Message(Message.USER, "text\n\nWhy?")))
-            val expected = Session(engine).use { session -> session.append(whole).let { session.residual.toIntArray() } }
+            val expected = Session(engine).use { session ->
+                session.append(whole).let { session.residual.toIntArray() }
+            }
             conversation().use { chat ->
                 chat.attach("t", "text").toList()
                 chat.ask("Why?", greedy(), 1).toList()

@@ -5,13 +5,13 @@ import io.edgeinfinite.core.Engine
 import io.edgeinfinite.core.ReadingCancelled
 import io.edgeinfinite.core.Session
 import io.edgeinfinite.core.SessionFile
-import java.util.Random
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertThrows
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.params.ParameterizedTest
 import org.junit.jupiter.params.provider.MethodSource
+import java.util.Random
 
 /** The Kotlin session on real artifacts: token for token and state for state Python's. */
 class OnnxSessionTest {

@@ -4,9 +4,6 @@ import io.edgeinfinite.core.Artifact
 import io.edgeinfinite.core.Engine
 import io.edgeinfinite.core.EngineSettings
 import io.edgeinfinite.core.Session
-import java.io.File
-import java.nio.ByteBuffer
-import java.nio.ByteOrder
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonNull
 import kotlinx.serialization.json.JsonObject
@@ -14,9 +11,12 @@ import kotlinx.serialization.json.int
 import kotlinx.serialization.json.jsonArray
 import kotlinx.serialization.json.jsonObject
 import kotlinx.serialization.json.jsonPrimitive
-import kotlin.math.abs
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertTrue
+import java.io.File
+import java.nio.ByteBuffer
+import java.nio.ByteOrder
+import kotlin.math.abs
 
 /** A tiny artifact and what Python's session made of a text with it; see tests/android/sessions.py. */
 class Recorded(

@@ -4,8 +4,6 @@ import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.Engine
 import io.edgeinfinite.core.Session
 import io.edgeinfinite.core.SessionFile
-import java.io.File
-import java.nio.file.Path
 import org.junit.jupiter.api.AfterAll
 import org.junit.jupiter.api.Assertions.assertArrayEquals
 import org.junit.jupiter.api.Assertions.assertEquals
@@ -14,6 +12,8 @@ import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.TestInstance
 import org.junit.jupiter.api.io.TempDir
+import java.io.File
+import java.nio.file.Path
 
 /** A session on disk goes on exactly where it was, or is refused whole. */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)

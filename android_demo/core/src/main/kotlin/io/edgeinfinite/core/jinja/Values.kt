@@ -196,12 +196,18 @@ internal fun jsonOf(
         is Double -> floatText(value)
         is String -> jsonText(value)
         is List<*> ->
-            if (value.isEmpty()) "[]"
-            else value.joinToString(comma, "[$open", "$close]") { jsonOf(it, indent, depth + 1) }
+            if (value.isEmpty()) {
+                "[]"
+            } else {
+                value.joinToString(comma, "[$open", "$close]") { jsonOf(it, indent, depth + 1) }
+            }
         is Map<*, *> ->
-            if (value.isEmpty()) "{}"
-            else value.entries.joinToString(comma, "{$open", "$close}") { (key, entry) ->
-                "${jsonText(textOf(key))}: ${jsonOf(entry, indent, depth + 1)}"
+            if (value.isEmpty()) {
+                "{}"
+            } else {
+                value.entries.joinToString(comma, "{$open", "$close}") { (key, entry) ->
+                    "${jsonText(textOf(key))}: ${jsonOf(entry, indent, depth + 1)}"
+                }
             }
         is Long -> value.toString()
         else -> throw TemplateException("${typeOf(value)} can't be written as JSON")

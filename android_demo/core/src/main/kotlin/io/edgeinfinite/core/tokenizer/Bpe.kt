@@ -11,7 +11,7 @@ import java.util.PriorityQueue
  * @param fuseUnknown one unknown token for a run of them.
  * @param byteFallback `<0x0A>` tokens instead of the unknown one.
  * @param ignoreMerges a word that is a token is that token, whatever the merges make of it.
- * @throws UnsupportedTokenizerException a merge names a token that isn't there.
+ * @throws EdgeInfiniteException a merge names a token that isn't there.
  */
 internal class Bpe(
     val vocabulary: Map<String, Int>,
@@ -30,7 +30,7 @@ internal class Bpe(
     init {
         merges.forEachIndexed { rank, (left, right) ->
             val whole =
-                vocabulary[left + right] ?: throw UnsupportedTokenizerException("a merge to ${left + right}")
+                vocabulary[left + right] ?: throw unsupportedTokenizer("a merge to ${left + right}")
             pairs.put(idOf(left), idOf(right), rank, whole)
         }
         for ((token, id) in vocabulary) if (token.length == 1) ofCharacter[token[0].code] = id
@@ -51,7 +51,7 @@ internal class Bpe(
     }
 
     private fun idOf(token: String): Int =
-        vocabulary[token] ?: throw UnsupportedTokenizerException("a merge of $token, which is no token")
+        vocabulary[token] ?: throw unsupportedTokenizer("a merge of $token, which is no token")
 
     private fun symbolsOf(word: String): IntArray {
         val symbols = IntList(word.length)

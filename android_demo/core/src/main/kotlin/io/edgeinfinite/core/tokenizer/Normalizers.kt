@@ -1,7 +1,7 @@
 package io.edgeinfinite.core.tokenizer
 
-import java.text.Normalizer as UnicodeForm
 import kotlinx.serialization.json.JsonObject
+import java.text.Normalizer as UnicodeForm
 
 /** Changes text before it is cut into words. */
 internal fun interface Normalizer {
@@ -11,7 +11,7 @@ internal fun interface Normalizer {
 /**
  * The normalizer that a tokenizer.json describes.
  *
- * @throws UnsupportedTokenizerException a kind that isn't here.
+ * @throws EdgeInfiniteException a kind that isn't here.
  */
 internal fun normalizerOf(fields: JsonObject?): Normalizer {
     if (fields == null) return Normalizer { it }
@@ -41,13 +41,13 @@ internal fun normalizerOf(fields: JsonObject?): Normalizer {
                 if (start < 0 || end <= start) "" else text.substring(start, end)
             }
         }
-        else -> throw UnsupportedTokenizerException("the normalizer $type")
+        else -> throw unsupportedTokenizer("the normalizer $type")
     }
 }
 
 /** What a `Replace` normalizer or decoder does: `{"pattern": {"String": ...}, "content": ...}`. */
 internal fun replacementOf(fields: JsonObject): (String) -> String {
-    val pattern = fields.child("pattern") ?: throw UnsupportedTokenizerException("a Replace of nothing")
+    val pattern = fields.child("pattern") ?: throw unsupportedTokenizer("a Replace of nothing")
     val content = fields.text("content")
     val literal = pattern.textOrNull("String")
     if (literal != null) return { it.replace(literal, content) }

@@ -17,7 +17,7 @@ internal fun interface PreTokenizer {
 /**
  * The pre-tokenizer that a tokenizer.json describes.
  *
- * @throws UnsupportedTokenizerException a kind that isn't here.
+ * @throws EdgeInfiniteException a kind that isn't here.
  */
 internal fun preTokenizerOf(fields: JsonObject?): PreTokenizer {
     if (fields == null) return PreTokenizer { word, _ -> listOf(word) }
@@ -32,7 +32,7 @@ internal fun preTokenizerOf(fields: JsonObject?): PreTokenizer {
         "Punctuation" ->
             splitting(spansOf(PUNCTUATION), fields.textOrNull("behavior") ?: "Isolated", inverts = false)
         "Metaspace" -> metaspace(fields)
-        else -> throw UnsupportedTokenizerException("the pre-tokenizer $type")
+        else -> throw unsupportedTokenizer("the pre-tokenizer $type")
     }
 }
 
@@ -76,7 +76,7 @@ internal fun prependSchemeOf(fields: JsonObject): String =
         ?: if (fields.flag("add_prefix_space", default = true)) "always" else "never"
 
 private fun spansOf(fields: JsonObject): (String) -> List<Span> {
-    val pattern = fields.child("pattern") ?: throw UnsupportedTokenizerException("a Split at nothing")
+    val pattern = fields.child("pattern") ?: throw unsupportedTokenizer("a Split at nothing")
     val literal = pattern.textOrNull("String")
     if (literal != null) return { literalSpans(it, literal) }
     val regex = SplitRegex(pattern.text("Regex"))
@@ -124,7 +124,7 @@ private fun splitting(
     behavior: String,
     inverts: Boolean,
 ): PreTokenizer {
-    if (behavior !in BEHAVIORS) throw UnsupportedTokenizerException("splitting with $behavior")
+    if (behavior !in BEHAVIORS) throw unsupportedTokenizer("splitting with $behavior")
     return PreTokenizer { word, _ ->
         val found = spans(word)
         parts(word, if (inverts) found.map { it.copy(isMatch = !it.isMatch) } else found, behavior)

@@ -14,7 +14,7 @@ internal data class Span(
  * their Unicode versions. Backtracking, leftmost, first alternative first, as Oniguruma does.
  *
  * @param pattern see [SplitRegexParser] for what may stand in it.
- * @throws UnsupportedTokenizerException it holds something else.
+ * @throws EdgeInfiniteException it holds something else.
  */
 internal class SplitRegex(
     pattern: String,
@@ -131,7 +131,7 @@ private fun compileRepeat(
     }
     val tail =
         if (repeat.most == Int.MAX_VALUE) {
-            if (leastLength(body) == 0) throw UnsupportedTokenizerException("an empty group, repeated")
+            if (leastLength(body) == 0) throw unsupportedTokenizer("an empty group, repeated")
             GroupLoop(body, repeat.mode, next)
         } else {
             (repeat.least until repeat.most).fold(next) { following, _ ->

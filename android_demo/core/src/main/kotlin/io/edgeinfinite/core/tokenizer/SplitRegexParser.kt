@@ -14,7 +14,7 @@ internal class SplitRegexParser(
     private var ignoresCase = false
 
     /**
-     * @throws UnsupportedTokenizerException something else stands in it.
+     * @throws EdgeInfiniteException something else stands in it.
      */
     fun parse(): Expression {
         val choice = choice()
@@ -183,5 +183,5 @@ internal class SplitRegexParser(
     }
 
     private fun refuse(): Nothing =
-        throw UnsupportedTokenizerException("the pattern $pattern (at character $at)")
+        throw unsupportedTokenizer("the pattern $pattern (at character $at)")
 }

@@ -16,7 +16,7 @@ import kotlinx.serialization.json.jsonArray
 import kotlinx.serialization.json.jsonObject
 
 /** A tokenizer.json asks for something that isn't here; [what] names it. */
-internal fun UnsupportedTokenizerException(what: String) =
+internal fun unsupportedTokenizer(what: String) =
     EdgeInfiniteException("tokenizer.json asks for $what, which this app doesn't have; update the app")
 
 /**
@@ -162,7 +162,7 @@ internal class Tokenizer private constructor(
                     affixes.any { !fields.textOrNull(it).isNullOrEmpty() } -> "subword affixes"
                     else -> null
                 }
-            if (refused != null) throw UnsupportedTokenizerException(refused)
+            if (refused != null) throw unsupportedTokenizer(refused)
             val vocabulary = HashMap<String, Int>()
             for ((token, id) in fields.getValue("vocab").jsonObject) {
                 vocabulary[token] =
@@ -203,7 +203,7 @@ internal class Tokenizer private constructor(
                     outer.flatMap { if (it == TEXT) inner else listOf(it) }
                 }
             }
-            if (type != "TemplateProcessing") throw UnsupportedTokenizerException("the post-processor $type")
+            if (type != "TemplateProcessing") throw unsupportedTokenizer("the post-processor $type")
             val named = fields.child("special_tokens")
             return fields.objects("single").flatMap { part ->
                 val name = part.child("SpecialToken")?.text("id") ?: return@flatMap listOf(TEXT)

@@ -1,14 +1,14 @@
 package io.edgeinfinite.core.tokenizer
 
 import io.edgeinfinite.core.Fixtures
-import java.io.File
-import kotlinx.serialization.Serializable
 import kotlinx.serialization.SerialName
+import kotlinx.serialization.Serializable
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.decodeFromJsonElement
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.params.ParameterizedTest
 import org.junit.jupiter.params.provider.MethodSource
+import java.io.File
 
 /** Ids and texts as the tokenizers library of the Python runtime gives them. */
 class TokenizerFixturesTest {

@@ -2,14 +2,14 @@ package io.edgeinfinite.core.tokenizer
 
 import ai.djl.huggingface.tokenizers.HuggingFaceTokenizer
 import io.edgeinfinite.core.Fixtures
-import java.io.File
-import java.util.Random
 import kotlinx.serialization.json.jsonArray
 import kotlinx.serialization.json.jsonObject
 import kotlinx.serialization.json.jsonPrimitive
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.params.ParameterizedTest
 import org.junit.jupiter.params.provider.MethodSource
+import java.io.File
+import java.util.Random
 
 /** Random texts against the tokenizers library itself, through DJL's binding of it. */
 class TokenizerFuzzTest {

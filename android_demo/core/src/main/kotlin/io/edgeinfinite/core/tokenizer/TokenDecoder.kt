@@ -10,7 +10,7 @@ internal fun interface TokenDecoder {
 /**
  * The decoder that a tokenizer.json describes; without one tokens are joined by spaces.
  *
- * @throws UnsupportedTokenizerException a kind that isn't here.
+ * @throws EdgeInfiniteException a kind that isn't here.
  */
 internal fun decoderOf(fields: JsonObject?): TokenDecoder {
     if (fields == null) return TokenDecoder { listOf(it.joinToString(" ")) }
@@ -28,7 +28,7 @@ internal fun decoderOf(fields: JsonObject?): TokenDecoder {
         }
         "Strip" -> stripping(fields)
         "Metaspace" -> metaspace(fields)
-        else -> throw UnsupportedTokenizerException("the decoder $type")
+        else -> throw unsupportedTokenizer("the decoder $type")
     }
 }
 
