@@ -2,7 +2,7 @@
 
     python android_demo/ci/app/fixtures.py OUTPUT
 
-Writes `OUTPUT/tiny`, and `OUTPUT/endless`, the same without a token that ends an answer, so that a
+Writes `OUTPUT/app/tiny`, and `OUTPUT/app/endless`, the same without a token that ends an answer, so that a
 test has something to stop.
 """
 
@@ -21,6 +21,7 @@ from tiny_artifact import tiny_artifact  # noqa: E402
 
 
 def main(output: Path) -> None:
+    output = output / "app"
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
     tiny = tiny_artifact(output / "tiny")

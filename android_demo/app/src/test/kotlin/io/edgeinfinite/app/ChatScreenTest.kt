@@ -3,6 +3,7 @@ package io.edgeinfinite.app
 import android.content.ComponentCallbacks2
 import android.content.res.Configuration
 import android.os.Bundle
+import android.os.Looper
 import android.view.View
 import android.widget.EditText
 import io.edgeinfinite.app.data.AnswerFigures
@@ -23,6 +24,7 @@ import org.junit.Test
 import org.junit.rules.TemporaryFolder
 import org.junit.runner.RunWith
 import org.robolectric.RobolectricTestRunner
+import org.robolectric.Shadows.shadowOf
 
 /** A chat, answered by onnxruntime itself on the exported tiny artifact. */
 @RunWith(RobolectricTestRunner::class)
@@ -110,7 +112,7 @@ class ChatScreenTest {
         val read = chat.state.tokensRead
         assertTrue("$read", read < VERY_LONG)
         assertTrue(chat.state.unread > 0)
-        assertTrue(chat.activity.shows(R.id.notice))
+        waitUntil { chat.activity.shows(R.id.notice) }
         chat.activity.view<View>(R.id.notice_action).performClick()
         waitUntil { chat.state.unread == 0 }
         waitUntil { !chat.activity.shows(R.id.notice) }
@@ -186,6 +188,8 @@ class ChatScreenTest {
         val read = chat.state.tokensRead
         settings(longest = 8)
         chat.controller.pause().stop().restart().start().resume()
+        shadowOf(Looper.getMainLooper()).idle()
+        waitUntil { !app.services.oneAtATime.isLocked }
         chat.ask("Still there?")
         assertTrue(chat.state.tokensRead > read)
         assertEquals(2, chat.answers.size)
@@ -210,8 +214,7 @@ class ChatScreenTest {
     fun `a missing model is a message with a way to try again`() {
         val id = app.services.chats.create("gone").id
         val chat = ChatScreen.open(id)
-        waitUntil { chat.state.phase is Phase.Failed }
-        assertTrue(chat.activity.shows(R.id.notice))
+        waitUntil { chat.state.phase is Phase.Failed && chat.activity.shows(R.id.notice) }
         assertEquals(chat.activity.getString(R.string.retry), chat.activity.textOf(R.id.notice_action))
         assertFalse(chat.activity.view<View>(R.id.send).isEnabled)
         Fixture.artifact.copyRecursively(File(app.filesDir, "models/gone"))

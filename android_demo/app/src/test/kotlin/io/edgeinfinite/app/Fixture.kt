@@ -27,7 +27,7 @@ internal object Fixture {
 
     private fun folderOf(name: String): File {
         val root = checkNotNull(System.getProperty("edgeinfinite.fixtures")) { "no edgeinfinite.fixtures" }
-        val folder = File(root, name)
+        val folder = File(root, "app/$name")
         check(folder.isDirectory) { "$folder is missing: run android_demo/ci/app/fixtures.py" }
         return folder
     }

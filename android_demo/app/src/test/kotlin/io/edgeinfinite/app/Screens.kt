@@ -69,9 +69,9 @@ internal class ChatScreen(
 
     /** Asks and waits for the whole answer. */
     fun ask(text: String): ChatItem.Answer {
+        val before = answers.size
         send(text)
-        waitUntil(what = "an answer") { state.phase != Phase.Ready }
-        waitUntilReady()
+        waitUntil(what = "an answer") { answers.size > before && state.phase == Phase.Ready }
         return answers.last()
     }
 

@@ -29,6 +29,7 @@ class MemoryChart
                 color = context.getColor(R.color.on_surface_variant)
                 textSize = context.sp(LABEL)
             }
+        private val ground = Paint().apply { color = context.getColor(R.color.surface_container) }
         private val path = Path()
         private var points = emptyList<MemoryPoint>()
 
@@ -53,6 +54,7 @@ class MemoryChart
             drawGrid(canvas, plot)
             drawLine(canvas, plot, app) { it.appBytes }
             drawLine(canvas, plot, state) { it.stateBytes }
+            drawScale(canvas, plot)
         }
 
         private fun drawLegend(
@@ -79,14 +81,28 @@ class MemoryChart
                 val bytes = plot.top * step / STEPS
                 val y = plot.y(bytes)
                 canvas.drawLine(plot.left, y, plot.right, y, grid)
-                text.textAlign = Paint.Align.RIGHT
-                if (step > 0) canvas.drawText(Format.bytes(bytes), plot.right, y - context.dp(SPACE / 2), text)
             }
             val below = plot.bottom + text.textSize * LINE
             text.textAlign = Paint.Align.LEFT
             canvas.drawText(Format.count(plot.first), plot.left, below, text)
             text.textAlign = Paint.Align.RIGHT
             canvas.drawText("${Format.count(plot.last)} ${context.getString(R.string.strip_read)}", plot.right, below, text)
+        }
+
+        /** The grid's figures, over the lines and on their own ground. */
+        private fun drawScale(
+            canvas: Canvas,
+            plot: Plot,
+        ) {
+            text.textAlign = Paint.Align.RIGHT
+            for (step in 1..STEPS) {
+                val bytes = plot.top * step / STEPS
+                val label = Format.bytes(bytes)
+                val below = plot.y(bytes) + text.textSize * LINE
+                val left = plot.right - text.measureText(label) - context.dp(SPACE)
+                canvas.drawRect(left, below - text.textSize, plot.right, below + context.dp(SPACE / 2), ground)
+                canvas.drawText(label, plot.right, below, text)
+            }
         }
 
         private fun drawLine(

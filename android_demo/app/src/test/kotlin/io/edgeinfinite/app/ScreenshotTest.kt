@@ -1,0 +1,187 @@
+package io.edgeinfinite.app
+
+import android.app.Activity
+import android.graphics.Bitmap
+import android.graphics.Canvas
+import android.graphics.Insets
+import android.view.View
+import android.view.ViewGroup
+import android.view.WindowInsets
+import android.widget.Toolbar
+import io.edgeinfinite.app.ui.components.view
+import io.edgeinfinite.app.ui.screens.EXTRA_CHAT
+import io.edgeinfinite.app.ui.screens.HomeActivity
+import io.edgeinfinite.app.ui.screens.MemoryActivity
+import io.edgeinfinite.app.ui.screens.SettingsActivity
+import java.io.File
+import org.junit.Assert.assertTrue
+import org.junit.Rule
+import org.junit.Test
+import org.junit.rules.TemporaryFolder
+import org.junit.runner.RunWith
+import org.robolectric.Robolectric
+import org.robolectric.RobolectricTestRunner
+import org.robolectric.RuntimeEnvironment
+import org.robolectric.android.controller.ActivityController
+
+/**
+ * Draws every screen in two sizes, light and dark, and looks at what can be checked without eyes.
+ *
+ * The pictures in the README are of a real model: `-Dedgeinfinite.screenshots.model=FOLDER`.
+ */
+@RunWith(RobolectricTestRunner::class)
+class ScreenshotTest {
+    @get:Rule
+    val folder = TemporaryFolder()
+
+    @Test
+    fun `every screen is drawn, nothing is covered, and everything that can be touched is large and named`() {
+        app.services.settings.update { it.copy(maxNewTokens = ANSWER) }
+        val chat = ChatScreen.open(app.services.home.newChat(model.name).id).waitUntilReady()
+        chat.ask("Hello! What can you do for me?")
+        val book = folder.newFile("dogs.txt").apply { writeText(text()) }
+        chat.attach(PickedFiles.file(book))
+        waitUntil(seconds = SLOW) { chat.state.tokensRead > text().length / READING_SHARE }
+        forEachLook { look -> drawAgain(look, "reading", ChatScreen.open(chat.id).controller) }
+        waitUntil(seconds = SLOW) { !chat.state.canStop }
+        chat.send("Who is this text about?")
+        waitUntil(seconds = SLOW) { chat.state.canStop }
+        waitUntil(seconds = SLOW) { !chat.state.canStop }
+        forEachLook { look ->
+            drawAgain(look, "chat", ChatScreen.open(chat.id).controller)
+            draw(look, "memory", MemoryActivity::class.java, chat.id)
+            draw(look, "settings", SettingsActivity::class.java, chat.id)
+            draw(look, "home", HomeActivity::class.java, chat.id)
+        }
+        drawImport()
+        chat.leave()
+    }
+
+    private fun drawImport() {
+        val picked = PickedFiles.folder(File(folder.root, IMPORTED).also { model.copyRecursively(it) })
+        for (look in LOOKS) {
+            RuntimeEnvironment.setQualifiers(look.qualifiers)
+            val home = Robolectric.buildActivity(HomeActivity::class.java).setup()
+            home.get().chooseSource(1, picked)
+            waitUntil { (app.services.home.state.value.importing?.copied ?: 0) > 0 && home.get().shows(R.id.import_card) }
+            save(look, "import", home.get())
+            home.get().view<View>(R.id.import_cancel).performClick()
+            waitUntil(seconds = SLOW) { app.services.home.state.value.importing == null }
+            File(app.filesDir, "models/$IMPORTED").deleteRecursively()
+            home.pause().stop().destroy()
+        }
+    }
+
+    private val model: File by lazy {
+        val source = System.getProperty("edgeinfinite.screenshots.model")?.let(::File) ?: Fixture.artifact
+        source.copyRecursively(File(app.filesDir, "models/${source.name}"))
+        source
+    }
+
+    private fun text(): String =
+        System.getProperty("edgeinfinite.screenshots.text")?.let { File(it).readText() } ?: Fixture.longText(TEXT)
+
+    private fun forEachLook(action: (Look) -> Unit) = LOOKS.forEach(action)
+
+    private fun draw(
+        look: Look,
+        name: String,
+        type: Class<out Activity>,
+        chat: String,
+    ) {
+        RuntimeEnvironment.setQualifiers(look.qualifiers)
+        val intent = android.content.Intent().putExtra(EXTRA_CHAT, chat)
+        val controller = Robolectric.buildActivity(type, intent).setup()
+        waitUntil { !app.services.oneAtATime.isLocked || app.services.chat(chat)?.state?.value?.canStop == true }
+        save(look, name, controller.get())
+        controller.pause().stop().destroy()
+    }
+
+    private fun drawAgain(
+        look: Look,
+        name: String,
+        old: ActivityController<*>,
+    ) {
+        RuntimeEnvironment.setQualifiers(look.qualifiers)
+        old.recreate()
+        save(look, name, old.get() as Activity)
+        old.pause().stop().destroy()
+    }
+
+    /** Lays the screen out below a status bar, checks it, and writes the picture. */
+    private fun save(
+        look: Look,
+        name: String,
+        activity: Activity,
+    ) {
+        val root = activity.window.decorView
+        val bar = (BAR_DP * activity.resources.displayMetrics.density).toInt()
+        val insets =
+            WindowInsets
+                .Builder()
+                .setInsets(WindowInsets.Type.statusBars(), Insets.of(0, bar, 0, 0))
+                .setInsets(WindowInsets.Type.navigationBars(), Insets.of(0, 0, 0, bar))
+                .build()
+        root.dispatchApplyWindowInsets(insets)
+        val metrics = activity.resources.displayMetrics
+        repeat(2) {
+            org.robolectric.Shadows.shadowOf(android.os.Looper.getMainLooper()).idle()
+            root.measure(exactly(metrics.widthPixels), exactly(metrics.heightPixels))
+            root.layout(0, 0, metrics.widthPixels, metrics.heightPixels)
+        }
+        assertTrue("$name: the toolbar is under the status bar", topOf(activity.view<Toolbar>(R.id.toolbar)) >= bar)
+        checkTouchable(root, name, activity.resources.displayMetrics.density)
+        val bitmap = Bitmap.createBitmap(root.width, root.height, Bitmap.Config.ARGB_8888)
+        root.draw(Canvas(bitmap))
+        val target = File(System.getProperty("edgeinfinite.screenshots") ?: return, "$name-${look.name}.png")
+        target.parentFile?.mkdirs()
+        target.outputStream().use { bitmap.compress(Bitmap.CompressFormat.PNG, 100, it) }
+        assertTrue("$target is empty", target.length() > MINIMUM_BYTES)
+    }
+
+    private fun exactly(pixels: Int) = View.MeasureSpec.makeMeasureSpec(pixels, View.MeasureSpec.EXACTLY)
+
+    private fun topOf(view: View): Int = IntArray(2).also(view::getLocationInWindow)[1]
+
+    private fun checkTouchable(
+        view: View,
+        name: String,
+        density: Float,
+    ) {
+        if (view.visibility != View.VISIBLE) return
+        if (view.isClickable && view.width > 0) {
+            val described = "$name: ${view.javaClass.simpleName} ${view.contentDescription}"
+            val isLarge = view.height >= TOUCH_DP * density - 1 && view.width >= TOUCH_DP * density - 1
+            assertTrue("$described is ${view.width / density} x ${view.height / density} dp", isLarge)
+            val label = view.contentDescription ?: (view as? android.widget.TextView)?.let { it.text.ifEmpty { it.hint } }
+            assertTrue("$described has no name", !label.isNullOrEmpty() || hasText(view))
+        }
+        if (view is ViewGroup) for (at in 0 until view.childCount) checkTouchable(view.getChildAt(at), name, density)
+    }
+
+    private fun hasText(view: View): Boolean =
+        view is android.widget.TextView && view.text.isNotEmpty() ||
+            view is ViewGroup && (0 until view.childCount).any { hasText(view.getChildAt(it)) }
+
+    private class Look(
+        val name: String,
+        val qualifiers: String,
+    )
+
+    private companion object {
+        const val IMPORTED = "another-model"
+        const val TEXT = 4_000
+        const val READING_SHARE = 10
+        const val ANSWER = 48
+        const val SLOW = 400
+        const val BAR_DP = 24
+        const val TOUCH_DP = 48
+        const val MINIMUM_BYTES = 4_000
+        val LOOKS =
+            listOf(
+                Look("phone", "w411dp-h891dp-port-notnight-xhdpi"),
+                Look("phone-dark", "w411dp-h891dp-port-night-xhdpi"),
+                Look("tablet", "w800dp-h1280dp-port-notnight-mdpi"),
+            )
+    }
+}

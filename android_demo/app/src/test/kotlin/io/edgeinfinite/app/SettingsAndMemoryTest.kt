@@ -1,0 +1,123 @@
+package io.edgeinfinite.app
+
+import android.view.View
+import android.widget.EditText
+import android.widget.RadioButton
+import android.widget.SeekBar
+import android.widget.Switch
+import io.edgeinfinite.app.ui.components.MemoryChart
+import io.edgeinfinite.app.ui.components.view
+import io.edgeinfinite.app.ui.format.Format
+import io.edgeinfinite.app.ui.screens.EXTRA_CHAT
+import io.edgeinfinite.app.ui.screens.MemoryActivity
+import io.edgeinfinite.app.ui.screens.SettingsActivity
+import java.io.File
+import org.junit.Assert.assertEquals
+import org.junit.Assert.assertFalse
+import org.junit.Assert.assertTrue
+import org.junit.Before
+import org.junit.Rule
+import org.junit.Test
+import org.junit.rules.TemporaryFolder
+import org.junit.runner.RunWith
+import org.robolectric.Robolectric
+import org.robolectric.RobolectricTestRunner
+
+/** The settings and the memory view. */
+@RunWith(RobolectricTestRunner::class)
+class SettingsAndMemoryTest {
+    @get:Rule
+    val folder = TemporaryFolder()
+
+    @Before
+    fun install() = Fixture.install()
+
+    @Test
+    fun `the NPU is disabled with the reason of the artifact at hand`() {
+        val settings = openSettings()
+        waitUntil { "exported for the CPU" in settings.textOf(R.id.npu_reason) }
+        assertFalse(settings.view<View>(R.id.runtime_npu).isEnabled)
+        assertTrue(settings.view<RadioButton>(R.id.runtime_cpu).isChecked)
+    }
+
+    @Test
+    fun `settings survive the process`() {
+        app.services.settingsScreen.run {
+            setTemperature(14)
+            setTopP(18)
+            setSeed(7)
+            setThreads(1)
+            setLongest(128)
+        }
+        killProcess()
+        val settings = openSettings()
+        waitUntil { settings.textOf(R.id.temperature_value) == "0.70" }
+        assertEquals("0.90", settings.textOf(R.id.top_p_value))
+        assertEquals("1", settings.textOf(R.id.threads_value))
+        assertEquals("128 tokens", settings.textOf(R.id.longest_value))
+        assertEquals("7", settings.view<EditText>(R.id.seed).text.toString())
+    }
+
+    @Test
+    fun `top-p has no effect on greedy answers and is disabled with the reason`() {
+        val settings = openSettings()
+        waitUntil { !settings.view<SeekBar>(R.id.top_p).isEnabled }
+        assertEquals(settings.getString(R.string.settings_top_p_off), settings.textOf(R.id.top_p_note))
+        app.services.settingsScreen.setTemperature(10)
+        waitUntil { settings.view<SeekBar>(R.id.top_p).isEnabled }
+    }
+
+    @Test
+    fun `a seed that is no number is not taken`() {
+        val settings = openSettings()
+        settings.view<Switch>(R.id.seed_fixed).isChecked = true
+        waitUntil { settings.shows(R.id.seed) }
+        val field = settings.view<EditText>(R.id.seed)
+        field.setText("12")
+        assertEquals(12L, app.services.settings.settings.value.sampling.seed)
+        field.setText("")
+        assertEquals(settings.getString(R.string.settings_seed_bad), settings.textOf(R.id.seed_note))
+        assertEquals(12L, app.services.settings.settings.value.sampling.seed)
+    }
+
+    @Test
+    fun `a damaged settings file reads as the defaults`() {
+        File(app.filesDir, "settings.json").writeText("{\"maxNewTokens\": \"many\"")
+        killProcess()
+        assertEquals(256, app.services.settings.settings.value.maxNewTokens)
+    }
+
+    @Test
+    fun `the memory view shows tokens read going up and a state that stays`() {
+        app.services.settings.update { it.copy(maxNewTokens = 16) }
+        val chat = ChatScreen.start()
+        val state = Format.bytes(checkNotNull(chat.state.session).stateBytes)
+        chat.attach(PickedFiles.file(folder.newFile("book.txt").apply { writeText(Fixture.longText(TEXT)) }))
+        waitUntil { chat.state.tokensRead > TEXT }
+        chat.waitUntilReady()
+        chat.ask("What was it?")
+        val intent = MemoryActivity::class.java
+        val memory =
+            Robolectric
+                .buildActivity(intent, chat.activity.intent.putExtra(EXTRA_CHAT, chat.id))
+                .setup()
+                .get()
+        val tile = { id: Int -> memory.view<View>(id).contentDescription.toString() }
+        waitUntil { Format.count(chat.state.tokensRead) in tile(R.id.tile_read) }
+        assertTrue(tile(R.id.tile_state), state in tile(R.id.tile_state))
+        assertTrue(tile(R.id.tile_app), "\\d [MG]B".toRegex() in tile(R.id.tile_app))
+        assertTrue("tok/s" in memory.view<View>(R.id.line_decode).contentDescription)
+        val chart = memory.view<MemoryChart>(R.id.chart).contentDescription
+        assertTrue("$chart", "state always $state" in chart)
+        assertTrue(chat.state.trace.map { it.stateBytes }.distinct().size == 1)
+        assertTrue("compressive memory" in memory.textOf(R.id.cache_note))
+        memory.finish()
+        chat.leave()
+    }
+
+    private fun openSettings() = Robolectric.buildActivity(SettingsActivity::class.java).setup().get()
+
+    private companion object {
+        const val TEXT = 3_000
+    }
+}

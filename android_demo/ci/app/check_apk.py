@@ -1,0 +1,118 @@
+"""Checks a finished APK: manifest, permissions, signature, ABI folders, alignment.
+
+python check_apk.py APK AAPT2
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+PAGE = 16384
+LIBRARIES = {
+    "libc++_shared.so",
+    "libexecutorch.so",
+    "libfbjni.so",
+    "libonnxruntime.so",
+    "libonnxruntime4j_jni.so",
+}
+MACHINES = {"arm64-v8a": 183, "x86_64": 62}  # ELF's e_machine
+ELF_LOAD = 1
+
+
+def main(apk: Path, aapt2: Path) -> None:
+    checks = [
+        *manifest_problems(dump(aapt2, "badging", apk), dump(aapt2, "permissions", apk)),
+        *signature_problems(apk),
+        *content_problems(apk),
+    ]
+    if checks:
+        raise SystemExit("\n".join(f"check_apk.py: {problem}" for problem in checks))
+    print(
+        f"{apk.name}: {apk.stat().st_size / 1e6:.1f} MB; manifest, signature, ABIs, alignment right"
+    )
+
+
+def dump(aapt2: Path, what: str, apk: Path) -> str:
+    command = [str(aapt2), "dump", what, str(apk)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def manifest_problems(badging: str, permissions: str) -> Iterator[str]:
+    expected = {
+        "package: name='io.edgeinfinite.app'",
+        "minSdkVersion:'26'",
+        "targetSdkVersion:'35'",
+        "launchable-activity: name='io.edgeinfinite.app.ui.screens.HomeActivity'",
+        "native-code: 'arm64-v8a' 'x86_64'",
+    }
+    for line in expected:
+        if line not in badging:
+            yield f"the manifest doesn't say {line}"
+    for permission in re.findall(r"permission: name='([^']+)'", permissions):
+        yield f"the app asks for {permission}; it needs no permission"
+    if "application-debuggable" in badging:
+        yield "the app is debuggable"
+
+
+def signature_problems(apk: Path) -> Iterator[str]:
+    command = ["apksigner", "verify", "--verbose", "--min-sdk-version", "26", str(apk)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        yield f"the signature is wrong: {done.stderr.strip() or done.stdout.strip()}"
+    elif "v2 scheme (APK Signature Scheme v2): true" not in done.stdout:
+        yield "there is no signature of version 2"
+
+
+def content_problems(apk: Path) -> Iterator[str]:
+    with zipfile.ZipFile(apk) as archive, apk.open("rb") as raw:
+        entries = archive.infolist()
+        names = {entry.filename for entry in entries}
+        wanted = {f"lib/{abi}/{library}" for abi in MACHINES for library in LIBRARIES}
+        found = {name for name in names if name.startswith("lib/")}
+        if found != wanted:
+            yield f"libraries missing {sorted(wanted - found)}, not expected {sorted(found - wanted)}"
+        for name in ("classes.dex", "AndroidManifest.xml", "resources.arsc"):
+            if name not in names:
+                yield f"{name} is missing"
+        for entry in entries:
+            if entry.filename == "resources.arsc" and data_offset(raw, entry) % 4:
+                yield "resources.arsc isn't aligned"
+            if not entry.filename.endswith(".so"):
+                continue
+            if entry.compress_type != zipfile.ZIP_STORED:
+                yield f"{entry.filename} is compressed; the system couldn't map it"
+            if data_offset(raw, entry) % PAGE:
+                yield f"{entry.filename} doesn't start at a multiple of 16 KB"
+            yield from elf_problems(entry.filename, archive.read(entry))
+
+
+def data_offset(raw: object, entry: zipfile.ZipInfo) -> int:
+    """Where the entry's data starts in the file; the local header has its own extra field."""
+    raw.seek(entry.header_offset + 26)  # type: ignore[attr-defined]
+    name_length, extra_length = struct.unpack("<HH", raw.read(4))  # type: ignore[attr-defined]
+    return entry.header_offset + 30 + name_length + extra_length
+
+
+def elf_problems(name: str, data: bytes) -> Iterator[str]:
+    machine = struct.unpack_from("<H", data, 18)[0]
+    if machine != MACHINES[name.split("/")[1]]:
+        yield f"{name} is for another machine ({machine})"
+    start = struct.unpack_from("<Q", data, 32)[0]
+    size, count = struct.unpack_from("<HH", data, 54)
+    for index in range(count):
+        kind = struct.unpack_from("<I", data, start + index * size)[0]
+        alignment = struct.unpack_from("<Q", data, start + index * size + 48)[0]
+        if kind == ELF_LOAD and alignment % PAGE:
+            yield f"{name} has a segment aligned to {alignment}, not to 16 KB"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        raise SystemExit(f"usage: {sys.argv[0]} APK AAPT2")
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
