@@ -23,6 +23,7 @@ TIME = (1981, 1, 1, 1, 1, 2)
 
 
 def main(resources: Path, dex: Path, libraries: Path, output: Path, *jars: Path) -> None:
+    """See the module."""
     with zipfile.ZipFile(output, "w") as apk:
         with zipfile.ZipFile(resources) as source:
             for entry in source.infolist():

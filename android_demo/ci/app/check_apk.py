@@ -26,6 +26,7 @@ ELF_LOAD = 1
 
 
 def main(apk: Path, aapt2: Path) -> None:
+    """Exits with every problem on a line of its own."""
     checks = [
         *manifest_problems(dump(aapt2, "badging", apk), dump(aapt2, "permissions", apk)),
         *signature_problems(apk),
@@ -39,11 +40,13 @@ def main(apk: Path, aapt2: Path) -> None:
 
 
 def dump(aapt2: Path, what: str, apk: Path) -> str:
+    """What `aapt2 dump` says."""
     command = [str(aapt2), "dump", what, str(apk)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def manifest_problems(badging: str, permissions: str) -> Iterator[str]:
+    """What the manifest gets wrong."""
     expected = {
         "package: name='io.edgeinfinite.app'",
         "minSdkVersion:'26'",
@@ -61,6 +64,7 @@ def manifest_problems(badging: str, permissions: str) -> Iterator[str]:
 
 
 def signature_problems(apk: Path) -> Iterator[str]:
+    """Whether Android 8 and newer would accept the signature."""
     command = ["apksigner", "verify", "--verbose", "--min-sdk-version", "26", str(apk)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -70,13 +74,15 @@ def signature_problems(apk: Path) -> Iterator[str]:
 
 
 def content_problems(apk: Path) -> Iterator[str]:
+    """Missing files, and libraries that the system could not map from the APK."""
     with zipfile.ZipFile(apk) as archive, apk.open("rb") as raw:
         entries = archive.infolist()
         names = {entry.filename for entry in entries}
         wanted = {f"lib/{abi}/{library}" for abi in MACHINES for library in LIBRARIES}
         found = {name for name in names if name.startswith("lib/")}
         if found != wanted:
-            yield f"libraries missing {sorted(wanted - found)}, not expected {sorted(found - wanted)}"
+            missing, extra = sorted(wanted - found), sorted(found - wanted)
+            yield f"libraries missing {missing}, not expected {extra}"
         for name in ("classes.dex", "AndroidManifest.xml", "resources.arsc"):
             if name not in names:
                 yield f"{name} is missing"
@@ -100,6 +106,7 @@ def data_offset(raw: object, entry: zipfile.ZipInfo) -> int:
 
 
 def elf_problems(name: str, data: bytes) -> Iterator[str]:
+    """A library of another machine, or one whose segments need pages smaller than 16 KB."""
     machine = struct.unpack_from("<H", data, 18)[0]
     if machine != MACHINES[name.split("/")[1]]:
         yield f"{name} is for another machine ({machine})"

@@ -2,8 +2,8 @@
 
     python android_demo/ci/app/fixtures.py OUTPUT
 
-Writes `OUTPUT/app/tiny`, and `OUTPUT/app/endless`, the same without a token that ends an answer, so that a
-test has something to stop.
+Writes `OUTPUT/app/tiny`, and `OUTPUT/app/endless`, the same without a token that ends an answer, so
+that a test has something to stop.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests"))
 
-from tiny_artifact import tiny_artifact  # noqa: E402
+from tiny_artifact import tiny_artifact
 
 
 def main(output: Path) -> None:
+    """See the module."""
     output = output / "app"
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
@@ -32,12 +33,14 @@ def main(output: Path) -> None:
 
 
 def edit(path: Path, change: Any) -> None:
+    """Changes a JSON file in place."""
     value = json.loads(path.read_text())
     change(value)
     path.write_text(json.dumps(value))
 
 
 def update_files(folder: Path, files: dict[str, dict[str, Any]]) -> None:
+    """Sums and sizes as the files now are."""
     for name, entry in files.items():
         data = (folder / name).read_bytes()
         entry.update(sha256=hashlib.sha256(data).hexdigest(), size=len(data))
