@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from torch import nn
 from torch.export import ExportedProgram
 from transformers import PreTrainedModel
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Progress
 from edgeinfinite.export.checks import Check
-from edgeinfinite.export.executorch.graphs import graphs_of, state_of
+from edgeinfinite.export.executorch.graphs import Graph, graphs_of, state_of
 from edgeinfinite.export.executorch.lowering import lower, write_program
 from edgeinfinite.export.executorch.passes import run_passes
 from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
@@ -70,12 +69,12 @@ class ExecuTorchBackend:
         return quantized(model, recipe)[0]
 
 
-def _trace(graph: nn.Module) -> ExportedProgram:
+def _trace(graph: Graph) -> ExportedProgram:
     with torch.no_grad():
         return torch.export.export(
             graph,
-            graph.example_inputs(),  # type: ignore[operator]
-            dynamic_shapes=graph.dynamic_shapes(),  # type: ignore[operator]
+            graph.example_inputs(),
+            dynamic_shapes=graph.dynamic_shapes(),
             strict=False,
             prefer_deferred_runtime_asserts_over_guards=True,
         )

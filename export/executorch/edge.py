@@ -81,7 +81,7 @@ def _is_known(node: Node) -> bool:
     if node.op != "call_function" or node.target in _KEPT or str(node.target) in _SAME_NAME:
         return True
     if node.target is aten.to.dtype:
-        return node.args[0].meta["val"].dtype == torch.int64 or _changes_nothing(node)  # type: ignore[union-attr]
+        return node.args[0].meta["val"].dtype == torch.int64 or _changes_nothing(node)
     return node.target in _REWRITES
 
 
@@ -121,20 +121,20 @@ def _rename(target: Any, arguments: Callable[[Node], tuple[Any, ...]]) -> Callab
 
 
 def _drop(node: Node) -> None:
-    replace(node, node.args[0])  # type: ignore[arg-type]
+    replace(node, node.args[0])
 
 
 def _swapped(node: Node) -> tuple[Any, ...]:
     """Arguments of `permute` for a transposition."""
     x, first, second = node.args
-    axes = list(range(len(shape_of(x))))  # type: ignore[arg-type]
-    axes[first], axes[second] = axes[second], axes[first]  # type: ignore[index]
+    axes = list(range(len(shape_of(x))))
+    axes[first], axes[second] = axes[second], axes[first]
     return x, axes
 
 
 def _narrowed(node: Node) -> tuple[Any, ...]:
     x, axis, start, length = node.args
-    return x, axis, start, start + length  # type: ignore[operator]
+    return x, axis, start, start + length
 
 
 def _silu(node: Node) -> None:
@@ -155,7 +155,7 @@ def _converted(node: Node) -> None:
 
 
 def _changes_nothing(node: Node) -> bool:
-    return bool(node.args[0].meta["val"].dtype == node.meta["val"].dtype)  # type: ignore[union-attr]
+    return bool(node.args[0].meta["val"].dtype == node.meta["val"].dtype)
 
 
 def _counted(node: Node) -> None:
@@ -188,5 +188,6 @@ def _forget_strides(node: Node) -> None:
     """The dialect's operators return fresh, contiguous tensors where PyTorch's return views."""
     value = node.meta.get("val")
     if isinstance(value, torch.Tensor) and not value.is_contiguous():
-        with value.fake_mode:  # type: ignore[attr-defined]
+        fake: Any = value
+        with fake.fake_mode:
             node.meta["val"] = torch.empty(value.shape, dtype=value.dtype)

@@ -9,7 +9,6 @@ import dataclasses
 from typing import Any
 
 import torch
-from torch import nn
 from transformers import PreTrainedModel
 
 from edgeinfinite.export.executorch.state import DecodeState, PrefillState
@@ -20,6 +19,7 @@ from edgeinfinite.export.graphs import (
     ModelShape,
     PrefillSegment,
 )
+from edgeinfinite.models.attach import config_of
 from edgeinfinite.models.memory import feature_map
 from edgeinfinite.runtime_py.manifest import GraphSpec, TensorSpec
 
@@ -39,7 +39,7 @@ class ExecuTorchPrefill(PrefillSegment):
     """Reads 2 <= T <= `MAX_TOKENS` tokens. It is given the first U slots of every cache."""
 
     def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
-        capacity = model.edgeinfinite_config.geometry.capacity  # type: ignore[union-attr]
+        capacity = config_of(model).geometry.capacity
         super().__init__(model, lambda given: PrefillState(given, capacity), state, ())
 
     def example_inputs(self) -> tuple[Any, ...]:
@@ -77,7 +77,7 @@ class ExecuTorchDecode(DecodeStep):
     """Reads one token; it is given whole caches."""
 
     def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
-        capacity = model.edgeinfinite_config.geometry.capacity  # type: ignore[union-attr]
+        capacity = config_of(model).geometry.capacity
         super().__init__(model, lambda given: DecodeState(given, capacity), state, ())
 
 
@@ -120,15 +120,18 @@ def _joined(parts: list[torch.Tensor]) -> torch.Tensor:
     return parts[0]
 
 
+Graph = ExecuTorchPrefill | ExecuTorchDecode | ExecuTorchCompress
+
+
 def max_tokens(capacity: int) -> int:
     """T of the largest prefill call."""
     return min(MAX_TOKENS, capacity)
 
 
-def graphs_of(model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> list[nn.Module]:
+def graphs_of(model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> list[Graph]:
     """The modules to export; without a gate nothing reads the memory, so nothing writes it."""
     shape = ModelShape.of(model)
-    graphs: list[nn.Module] = [ExecuTorchPrefill(model, state), ExecuTorchDecode(model, state)]
+    graphs: list[Graph] = [ExecuTorchPrefill(model, state), ExecuTorchDecode(model, state)]
     if shape.reads_memory:
         graphs.append(ExecuTorchCompress(shape, state))
     return graphs

@@ -74,7 +74,7 @@ def quantized(model: PreTrainedModel, recipe: Recipe) -> tuple[PreTrainedModel, 
             continue
         chosen = recipe.format_of(names[id(weight)])  # a tied LM head goes by the embedding's name
         if isinstance(module, nn.Embedding) and weight is embedding and chosen:
-            twin.set_input_embeddings(QuantizedEmbedding(weight))
+            twin.set_input_embeddings(QuantizedEmbedding(module.weight))
             packed[f"{name}.weight"] = _ROWS
         elif isinstance(module, nn.Linear) and chosen:
             fits = chosen.bits == 4 and module.in_features % GROUP == 0
@@ -93,6 +93,7 @@ _CONFIGS = {
         weight_dtype=torch.int8, weight_granularity=PerAxis(0)
     ),
     _GROUPS: Int8DynamicActivationIntxWeightConfig(
-        weight_dtype=torch.int4, weight_granularity=PerGroup(GROUP)
+        weight_dtype=getattr(torch, "int4"),  # noqa: B009  (not in torch's annotations)
+        weight_granularity=PerGroup(GROUP),
     ),
 }

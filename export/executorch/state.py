@@ -31,7 +31,8 @@ class _ExecuTorchState:
     def __init__(self, given: StateTensors, capacity: int) -> None:
         self._given = given
         self._capacity = capacity
-        self.has_memory = given.has_memory
+        # Without a gate there is none, and nothing asks for it.
+        self.has_memory: torch.Tensor = given.has_memory  # type: ignore[assignment]
         # The lengths of all layers are equal as long as the geometry is (DESIGN §3).
         self._start = given.length[0].item()
         torch._check(self._start >= 0)

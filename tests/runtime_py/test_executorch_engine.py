@@ -241,7 +241,7 @@ def test_a_truncated_program_is_refused_with_one_clear_line(
     program = broken / "model.pte"
     data = program.read_bytes()
     program.write_bytes(data[: int(kept if kept >= 1 or kept == 0 else kept * len(data))])
-    with pytest.raises(EdgeInfiniteError, match="model.pte has .* bytes"):
+    with pytest.raises(EdgeInfiniteError, match=r"model\.pte has .* bytes"):
         load_engine(broken)
     capfd.readouterr()
     assert main(["generate", str(broken), "--prompt", "x"]) == 2

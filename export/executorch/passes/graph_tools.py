@@ -32,7 +32,7 @@ def nodes_of(program: ExportedProgram, *targets: Any) -> Iterator[Node]:
 
 def shape_of(node: Node) -> torch.Size:
     """Sizes of a node's tensor, symbolic where they are dynamic."""
-    return node.meta["val"].shape  # type: ignore[no-any-return]
+    return node.meta["val"].shape
 
 
 def insert(before: Node, target: Any, *args: Any, **kwargs: Any) -> Node:
@@ -66,7 +66,7 @@ def constant(program: ExportedProgram, name: str, value: torch.Tensor) -> Node:
     """A constant of the program, one node for all uses of the same name."""
     for node in program.graph.nodes:
         if node.op == "placeholder" and node.name == name:
-            return node  # type: ignore[no-any-return]
+            return node
     first = next(node for node in program.graph.nodes if node.op == "placeholder")
     with program.graph.inserting_before(first):
         return create_constant_placeholder(

@@ -11,8 +11,7 @@ import operator
 
 import torch
 from torch.export import ExportedProgram
-from torch.export.exported_program import ExportGraphSignature
-from torch.export.graph_signature import OutputKind
+from torch.export.graph_signature import ExportGraphSignature, OutputKind
 from torch.fx import Node
 
 _FUNCTIONAL = torch.ops.higher_order.auto_functionalized_v2
@@ -47,8 +46,8 @@ def _call_in_place(node: Node) -> None:
     """update_cache(value, cache, start) on the cache that the functional form names as its base."""
     target = node.args[0]
     arguments = dict(node.kwargs)
-    bases: list[Node] = arguments.pop("_all_bases")  # type: ignore[assignment]
-    cache = bases[arguments.pop("_cache_base_index")]  # type: ignore[index]
+    bases: list[Node] = arguments.pop("_all_bases")
+    cache = bases[arguments.pop("_cache_base_index")]
     with node.graph.inserting_before(node):
         call = node.graph.call_function(target, (arguments["value"], cache, arguments["start_pos"]))
     call.meta = dict(node.meta) | {"val": node.meta["val"][0]}

@@ -27,7 +27,7 @@ def mean_as_product(program: ExportedProgram) -> int:
         rank = len(shape_of(x))
         if [d % rank for d in dims] != [rank - 1] or rest[:1] != [True]:
             continue
-        width = shape_of(x)[-1]
+        width: int | torch.SymInt = shape_of(x)[-1]
         if not isinstance(width, int):
             continue
         weight = constant(program, f"mean_of_{width}", torch.full((1, width), 1.0 / width))

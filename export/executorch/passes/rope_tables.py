@@ -51,7 +51,7 @@ def rope_tables(model: PreTrainedModel, capacity: int) -> Iterator[None]:
     decoder = model.get_decoder()
     original = decoder.rotary_emb
     try:
-        tables = RopeTables(original, capacity)  # type: ignore[arg-type]
+        tables = RopeTables(original, capacity)
     except TypeError as error:
         raise EdgeInfiniteError(
             f"{type(model).__name__} has several kinds of rotary embedding, which the back end "

@@ -70,7 +70,8 @@ def _slice_of_last(node: Node) -> tuple[Node, int, int] | None:
     if node.target is not aten.slice.Tensor or len(node.args) > 4:
         return None
     x: Any = node.args[0]
-    axis, begin, end = (*node.args[1:], *(0, None, None)[len(node.args) - 1 :])
+    given: list[Any] = list(node.args[1:])
+    axis, begin, end = given + [0, None, None][len(given) :]
     size = shape_of(x)[-1]
     if axis not in (-1, len(shape_of(x)) - 1) or not isinstance(size, int):
         return None

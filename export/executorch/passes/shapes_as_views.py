@@ -40,7 +40,7 @@ def shapes_as_views(program: ExportedProgram) -> int:
             continue
         if _same(shape_of(x), shape_of(node)):
             replace(node, x)
-        elif node.target is aten.view.default and list(node.args[1]) == sizes:  # type: ignore[arg-type]
+        elif node.target is aten.view.default and list(node.args[1]) == sizes:
             continue
         else:
             replace(node, insert_view(node, x, sizes))
@@ -50,7 +50,7 @@ def shapes_as_views(program: ExportedProgram) -> int:
 
 def _only_reshapes(node: torch.fx.Node, x: torch.fx.Node) -> bool:
     if node.target is aten.select.int:
-        return bool(shape_of(x)[node.args[1]] == 1)  # type: ignore[index]
+        return bool(shape_of(x)[node.args[1]] == 1)
     if node.target is aten.expand.default:
         return _same(shape_of(x), shape_of(node)[-len(shape_of(x)) :])
     return True
