@@ -8,7 +8,7 @@ STAMP := .venv/.setup-done
 PACKAGES := $(wildcard training/__init__.py evaluation/__init__.py)
 CHECKED := $(wildcard edgeinfinite models export runtime_py training evaluation tests scripts setup.py)
 
-.PHONY: help setup demo test lint format typecheck pytest clean
+.PHONY: help setup demo test lint format typecheck pytest android clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 12
@@ -38,6 +38,9 @@ typecheck: setup  ## mypy
 
 pytest: setup  ## the tests alone; PYTEST_ARGS="-m 'not slow'" for the quick ones
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+android: setup  ## builds and tests android_demo/ with Maven, no Android SDK (see its README)
+	PYTHON=$(CURDIR)/$(BIN)/python android_demo/ci/build.sh
 
 clean:  ## removes what the other targets made
 	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
