@@ -15,7 +15,7 @@ from edgeinfinite.export.executorch.graphs import Graph, graphs_of, state_of
 from edgeinfinite.export.executorch.lowering import lower, write_program
 from edgeinfinite.export.executorch.passes import run_passes
 from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
-from edgeinfinite.export.executorch.quantize import quantized
+from edgeinfinite.export.executorch.quantize import quantized, reference
 from edgeinfinite.export.executorch.report import describe
 from edgeinfinite.export.executorch.signature import check_signatures
 from edgeinfinite.export.graphs import ModelShape
@@ -66,7 +66,7 @@ class ExecuTorchBackend:
 
     def quantized_reference(self, model: PreTrainedModel, recipe: Recipe) -> PreTrainedModel:
         """See `export.backend.Backend.quantized_reference`; it quantizes activations as well."""
-        return quantized(model, recipe)[0]
+        return reference(model, recipe)
 
 
 def _trace(graph: Graph) -> ExportedProgram:

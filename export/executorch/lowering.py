@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,10 @@ from torch.export import ExportedProgram
 from edgeinfinite.export.executorch.edge import COMPILE_CONFIG, to_edge, unknown_operators
 from edgeinfinite.export.executorch.partitioner import StagePartitioner
 from edgeinfinite.export.executorch.passes.in_place_caches import in_place_caches
+from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
+from edgeinfinite.export.executorch.sharing import share_segments
+
+_LOG = logging.getLogger(__name__)
 
 
 def lower(programs: dict[str, ExportedProgram]) -> EdgeProgramManager:
@@ -34,12 +39,14 @@ def lower(programs: dict[str, ExportedProgram]) -> EdgeProgramManager:
         manager = EdgeProgramManager(edges, compile_config=COMPILE_CONFIG)
         manager = manager.to_backend(partitioner)
     else:
-        print(unknown)
+        _LOG.warning("lowering the long way, for %s", ", ".join(sorted(unknown)))
         manager = to_edge_transform_and_lower(
             programs, partitioner=[XnnpackPartitioner()], compile_config=COMPILE_CONFIG
         )
     for name in programs:
-        in_place_caches(manager.exported_program(name))
+        program = manager.exported_program(name)
+        without_assertions(program)
+        in_place_caches(program)
     return manager
 
 
@@ -58,4 +65,5 @@ def write_program(manager: EdgeProgramManager, path: Path) -> Any:
     program = manager.to_executorch(config)
     with path.open("wb") as file:
         program.write_to_file(file)
+    share_segments(path)
     return program

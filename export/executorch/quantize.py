@@ -53,8 +53,32 @@ class QuantizedEmbedding(nn.Module):
         return rows
 
 
+class RoundedInputLinear(nn.Linear):
+    """What a quantized layer computes, on weights that are dequantized once.
+
+    Args:
+        weight: the layer's quantized weight.
+        bias: `[out]` or None.
+    """
+
+    def __init__(self, weight: IntxUnpackedToInt8Tensor, bias: torch.Tensor | None) -> None:
+        out_features, in_features = weight.shape
+        super().__init__(in_features, out_features, bias is not None, device="meta")
+        self.weight = nn.Parameter(weight.dequantize(), requires_grad=False)
+        self.bias = bias  # type: ignore[assignment]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """`[1, T, out]` of x `[1, T, in]`, which is rounded to 8 bits token by token first."""
+        low = x.amin(-1, keepdim=True).clamp(max=0.0)
+        high = x.amax(-1, keepdim=True).clamp(min=0.0)
+        scale = ((high - low) / 255.0).clamp(min=torch.finfo(x.dtype).eps)
+        zero = (-128.0 - (low / scale).round()).clamp(-128.0, 127.0)
+        steps = ((x * (1.0 / scale)).round() + zero).clamp(-128.0, 127.0)
+        return nn.functional.linear((steps - zero) * scale, self.weight, self.bias)
+
+
 def quantized(model: PreTrainedModel, recipe: Recipe) -> tuple[PreTrainedModel, QuantizationInfo]:
-    """A copy of the model that computes as the artifact will; nothing unquantized is duplicated.
+    """A copy of the model for tracing; nothing that isn't quantized is duplicated.
 
     Args:
         model: after `attach`; left as it is.
@@ -63,6 +87,25 @@ def quantized(model: PreTrainedModel, recipe: Recipe) -> tuple[PreTrainedModel, 
     Returns:
         The copy, and what became of each weight by name.
     """
+    twin, info = _packed(model, recipe)
+    unwrap_tensor_subclass(twin)  # plain tensors, which can be traced
+    return twin, info
+
+
+def reference(model: PreTrainedModel, recipe: Recipe) -> PreTrainedModel:
+    """A copy of the model that computes as the artifact does, in plain PyTorch.
+
+    Args:
+        model, recipe: as for `quantized`.
+    """
+    twin, _ = _packed(model, recipe)
+    for name, module in list(twin.named_modules()):
+        if isinstance(getattr(module, "weight", None), IntxUnpackedToInt8Tensor):
+            twin.set_submodule(name, RoundedInputLinear(module.weight, module.bias))
+    return twin
+
+
+def _packed(model: PreTrainedModel, recipe: Recipe) -> tuple[PreTrainedModel, QuantizationInfo]:
     twin = copy.deepcopy(model, {id(p): p for p in (*model.parameters(), *model.buffers())})
     packed: dict[str, str] = {}
     by_config: dict[str, set[str]] = {_ROWS: set(), _GROUPS: set()}
@@ -83,7 +126,10 @@ def quantized(model: PreTrainedModel, recipe: Recipe) -> tuple[PreTrainedModel, 
     for kind, layers in by_config.items():
         if layers:
             quantize_(twin, _CONFIGS[kind], lambda _, name, layers=layers: name in layers)
-    unwrap_tensor_subclass(twin)  # plain tensors, which can be traced and saved
+    for module in twin.modules():
+        weight = getattr(module, "weight", None)
+        if isinstance(weight, IntxUnpackedToInt8Tensor):
+            weight.scale = weight.scale.float()  # bfloat16's values, in a type that numpy has
     left = [name for name, _ in model.named_parameters() if name not in packed]
     return twin, QuantizationInfo(recipe.name, packed, left)
 
@@ -95,5 +141,6 @@ _CONFIGS = {
     _GROUPS: Int8DynamicActivationIntxWeightConfig(
         weight_dtype=getattr(torch, "int4"),  # noqa: B009  (not in torch's annotations)
         weight_granularity=PerGroup(GROUP),
+        weight_scale_dtype=torch.bfloat16,  # as XNNPACK stores them: the reference agrees
     ),
 }

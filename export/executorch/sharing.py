@@ -1,0 +1,99 @@
+"""A tied embedding stands in the file once, though two parts of the program own it.
+
+The rows that the embedding operator reads are a constant of the program; the weights of the LM head
+are data of an XNNPACK partition. In 8 bits both are the same bytes. A program finds its data
+through a table of segments (offset and size), so the partition's segment can lie within the one of
+the constants. The layout is that of ExecuTorch's `schema/program.fbs` and its extended header.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+_HEADER = struct.Struct("<4sIQQQ")
+"""At byte 8: magic, length, size of the program, offset of the segments, their size."""
+
+_MAGIC = b"eh00"
+_SEGMENTS_FIELD = 4
+_ALIGNMENT = 128
+_LEAST = 1 << 20
+"""Segments that are smaller aren't worth a search."""
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """Where a segment lies, from the first segment on, and where in the file that is written."""
+
+    offset: int
+    size: int
+    offset_at: int | None
+
+
+def share_segments(path: Path) -> int:
+    """Removes segments whose bytes are part of the first one, the program's constants.
+
+    Args:
+        path: a program as ExecuTorch writes it; rewritten if there is something to share.
+
+    Returns:
+        Bytes saved.
+    """
+    data = bytearray(path.read_bytes())
+    magic, length, program, base, whole = _HEADER.unpack_from(data, 8)
+    segments = _segments(data) if magic == _MAGIC else []
+    if not segments:
+        return 0
+    constants = bytes(data[base : base + segments[0].size])
+    new = bytearray(constants)
+    shared = 0
+    for segment in segments[1:]:
+        content = bytes(data[base + segment.offset : base + segment.offset + segment.size])
+        found = constants.find(content) if segment.size >= _LEAST else -1
+        if found < 0 or found % 16:
+            new.extend(bytes(-len(new) % _ALIGNMENT))
+            found = len(new)
+            new.extend(content)
+        else:
+            shared += 1
+        assert segment.offset_at is not None  # only the first one lies at 0, which isn't written
+        struct.pack_into("<Q", data, segment.offset_at, found)
+    if not shared:
+        return 0
+    _HEADER.pack_into(data, 8, magic, length, program, base, len(new))
+    path.write_bytes(bytes(data[:base]) + bytes(new))
+    return whole - len(new)
+
+
+def _segments(data: bytearray) -> list[_Segment]:
+    """The program's table of segments, read from the flatbuffer."""
+    vector = _field(data, _at(data, 0), _SEGMENTS_FIELD)
+    if vector is None:
+        return []
+    vector += _at(data, vector)
+    segments = []
+    for index in range(_at(data, vector)):
+        entry = vector + 4 * (index + 1)
+        table = entry + _at(data, entry)
+        offset, size = _field(data, table, 0), _field(data, table, 1)
+        segments.append(_Segment(_long(data, offset), _long(data, size), offset))
+    return segments
+
+
+def _field(data: bytearray, table: int, number: int) -> int | None:
+    """Where a table's field is; None where it has its default value."""
+    names = table - int(struct.unpack_from("<i", data, table)[0])
+    size = struct.unpack_from("<H", data, names)[0]
+    if 4 + 2 * number >= size:
+        return None
+    place = int(struct.unpack_from("<H", data, names + 4 + 2 * number)[0])
+    return table + place if place else None
+
+
+def _at(data: bytearray, place: int) -> int:
+    return int(struct.unpack_from("<I", data, place)[0])
+
+
+def _long(data: bytearray, place: int | None) -> int:
+    return 0 if place is None else int(struct.unpack_from("<Q", data, place)[0])
