@@ -51,13 +51,14 @@ class ExecuTorchBackend:
                 found[graph.name] = run_passes(programs[graph.name])
         progress("lowering to XNNPACK", 0.35)
         manager = lower(programs)
+        details = describe(manager, found)  # writing turns the graphs into something else
         progress("writing the program", 0.9)
         write_program(manager, folder / PROGRAM_FILE)
         return ExportedGraphs(
             graphs={graph.name: graph.spec(PROGRAM_FILE) for graph in graphs},
             state=state,
             quantization=quantization,
-            details=describe(manager, found),
+            details=details,
         )
 
     def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:

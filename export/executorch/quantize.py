@@ -69,12 +69,16 @@ class RoundedInputLinear(nn.Linear):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """`[1, T, out]` of x `[1, T, in]`, which is rounded to 8 bits token by token first."""
+        # As XNNPACK does it: the zero point is rounded from the end where less is lost.
         low = x.amin(-1, keepdim=True).clamp(max=0.0)
         high = x.amax(-1, keepdim=True).clamp(min=0.0)
-        scale = ((high - low) / 255.0).clamp(min=torch.finfo(x.dtype).eps)
-        zero = (-128.0 - (low / scale).round()).clamp(-128.0, 127.0)
-        steps = ((x * (1.0 / scale)).round() + zero).clamp(-128.0, 127.0)
-        return nn.functional.linear((steps - zero) * scale, self.weight, self.bias)
+        span = high - low
+        per_unit = torch.where(span == 0, 1.0, 255.0 / span)
+        from_low, from_high = -128.0 - low * per_unit, 127.0 - high * per_unit
+        less_at_low = low * per_unit + high * per_unit - 1.0 > 0
+        zero = torch.where(less_at_low, from_low, from_high).clamp(-128.0, 127.0).round()
+        steps = ((x * per_unit).round() + zero).clamp(-128.0, 127.0)
+        return nn.functional.linear((steps - zero) / per_unit, self.weight, self.bias)
 
 
 def quantized(model: PreTrainedModel, recipe: Recipe) -> tuple[PreTrainedModel, QuantizationInfo]:

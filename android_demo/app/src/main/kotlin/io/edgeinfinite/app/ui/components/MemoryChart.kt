@@ -29,7 +29,6 @@ class MemoryChart
                 color = context.getColor(R.color.on_surface_variant)
                 textSize = context.sp(LABEL)
             }
-        private val ground = Paint().apply { color = context.getColor(R.color.surface_container) }
         private val path = Path()
         private var points = emptyList<MemoryPoint>()
 
@@ -49,12 +48,11 @@ class MemoryChart
                 return
             }
             val line = text.textSize * LINE
-            val plot = Plot(points, width, height, this, line)
+            val plot = Plot(points, this, line, text.measureText(WIDEST) + context.dp(SPACE))
             drawLegend(canvas, paddingTop + text.textSize)
             drawGrid(canvas, plot)
             drawLine(canvas, plot, app) { it.appBytes }
             drawLine(canvas, plot, state) { it.stateBytes }
-            drawScale(canvas, plot)
         }
 
         private fun drawLegend(
@@ -81,28 +79,15 @@ class MemoryChart
                 val bytes = plot.top * step / STEPS
                 val y = plot.y(bytes)
                 canvas.drawLine(plot.left, y, plot.right, y, grid)
+                text.textAlign = Paint.Align.RIGHT
+                val right = (width - paddingRight).toFloat()
+                canvas.drawText(Format.bytes(bytes), right, y + text.textSize / 3, text)
             }
             val below = plot.bottom + text.textSize * LINE
             text.textAlign = Paint.Align.LEFT
             canvas.drawText(Format.count(plot.first), plot.left, below, text)
             text.textAlign = Paint.Align.RIGHT
             canvas.drawText("${Format.count(plot.last)} ${context.getString(R.string.strip_read)}", plot.right, below, text)
-        }
-
-        /** The grid's figures, over the lines and on their own ground. */
-        private fun drawScale(
-            canvas: Canvas,
-            plot: Plot,
-        ) {
-            text.textAlign = Paint.Align.RIGHT
-            for (step in 1..STEPS) {
-                val bytes = plot.top * step / STEPS
-                val label = Format.bytes(bytes)
-                val below = plot.y(bytes) + text.textSize * LINE
-                val left = plot.right - text.measureText(label) - context.dp(SPACE)
-                canvas.drawRect(left, below - text.textSize, plot.right, below + context.dp(SPACE / 2), ground)
-                canvas.drawText(label, plot.right, below, text)
-            }
         }
 
         private fun drawLine(
@@ -142,14 +127,13 @@ class MemoryChart
         /** Where tokens and bytes are on the screen. */
         private class Plot(
             points: List<MemoryPoint>,
-            width: Int,
-            height: Int,
             view: View,
             line: Float,
+            gutter: Float,
         ) {
             val left = view.paddingLeft.toFloat()
-            val right = (width - view.paddingRight).toFloat()
-            val bottom = height - view.paddingBottom - line
+            val right = view.width - view.paddingRight - gutter
+            val bottom = view.height - view.paddingBottom - line
             val first = points.first().tokensRead
             val last = points.last().tokensRead
             val top = roundUp(points.maxOf { maxOf(it.appBytes, it.stateBytes) })
@@ -174,5 +158,6 @@ class MemoryChart
             const val SPACE = 8f
             const val STROKE = 2.5f
             const val STEPS = 2
+            const val WIDEST = "000 MB"
         }
     }

@@ -1,0 +1,149 @@
+"""What the back end writes: partitions, the report, no bytes twice, both ways of lowering."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("executorch")
+pytest.importorskip("torchao")
+
+from tiny_artifact import tiny_artifact
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.export.executorch import BACKEND
+from edgeinfinite.export.executorch.sharing import share_segments
+from edgeinfinite.export.executorch.state import check_attention
+from edgeinfinite.export.recipes import recipe_named
+from edgeinfinite.export.verify import verify_artifact
+from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.runtime_py.manifest import load_manifest
+from tiny import attached
+
+LAYERS = 2
+
+
+@pytest.fixture(scope="module", params=["none", "int8", "int4"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("executorch") / request.param
+    return tiny_artifact(place, "--backend", "executorch", "--quantize", request.param)
+
+
+def test_prefill_is_two_partitions_and_decode_one_a_layer(folder: Path) -> None:
+    details = load_manifest(folder).details
+    partitions = {name: method["partitions"] for name, method in details.items()}
+    assert partitions == {"prefill_segment": 2, "decode_step": LAYERS + 1, "compress_memory": 1}
+
+
+def test_the_report_names_what_xnnpack_took_and_what_it_did_not(folder: Path) -> None:
+    details = load_manifest(folder).details
+    for name in ("prefill_segment", "decode_step"):
+        assert details[name]["delegated"]["aten.linear"] > 7 * LAYERS
+        assert details[name]["undelegated"]["llama.update_cache"] == 2 * LAYERS
+        left = set(details[name]["undelegated"])
+        assert not left & {"aten.linear", "aten.mul", "aten.view_copy", "aten.permute_copy"}
+    assert details["decode_step"]["undelegated"]["llama.custom_sdpa"] == LAYERS
+    assert "llama.custom_sdpa" not in details["prefill_segment"]["undelegated"]
+    assert details["compress_memory"]["undelegated"] == {}
+
+
+def test_no_cache_is_copied_by_the_plan(folder: Path) -> None:
+    """The only operators that touch a cache are those that write new rows, and XNNPACK's."""
+    for method in load_manifest(folder).details.values():
+        assert not {"aten.copy", "aten.clone", "aten.index_put"} & set(method["undelegated"])
+
+
+def test_the_manifest_names_quantized_and_unquantized_weights(folder: Path) -> None:
+    info = load_manifest(folder).quantization
+    kinds = Counter(kind.split(",")[0] for kind in info.quantized.values())
+    wanted = {
+        "none": {},
+        "int8": {"int8 symmetric": 7 * LAYERS + 2},
+        # 48 inputs are no multiple of 32: down_proj gets 8 bits.
+        "int4": {"int4 symmetric g32": 6 * LAYERS, "int8 symmetric": LAYERS + 2},
+    }
+    assert kinds == wanted[info.recipe]
+    assert not set(info.quantized) & set(info.unquantized)
+    assert "model.norm.weight" in info.unquantized
+
+
+def test_verify_repeats_the_parity_check(folder: Path) -> None:
+    checkpoint = folder.with_name(f"{folder.name}-checkpoint")
+    checks = {check.check: check for check in verify_artifact(folder, model=str(checkpoint))}
+    assert all(check.passed for check in checks.values()), checks
+    assert {"io:prefill_segment", "io:decode_step", "io:compress_memory"} <= set(checks)
+    if load_manifest(folder).quantization.recipe == "none":
+        assert checks["parity:logits"].value < 1e-4
+
+
+def test_executorchs_own_way_of_lowering_gives_the_same_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lowering: Any = importlib.import_module("edgeinfinite.export.executorch.lowering")
+    monkeypatch.setattr(lowering, "unknown_operators", lambda _: {"aten.something.default"})
+    artifact = tiny_artifact(tmp_path / "slow", "--backend", "executorch")
+    assert load_manifest(artifact).parity["parity:logits"] < 1e-4
+
+
+def test_equal_bytes_stand_in_the_file_once(folder: Path) -> None:
+    before = (folder / "model.pte").read_bytes()
+    assert share_segments(folder / "model.pte") == 0  # the tiny model has nothing to share
+    assert (folder / "model.pte").read_bytes() == before
+
+
+def test_a_tied_embedding_in_int8_is_stored_once(tmp_path: Path) -> None:
+    """1.5 MB of embedding: once, and the program computes as before."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from edgeinfinite.models.attach import attach
+    from edgeinfinite.models.configuration import EdgeInfiniteConfig
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=24_000, hidden_size=64, intermediate_size=64, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=1, tie_word_embeddings=True,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    geometry = Geometry(sink_length=2, segment_length=8, window_length=4)
+    model = attach(LlamaForCausalLM(config).eval(), EdgeInfiniteConfig(geometry))
+    BACKEND.export_graphs(model, recipe_named("int8"), tmp_path, "cpu", lambda *_: None)
+    size = (tmp_path / "model.pte").stat().st_size
+    assert 24_000 * 64 < size < 1.3 * 24_000 * 64
+    assert _loads(tmp_path / "model.pte")
+
+
+def _loads(path: Path) -> bool:
+    from edgeinfinite.runtime_py.engines.executorch_engine import _executorch
+
+    _, runtime = _executorch()
+    program = runtime._load_program(str(path))
+    decode = program.load_method("decode_step")
+    cache = [torch.zeros(1, 14, 1, 32) for _ in range(2)]
+    memory = [torch.zeros(1, 1, 32, 32), torch.zeros(1, 1, 32), torch.zeros(1)]
+    logits = decode.call([torch.tensor([[5]]), torch.tensor([0]), *cache, *memory])[0]
+    return bool(np.isfinite(logits.numpy()).all() and logits.abs().sum() > 0)
+
+
+def test_the_model_comes_back_as_it_was(tmp_path: Path) -> None:
+    model = attached(Geometry(sink_length=2, segment_length=8, window_length=4))
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    rotary = model.get_decoder().rotary_emb
+    BACKEND.export_graphs(model, recipe_named("int4"), tmp_path, "cpu", lambda *_: None)
+    assert model.get_decoder().rotary_emb is rotary
+    for name, tensor in model.state_dict().items():
+        torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
+
+
+def test_attention_that_it_cannot_do_is_refused() -> None:
+    check_attention(100, None, None)
+    check_attention(100, 100, None)
+    with pytest.raises(EdgeInfiniteError, match="sliding attention window"):
+        check_attention(100, 99, None)
+    with pytest.raises(EdgeInfiniteError, match="softcap"):
+        check_attention(100, None, 30.0)
