@@ -146,7 +146,6 @@ def bench(arguments: argparse.Namespace) -> int:
     check_writable(arguments.plot)
     options = BenchOptions(**_given(arguments, BenchOptions))
 
-
     def peer_model(kind: str, model: str) -> Path:
         from edgeinfinite.export.peer_models import prepare_peer_model  # needs torch, we don't
 
