@@ -23,7 +23,7 @@ demo: setup  ## exports the demo model, reads a long text with it, answers a que
 	@mkdir -p build
 	@scripts/demo.sh
 
-test: lint typecheck pytest  ## everything that proves the product
+test: lint typecheck pytest android  ## everything that proves the product
 
 lint: setup  ## formatting and lint
 	$(BIN)/ruff format --check $(CHECKED)
