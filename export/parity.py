@@ -33,7 +33,7 @@ _FLOAT_LIMITS = {"logits": 1e-4, "k_cache": 1e-4, "v_cache": 1e-4}
 _QUANTIZED_LIMITS = {"logits": 0.1, "k_cache": 0.1, "v_cache": 0.1}
 """Against a reference with the same quantized weights what is left is the rounding of activations
 to 8 bits: SmolLM2-135M has 0.04 in the logits and costs 0.003 nats of KL divergence a token for it.
-With exact activations the same graph is within 1e-5 (tests/export/test_onnx.py)."""
+With exact activations the same graph is within 1e-5 (tests/export/test_onnx_passes.py)."""
 
 _MEMORY_LIMIT = 1e-4
 """Compression is float32 in every artifact, and computed here from equal caches."""
@@ -66,7 +66,8 @@ def check_parity(
 
     Returns:
         `parity:logits`, `parity:k_cache`, `parity:v_cache`, `parity:memory`,
-        `parity:memory_norm` (relative errors, root mean square over the probes) and
+        `parity:memory_norm` (relative errors over the probes: the largest of what is computed in
+        float32, the root mean square of what rounds activations) and
         `greedy_agreement` (share of probes in which both prefer the same token, near-ties left
         out).
     """
@@ -79,7 +80,8 @@ def check_parity(
     for name, errors in probe.errors.items():
         known = same_weights or name.startswith("memory")
         limit = limits[name] if known else None
-        error = float(np.sqrt(np.mean(np.square(errors))))
+        exact = manifest.quantization.recipe == "none" or name.startswith("memory")
+        error = float(max(errors) if exact else np.sqrt(np.mean(np.square(errors))))
         passed = bool(np.isfinite(error)) and (limit is None or error <= limit)
         checks.append(Check(f"parity:{name}", passed, error, limit))
     agreement = probe.agreement(limits["logits"])
