@@ -1,36 +1,66 @@
 #!/usr/bin/env bash
 # Builds and tests the Android project without the Android SDK, with Maven and the desktop's JVM:
-# fixtures from Python, core and the runtimes, the app, session files back in Python.
+# style, fixtures from Python, core and the runtimes, the app, the signed APK and the classes in it,
+# session files back in Python.
+#
+#   build.sh [STEP...]      steps: style fixtures downloads maven apk dex sessions (default: all of them)
+#   build.sh screenshots ARTIFACT TEXT [QUESTION]     the README's pictures, of a real model (after maven)
 #
 #   PYTHON=...   an interpreter with edgeinfinite[onnx] installed (default: the repository's .venv)
-#   build.sh fixtures | downloads | maven | all     (default: all)
 #
 # Debian's packages that it needs and installs when they are missing (as root): see PACKAGES.
 set -euo pipefail
 cd "$(dirname "$0")"
 
-PACKAGES=(openjdk-17-jdk-headless maven npm)
+# Program and the package that has it.
+PACKAGES=(
+    javac:openjdk-17-jdk-headless mvn:maven npm:npm apksigner:apksigner enjarify:enjarify
+)
+STEPS=(style fixtures downloads maven apk dex sessions)
 EXECUTORCH=react-native-executorch
 repository=$(cd ../.. && pwd)
 PYTHON=${PYTHON:-$repository/.venv/bin/python}
 fixtures=$PWD/fixtures
 
 install_packages() {
-    if command -v javac >/dev/null && command -v mvn >/dev/null && command -v npm >/dev/null; then
-        return
-    fi
+    local entry missing=()
+    for entry in "${PACKAGES[@]}"; do
+        command -v "${entry%%:*}" >/dev/null || missing+=("${entry#*:}")
+    done
+    [[ ${#missing[@]} -gt 0 ]] || return 0
     if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
-        echo "build.sh: install ${PACKAGES[*]} first (JDK 17, Maven, npm)" >&2
+        echo "build.sh: install ${missing[*]} first" >&2
         exit 1
     fi
     apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${PACKAGES[@]}"
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+}
+
+property() {
+    sed -n "s:.*<$1>\(.*\)</.*:\1:p" pom.xml
+}
+
+maven() {
+    mvn -B -ntp -Dstyle.color=never "$@"
+}
+
+# The official Kotlin style, in every Kotlin file.
+step_style() {
+    local version
+    version=$(property ktlint.version)
+    local ktlint=downloads/ktlint/ktlint-cli-$version-all.jar
+    if [[ ! -f $ktlint ]]; then
+        maven -q org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -Dartifact="com.pinterest.ktlint:ktlint-cli:$version:jar:all" \
+            -DoutputDirectory="$PWD/downloads/ktlint" -N
+    fi
+    (cd .. && java -jar "ci/$ktlint" --relative '**/*.kt' '**/*.kts' '!**/target/**' '!**/build/**')
+    echo "style: ktlint $version found nothing"
 }
 
 # The classes of ExecuTorch's AAR, which Maven doesn't serve.
-downloads() {
+step_downloads() {
     local version
-    version=$(sed -n 's:.*<executorch.npm.version>\(.*\)</.*:\1:p' pom.xml)
+    version=$(property executorch.npm.version)
     mkdir -p downloads/npm downloads/executorch
     local package=downloads/npm/$EXECUTORCH-$version.tgz
     if [[ ! -f $package ]]; then
@@ -41,37 +71,57 @@ downloads() {
     fi
 }
 
-write_fixtures() {
+step_fixtures() {
     "$PYTHON" "$repository/tests/android/write_fixtures.py" "$fixtures"
-    if [[ -f app/fixtures.py ]]; then
-        "$PYTHON" app/fixtures.py "$fixtures"
-    fi
+    "$PYTHON" app/fixtures.py "$fixtures"
 }
 
-maven() {
-    mvn -B -ntp -Dstyle.color=never "$@"
+step_maven() {
+    maven verify
 }
 
-check_sessions() {
+step_apk() {
+    app/apk.sh
+}
+
+# The tests of core and runtime-onnx once more, on the classes that the APK ships.
+step_dex() {
+    app/dex_tests.sh
+}
+
+# Python opens what the Kotlin tests wrote.
+step_sessions() {
     "$PYTHON" "$repository/tests/android/check_kotlin_sessions.py" "$fixtures"
 }
 
-install_packages
-case ${1:-all} in
-fixtures) write_fixtures ;;
-downloads) downloads ;;
-maven)
-    downloads
-    maven verify
-    ;;
-all)
-    downloads
-    write_fixtures
-    maven verify
-    check_sessions
-    ;;
-*)
-    echo "usage: build.sh [fixtures | downloads | maven | all]" >&2
+screenshots() {
+    local artifact text
+    artifact=$(realpath "$1") text=$(realpath "$2")
+    maven -pl app -am test -Dtest=ScreenshotTest -Dsurefire.failIfNoSpecifiedTests=false \
+        -Dedgeinfinite.screenshots.model="$artifact" -Dedgeinfinite.screenshots.text="$text" \
+        ${3:+-Dedgeinfinite.screenshots.question="$3"}
+    mkdir -p ../screenshots
+    cp app/target/screenshots/*.png ../screenshots/
+}
+
+usage() {
+    echo "usage: build.sh [${STEPS[*]}] | screenshots ARTIFACT TEXT [QUESTION]" >&2
     exit 2
-    ;;
-esac
+}
+
+if [[ ${1:-} == screenshots ]]; then
+    [[ $# -ge 3 && -d $2 && -f $3 ]] || usage
+    install_packages
+    screenshots "${@:2}"
+    exit
+fi
+[[ $# -gt 0 ]] || set -- "${STEPS[@]}"
+for step in "$@"; do
+    [[ " ${STEPS[*]} " == *" $step "* ]] || usage
+done
+install_packages
+for step in "$@"; do
+    echo "== $step ($SECONDS s)"
+    "step_$step"
+done
+echo "== done ($SECONDS s)"

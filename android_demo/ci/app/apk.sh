@@ -3,7 +3,7 @@
 #
 #   apk.sh        writes target/edgeinfinite.apk and target/apk/from-dex.jar
 #
-# Run `mvn -pl app -am package` in the folder above first. The key is made on the spot: this APK is
+# Run by ../build.sh after Maven's `verify`; needs apksigner and enjarify. The key is made on the spot: this APK is
 # for trying out, not for a store. from-dex.jar holds the dex's classes again, for tests.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -11,13 +11,6 @@ cd "$(dirname "$0")"
 tools=target/tools
 work=target/apk
 key=target/debug.keystore
-
-for program in apksigner enjarify; do
-  command -v "$program" >/dev/null && continue
-  [[ $(id -u) == 0 ]] || { echo "apk.sh: install $program first" >&2; exit 1; }
-  apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$program"
-done
 
 mkdir -p "$work"
 ./natives.sh ../downloads "$tools"/fbjni-*.aar "$work/natives"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs core's and runtime-onnx's tests again on the classes that are in the APK's dex.
 #
-#   dex_tests.sh        after apk.sh, and after `mvn package` and `build.sh fixtures`
+#   dex_tests.sh        after apk.sh; run by ../build.sh
 #
 # from-dex.jar comes first on the class path, so the app's classes, Kotlin, coroutines, serialization
 # and ONNX Runtime's Java classes are all the dex's; only its native library is the desktop's. The

@@ -10,8 +10,6 @@ import io.edgeinfinite.app.ui.viewmodel.ChatViewModel
 import io.edgeinfinite.app.ui.viewmodel.HomeViewModel
 import io.edgeinfinite.app.ui.viewmodel.SettingsViewModel
 import io.edgeinfinite.core.ArtifactImporter
-import java.io.File
-import java.util.concurrent.Executors
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
@@ -21,6 +19,8 @@ import kotlinx.coroutines.launch
 import kotlinx.coroutines.sync.Mutex
 import kotlinx.coroutines.sync.withLock
 import kotlinx.coroutines.withContext
+import java.io.File
+import java.util.concurrent.Executors
 
 /**
  * What the screens share, made once per process.

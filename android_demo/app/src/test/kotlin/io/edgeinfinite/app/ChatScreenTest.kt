@@ -12,7 +12,6 @@ import io.edgeinfinite.app.ui.viewmodel.ChatItem
 import io.edgeinfinite.app.ui.viewmodel.Notice
 import io.edgeinfinite.app.ui.viewmodel.Phase
 import io.edgeinfinite.core.SamplingOptions
-import java.io.File
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
 import org.junit.Assert.assertNotEquals
@@ -25,6 +24,7 @@ import org.junit.rules.TemporaryFolder
 import org.junit.runner.RunWith
 import org.robolectric.RobolectricTestRunner
 import org.robolectric.Shadows.shadowOf
+import java.io.File
 
 /** A chat, answered by onnxruntime itself on the exported tiny artifact. */
 @RunWith(RobolectricTestRunner::class)

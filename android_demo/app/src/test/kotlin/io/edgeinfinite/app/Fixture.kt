@@ -1,9 +1,9 @@
 package io.edgeinfinite.app
 
+import org.robolectric.RuntimeEnvironment
 import java.io.File
 import java.util.zip.ZipEntry
 import java.util.zip.ZipOutputStream
-import org.robolectric.RuntimeEnvironment
 
 /** The really exported tiny artifact that ci/app/fixtures.py wrote: a random Llama over bytes. */
 internal object Fixture {

@@ -10,7 +10,6 @@ import android.widget.TextView
 import io.edgeinfinite.app.ui.components.view
 import io.edgeinfinite.app.ui.screens.ChatActivity
 import io.edgeinfinite.app.ui.screens.HomeActivity
-import java.io.File
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
 import org.junit.Assert.assertNull
@@ -22,6 +21,7 @@ import org.junit.runner.RunWith
 import org.robolectric.RobolectricTestRunner
 import org.robolectric.Shadows.shadowOf
 import org.robolectric.shadows.ShadowDialog
+import java.io.File
 
 /** The first screen: the import through the file picker, models, chats. */
 @RunWith(RobolectricTestRunner::class)

@@ -8,9 +8,9 @@ import android.net.Uri
 import android.os.ParcelFileDescriptor
 import android.provider.DocumentsContract
 import android.provider.DocumentsContract.Document
+import org.robolectric.Robolectric
 import java.io.File
 import java.io.FileNotFoundException
-import org.robolectric.Robolectric
 
 /** What stands behind the system's file picker: real files under content addresses. */
 class PickedFiles : ContentProvider() {

@@ -13,7 +13,6 @@ import io.edgeinfinite.app.ui.screens.EXTRA_CHAT
 import io.edgeinfinite.app.ui.screens.HomeActivity
 import io.edgeinfinite.app.ui.screens.MemoryActivity
 import io.edgeinfinite.app.ui.screens.SettingsActivity
-import java.io.File
 import org.junit.Assert.assertTrue
 import org.junit.Rule
 import org.junit.Test
@@ -23,6 +22,7 @@ import org.robolectric.Robolectric
 import org.robolectric.RobolectricTestRunner
 import org.robolectric.RuntimeEnvironment
 import org.robolectric.android.controller.ActivityController
+import java.io.File
 
 /**
  * Draws every screen in two sizes, light and dark, and looks at what can be checked without eyes.
@@ -63,7 +63,9 @@ class ScreenshotTest {
             RuntimeEnvironment.setQualifiers(look.qualifiers)
             val home = Robolectric.buildActivity(HomeActivity::class.java).setup()
             home.get().chooseSource(1, picked)
-            waitUntil { (app.services.home.state.value.importing?.copied ?: 0) > 0 && home.get().shows(R.id.import_card) }
+            waitUntil {
+                (app.services.home.state.value.importing?.copied ?: 0) > 0 && home.get().shows(R.id.import_card)
+            }
             save(look, "import", home.get())
             home.get().view<View>(R.id.import_cancel).performClick()
             waitUntil(seconds = SLOW) { app.services.home.state.value.importing == null }
@@ -153,15 +155,16 @@ class ScreenshotTest {
             val described = "$name: ${view.javaClass.simpleName} ${view.contentDescription}"
             val isLarge = view.height >= TOUCH_DP * density - 1 && view.width >= TOUCH_DP * density - 1
             assertTrue("$described is ${view.width / density} x ${view.height / density} dp", isLarge)
-            val label = view.contentDescription ?: (view as? android.widget.TextView)?.let { it.text.ifEmpty { it.hint } }
+            val label =
+                view.contentDescription ?: (view as? android.widget.TextView)?.let { it.text.ifEmpty { it.hint } }
             assertTrue("$described has no name", !label.isNullOrEmpty() || hasText(view))
         }
         if (view is ViewGroup) for (at in 0 until view.childCount) checkTouchable(view.getChildAt(at), name, density)
     }
 
     private fun hasText(view: View): Boolean =
-        view is android.widget.TextView && view.text.isNotEmpty() ||
-            view is ViewGroup && (0 until view.childCount).any { hasText(view.getChildAt(it)) }
+        (view is android.widget.TextView && view.text.isNotEmpty()) ||
+            (view is ViewGroup && (0 until view.childCount).any { hasText(view.getChildAt(it)) })
 
     private class Look(
         val name: String,

@@ -11,7 +11,6 @@ import io.edgeinfinite.app.ui.format.Format
 import io.edgeinfinite.app.ui.screens.EXTRA_CHAT
 import io.edgeinfinite.app.ui.screens.MemoryActivity
 import io.edgeinfinite.app.ui.screens.SettingsActivity
-import java.io.File
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
 import org.junit.Assert.assertTrue
@@ -22,6 +21,7 @@ import org.junit.rules.TemporaryFolder
 import org.junit.runner.RunWith
 import org.robolectric.Robolectric
 import org.robolectric.RobolectricTestRunner
+import java.io.File
 
 /** The settings and the memory view. */
 @RunWith(RobolectricTestRunner::class)

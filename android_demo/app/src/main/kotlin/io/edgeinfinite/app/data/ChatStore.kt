@@ -1,12 +1,12 @@
 package io.edgeinfinite.app.data
 
 import io.edgeinfinite.core.Turn
-import java.io.File
-import java.io.IOException
-import java.util.UUID
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.SerializationException
 import kotlinx.serialization.json.Json
+import java.io.File
+import java.io.IOException
+import java.util.UUID
 
 /**
  * What one answer took, as far as the screen shows it.

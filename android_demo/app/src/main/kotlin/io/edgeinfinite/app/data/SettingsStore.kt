@@ -2,14 +2,14 @@ package io.edgeinfinite.app.data
 
 import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.SamplingOptions
-import java.io.File
-import java.io.IOException
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.StateFlow
 import kotlinx.coroutines.flow.asStateFlow
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.SerializationException
 import kotlinx.serialization.json.Json
+import java.io.File
+import java.io.IOException
 
 /**
  * What a person can set.

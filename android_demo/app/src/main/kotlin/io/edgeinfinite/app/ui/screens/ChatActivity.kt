@@ -204,7 +204,7 @@ class ChatActivity : ScreenActivity() {
 
     private fun showSend(state: ChatUiState) {
         view<View>(R.id.attach).isEnabled = state.phase == Phase.Ready
-        send.isEnabled = state.canStop || state.phase == Phase.Ready && message.text.isNotBlank()
+        send.isEnabled = state.canStop || (state.phase == Phase.Ready && message.text.isNotBlank())
         send.setImageResource(if (state.canStop) R.drawable.ic_stop else R.drawable.ic_send)
         send.contentDescription = getString(if (state.canStop) R.string.stop else R.string.send)
     }

@@ -259,11 +259,11 @@ class ChatViewModel(
             decodeTokensPerS = statistics.decodeTokensPerS,
             slowestTokenS = statistics.slowestTokenS,
             end =
-                when (event.reason) {
-                    FinishReason.STOP -> null
-                    FinishReason.LENGTH -> AnswerFigures.End.CUT
-                    FinishReason.CANCELLED -> AnswerFigures.End.STOPPED
-                },
+            when (event.reason) {
+                FinishReason.STOP -> null
+                FinishReason.LENGTH -> AnswerFigures.End.CUT
+                FinishReason.CANCELLED -> AnswerFigures.End.STOPPED
+            },
         )
     }
 

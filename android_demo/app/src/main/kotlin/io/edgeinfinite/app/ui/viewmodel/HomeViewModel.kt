@@ -8,7 +8,6 @@ import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.ImportProgress
 import io.edgeinfinite.core.ReadingCancelled
 import io.edgeinfinite.core.StoredArtifact
-import java.io.IOException
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.StateFlow
 import kotlinx.coroutines.flow.asStateFlow
@@ -16,6 +15,7 @@ import kotlinx.coroutines.flow.update
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.sync.withLock
 import kotlinx.coroutines.withContext
+import java.io.IOException
 
 /**
  * An import that is going on.
