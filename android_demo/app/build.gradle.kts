@@ -20,6 +20,13 @@ android {
         sourceCompatibility = JavaVersion.toVersion(libs.versions.jvmTarget.get())
         targetCompatibility = JavaVersion.toVersion(libs.versions.jvmTarget.get())
     }
+    testOptions {
+        unitTests {
+            isIncludeAndroidResources = true
+            // What ci/build.sh fixtures writes.
+            all { it.systemProperty("edgeinfinite.fixtures", rootProject.file("ci/fixtures").path) }
+        }
+    }
     packaging {
         // fbjni and the runtimes may each bring the same C++ library.
         jniLibs.pickFirsts += "**/libc++_shared.so"
@@ -33,4 +40,8 @@ dependencies {
     implementation(libs.coroutines.android)
     implementation(libs.serialization.json)
     implementation(libs.onnxruntime.android)
+    // Answers on the desktop, inside Robolectric's tests.
+    testImplementation(libs.onnxruntime.jvm)
+    testImplementation(libs.junit4)
+    testImplementation(libs.robolectric)
 }

@@ -12,8 +12,11 @@ dependencies {
     implementation(libs.serialization.json)
     testImplementation(libs.junit.jupiter)
     testImplementation(libs.djl.tokenizers)
+    testRuntimeOnly(libs.junit.launcher)
 }
 
 tasks.test {
     useJUnitPlatform()
+    // What ci/build.sh fixtures writes.
+    systemProperty("edgeinfinite.fixtures", rootProject.file("ci/fixtures").path)
 }

@@ -28,8 +28,12 @@ def properties() -> dict[str, str]:
     return {entry.tag.removeprefix(POM): (entry.text or "") for entry in found}
 
 
+def text(path: str) -> str:
+    return (PROJECT / path).read_text(encoding="utf-8")
+
+
 def gradle(module: str) -> str:
-    return (PROJECT / module / "build.gradle.kts").read_text(encoding="utf-8")
+    return text(f"{module}/build.gradle.kts")
 
 
 @pytest.mark.parametrize(
@@ -40,6 +44,9 @@ def gradle(module: str) -> str:
         ("serialization", "serialization.version"),
         ("onnxruntime", "onnxruntime.version"),
         ("junit", "junit.version"),
+        ("junitPlatform", "junit.platform.version"),
+        ("junit4", "junit4.version"),
+        ("robolectric", "robolectric.version"),
         ("djl", "djl.version"),
         ("jvmTarget", "jvmTarget"),
         ("minSdk", "minSdk"),
@@ -52,7 +59,7 @@ def test_versions_and_sdk_levels_are_the_same(version: str, name: str) -> None:
 
 
 def test_both_builds_have_the_same_modules() -> None:
-    included = re.findall(r'":([\w-]+)"', (PROJECT / "settings.gradle.kts").read_text("utf-8"))
+    included = re.findall(r'":([\w-]+)"', text("settings.gradle.kts"))
     built = [module.text for module in pom().iter(f"{POM}module")]
     assert included == built == list(MODULES)
 
@@ -70,14 +77,14 @@ def test_both_builds_compile_the_same_sources(module: str) -> None:
         assert Path(path).resolve() == (PROJECT / module / "src" / kind / "kotlin").resolve()
 
 
-def _gradle_dependencies(module: str) -> set[str]:
-    """`group:artifact` of what the module needs to compile, without a platform's suffix."""
-    declared = re.findall(r"(?:api|implementation|compileOnly)\(libs\.([\w.]+)\)", gradle(module))
+def _gradle_dependencies(module: str, kinds: str) -> set[str]:
+    """`group:artifact` of what the module needs, without a platform's suffix."""
+    declared = re.findall(rf"(?:{kinds})\(libs\.([\w.]+)\)", gradle(module))
     libraries = {name.replace("-", "."): entry for name, entry in CATALOG["libraries"].items()}
     return {_plain(libraries[name]["module"]) for name in declared}
 
 
-def _maven_dependencies(module: str) -> set[str]:
+def _maven_dependencies(module: str, *, test: bool) -> set[str]:
     managed = pom().find(f"{POM}dependencyManagement")
     assert managed is not None
     scopes = {_name(one): one.findtext(f"{POM}scope") for one in managed.iter(f"{POM}dependency")}
@@ -85,7 +92,7 @@ def _maven_dependencies(module: str) -> set[str]:
     dependencies = pom(module).find(f"{POM}dependencies")
     for one in dependencies if dependencies is not None else ():
         scope = one.findtext(f"{POM}scope") or scopes.get(_name(one))
-        if scope != "test":
+        if (scope == "test") == test:
             found.add(_plain(_name(one)))
     return found
 
@@ -114,9 +121,24 @@ ONLY_GRADLE = {
 
 @pytest.mark.parametrize("module", MODULES)
 def test_both_builds_need_the_same_libraries(module: str) -> None:
-    ours, theirs = _gradle_dependencies(module), _maven_dependencies(module)
+    ours = _gradle_dependencies(module, "api|implementation|compileOnly")
+    theirs = _maven_dependencies(module, test=False)
     assert ours - theirs <= ONLY_GRADLE
     assert theirs - ours <= ONLY_MAVEN
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_both_builds_test_with_the_same_libraries(module: str) -> None:
+    ours = _gradle_dependencies(module, "testImplementation")
+    theirs = _maven_dependencies(module, test=True)
+    # Maven's `provided` is there for tests as well.
+    assert ours - theirs <= _maven_dependencies(module, test=False)
+    assert theirs <= ours
+
+
+@pytest.mark.parametrize("module", ("core", "runtime-onnx", "app"))
+def test_gradle_tests_find_the_fixtures(module: str) -> None:
+    assert '"edgeinfinite.fixtures", rootProject.file("ci/fixtures").path' in gradle(module)
 
 
 @pytest.mark.parametrize("module", ("runtime-executorch", "app"))
@@ -131,7 +153,27 @@ def test_the_app_is_for_both_abis_and_the_targeted_level() -> None:
     assert "targetSdk = libs.versions.targetSdk.get().toInt()" in script
     abis = re.search(r"abiFilters \+= listOf\((.*)\)", script)
     assert abis is not None
-    assert set(re.findall(r'"([\w-]+)"', abis[1])) == {"arm64-v8a", "x86_64"}
+    filters = set(re.findall(r'"([\w-]+)"', abis[1]))
+    packed = re.search(r"^ABIS=\((.*)\)$", text("ci/app/natives.sh"), re.MULTILINE)
+    assert packed is not None
+    assert filters == set(packed[1].split()) == {"arm64-v8a", "x86_64"}
+
+
+def test_the_app_has_the_same_name_and_version() -> None:
+    script = gradle("app")
+    assert f'versionName = "{pom().findtext(f"{POM}version")}"' in script
+    assert "--version-code 1 " in text("ci/app/resources.sh")
+    assert "versionCode = 1\n" in script
+    package = re.search(r"^package=(.*)$", text("ci/app/resources.sh"), re.MULTILINE)
+    assert package is not None
+    assert f'applicationId = "{package[1]}"' in script
+    assert f'namespace = "{package[1]}"' in script
+
+
+def test_every_library_of_the_catalog_is_used() -> None:
+    used = "".join(map(gradle, MODULES))
+    for name in CATALOG["libraries"]:
+        assert f"(libs.{name.replace('-', '.')})" in used, name
 
 
 def test_the_versions_of_the_issue_are_named() -> None:

@@ -1,0 +1,141 @@
+"""The check of a finished APK sees what would keep it from installing or running on a phone."""
+
+from __future__ import annotations
+
+import struct
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "android_demo/ci/app"))
+
+import apk as packer
+import check_apk
+
+BADGING = "\n".join(
+    [
+        "package: name='io.edgeinfinite.app' versionCode='1' versionName='0.1.0'",
+        "minSdkVersion:'26'",
+        "targetSdkVersion:'35'",
+        "launchable-activity: name='io.edgeinfinite.app.ui.screens.HomeActivity'  label='' icon=''",
+        "native-code: 'arm64-v8a' 'x86_64'",
+    ]
+)
+NO_PERMISSION = "package: io.edgeinfinite.app\n"
+
+
+def elf(machine: int, alignment: int = check_apk.PAGE) -> bytes:
+    """The headers of a shared library with one segment to load."""
+    header = bytearray(64)
+    header[:6] = b"\x7fELF\x02\x01"
+    struct.pack_into("<HH", header, 16, 3, machine)
+    struct.pack_into("<Q", header, 32, 64)
+    struct.pack_into("<HH", header, 54, 56, 1)
+    segment = bytearray(56)
+    struct.pack_into("<I", segment, 0, check_apk.ELF_LOAD)
+    struct.pack_into("<Q", segment, 48, alignment)
+    return bytes(header + segment)
+
+
+def whole(folder: Path) -> dict[str, Path]:
+    """What apk.py is given for an APK without a fault."""
+    resources = folder / "resources.apk"
+    with zipfile.ZipFile(resources, "w") as archive:
+        archive.writestr("AndroidManifest.xml", b"manifest", zipfile.ZIP_DEFLATED)
+        archive.writestr("resources.arsc", b"resources", zipfile.ZIP_STORED)
+    (folder / "dex").mkdir()
+    (folder / "dex/classes.dex").write_bytes(b"dex")
+    for abi, machine in check_apk.MACHINES.items():
+        for library in check_apk.LIBRARIES:
+            file = folder / "lib" / abi / library
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(elf(machine))
+    return {
+        "resources": resources,
+        "dex": folder / "dex",
+        "libraries": folder / "lib",
+        "output": folder / "app.apk",
+    }
+
+
+def problems(parts: dict[str, Path]) -> list[str]:
+    packer.main(*parts.values())
+    return list(check_apk.content_problems(parts["output"]))
+
+
+def test_what_apk_py_packs_has_no_fault(tmp_path: Path) -> None:
+    assert problems(whole(tmp_path)) == []
+
+
+def test_a_library_that_is_missing_or_not_expected_is_named(tmp_path: Path) -> None:
+    parts = whole(tmp_path)
+    (parts["libraries"] / "x86_64/libexecutorch.so").rename(
+        parts["libraries"] / "x86_64/libtelemetry.so"
+    )
+    (problem,) = problems(parts)
+    assert "libexecutorch.so" in problem
+    assert "libtelemetry.so" in problem
+
+
+def test_a_library_of_another_machine_is_named(tmp_path: Path) -> None:
+    parts = whole(tmp_path)
+    file = parts["libraries"] / "arm64-v8a/libonnxruntime.so"
+    file.write_bytes(elf(check_apk.MACHINES["x86_64"]))
+    (problem,) = problems(parts)
+    assert "arm64-v8a/libonnxruntime.so is for another machine" in problem
+
+
+def test_segments_for_small_pages_are_named(tmp_path: Path) -> None:
+    parts = whole(tmp_path)
+    file = parts["libraries"] / "arm64-v8a/libonnxruntime.so"
+    file.write_bytes(elf(check_apk.MACHINES["arm64-v8a"], alignment=4096))
+    (problem,) = problems(parts)
+    assert "aligned to 4096" in problem
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"compress_type": zipfile.ZIP_DEFLATED}, "compressed"),
+        ({"compress_type": zipfile.ZIP_STORED}, "multiple of 16 KB"),
+    ],
+)
+def test_a_library_that_cannot_be_mapped_is_named(
+    tmp_path: Path, options: dict[str, int], expected: str
+) -> None:
+    parts = whole(tmp_path)
+    name = "lib/x86_64/libfbjni.so"
+    library = parts["libraries"] / "x86_64/libfbjni.so"
+    data = library.read_bytes()
+    library.unlink()
+    packer.main(*parts.values())
+    with zipfile.ZipFile(parts["output"], "a") as archive:
+        archive.writestr(name, data, **options)
+    assert any(expected in problem for problem in check_apk.content_problems(parts["output"]))
+
+
+def test_a_missing_dex_is_named(tmp_path: Path) -> None:
+    parts = whole(tmp_path)
+    (parts["dex"] / "classes.dex").unlink()
+    assert problems(parts) == ["classes.dex is missing"]
+
+
+def test_the_manifest_as_it_should_be_has_no_fault() -> None:
+    assert list(check_apk.manifest_problems(BADGING, NO_PERMISSION)) == []
+
+
+@pytest.mark.parametrize(
+    ("badging", "permissions", "expected"),
+    [
+        (BADGING, "uses-permission: name='android.permission.INTERNET'\n", "INTERNET"),
+        (BADGING.replace("'26'", "'21'"), NO_PERMISSION, "minSdkVersion:'26'"),
+        (BADGING.replace("'35'", "'34'"), NO_PERMISSION, "targetSdkVersion:'35'"),
+        (BADGING.replace(" 'x86_64'", ""), NO_PERMISSION, "native-code"),
+        (BADGING + "\napplication-debuggable", NO_PERMISSION, "debuggable"),
+    ],
+)
+def test_a_wrong_manifest_is_named(badging: str, permissions: str, expected: str) -> None:
+    (problem,) = check_apk.manifest_problems(badging, permissions)
+    assert expected in problem
