@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from edgeinfinite import EdgeInfiniteError, __version__
+from edgeinfinite.evaluation.command import add_evaluate
 from edgeinfinite.models.geometry import POLICIES, Geometry
 from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS, Generation, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.statistics import GenerationStatistics, check_writable, write_rows
+from edgeinfinite.training.command import add_train_scorer
 
 if TYPE_CHECKING:
     from edgeinfinite.runtime_py.engines import Engine
@@ -292,6 +294,8 @@ def _parser() -> argparse.ArgumentParser:
         for name, option in options.items():
             owner = prompt if name.startswith("--prompt") else sub
             owner.add_argument(name, **option)
+    add_train_scorer(commands)
+    add_evaluate(commands, {"--gate": _EXPORT["--gate"]} | _GEOMETRY)
     return parser
 
 
@@ -331,19 +335,22 @@ def _given(arguments: argparse.Namespace, options: type[Any]) -> dict[str, Any]:
 _ARTIFACT = {"artifact": _option("the artifact's folder", type=Path, metavar="DIR")}
 _MODEL = "ID|FOLDER|FILE.gguf|smollm2-135m-instruct"
 
-_EXPORT = {
+_GEOMETRY = {
+    "--policy": _option(choices=POLICIES),
+    "--segment-length": _option(f"default: {Geometry.segment_length}", type=int, metavar="N"),
+    "--sink-length": _option(f"default: {Geometry.sink_length}", type=int, metavar="S"),
+    "--window-length": _option(f"default: {Geometry.window_length}", type=int, metavar="W"),
+    "--recall-slots": _option("under policy carry; filled by a scorer", type=int, metavar="G"),
+    "--scorer": _option("retention scorer (default: the model's)", metavar="FILE"),
+}
+
+_EXPORT = _GEOMETRY | {
     "--model": _option("the checkpoint", metavar=_MODEL, required=True),
     "--output": _option("the artifact's folder", type=Path, metavar="DIR", required=True),
     "--gate": _option("trained gate (default: the model's)", metavar="FILE|untrained|none"),
     "--backend": _option(choices=("onnx", "executorch")),
     "--target": _option(choices=("cpu", "qnn-htp")),
     "--quantize": _option(choices=("none", "int8", "int4")),
-    "--policy": _option(choices=POLICIES),
-    "--segment-length": _option(f"default: {Geometry.segment_length}", type=int, metavar="N"),
-    "--sink-length": _option(f"default: {Geometry.sink_length}", type=int, metavar="S"),
-    "--window-length": _option(f"default: {Geometry.window_length}", type=int, metavar="W"),
-    "--recall-slots": _option("under policy carry; needs --scorer", type=int, metavar="G"),
-    "--scorer": _option("retention scorer of the recall slots", metavar="FILE"),
 }
 
 _VERIFY = _ARTIFACT | {

@@ -98,13 +98,20 @@ def machine() -> dict[str, Any]:
     }
 
 
-def write_rows(path: Path, command: str, rows: Sequence[dict[str, Any]]) -> None:
+def write_rows(
+    path: Path,
+    command: str,
+    rows: Sequence[dict[str, Any]],
+    *,
+    options: dict[str, Any] | None = None,
+) -> None:
     """Writes `{"command", "version", "machine", "rows"}`, whole or not at all.
 
     Args:
         path: an existing file is replaced.
         command: such as `generate`.
         rows: flat, so that pandas reads them as they are.
+        options: what the rows depend on, for commands that can go on with a file.
 
     Raises:
         OSError: the file can't be written.
@@ -113,6 +120,7 @@ def write_rows(path: Path, command: str, rows: Sequence[dict[str, Any]]) -> None
         "command": command,
         "version": __version__,
         "machine": machine(),
+        **({} if options is None else {"options": options}),
         "rows": list(rows),
     }
     text = json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"

@@ -23,14 +23,16 @@ class Engine(Protocol):
 
     geometry: Geometry
     vocabulary: int
-    fingerprint: str
-    """Weights, gate and quantization: a state may move between engines of equal fingerprints."""
-
     reads_memory: bool
     """False for an artifact without a gate: the session then drops instead of compressing."""
 
     chunk_length: int
     """T of one prefill call that is fastest here; any T from 1 to N works."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Weights, gate and quantization: a state may move between engines of equal ones."""
+        ...
 
     def new_state(self) -> State:
         """An empty state."""

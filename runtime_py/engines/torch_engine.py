@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,6 @@ class TorchEngine:
         self.geometry: Geometry = config_of(model).geometry
         text = model.config.get_text_config()
         self.vocabulary: int = text.vocab_size
-        self.fingerprint = parameters_digest(model)
         layers = attention_layers(model)
         self.reads_memory = layers[0].memory_gate is not None
         self._scorers: list[Any] = [layer.retention_scorer for layer in layers]
@@ -46,6 +46,11 @@ class TorchEngine:
             head_dim_of(text),
             memory=self.reads_memory,
         )
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """See `Engine`; computed when a session is saved, not for every engine."""
+        return parameters_digest(self.model)
 
     def new_state(self) -> State:
         return State(self._specs)

@@ -1,0 +1,205 @@
+"""`edgeinfinite evaluate ...`: options, progress on stderr, table, rows and plot."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.runtime_py.statistics import check_writable
+
+if TYPE_CHECKING:
+    from edgeinfinite.evaluation.methods import Setting
+    from edgeinfinite.evaluation.results import Progress, Results
+    from edgeinfinite.models.loading import Backbone
+
+Options = dict[str, dict[str, Any]]
+
+
+def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -> None:
+    """Adds the command to the parser; what it needs (torch) is imported when it runs.
+
+    Args:
+        commands: of the command line.
+        geometry: options of the cache, as `export` has them.
+    """
+    about = "Measures what a model remembers of long texts, beside full attention and StreamingLLM."
+    evaluate = commands.add_parser("evaluate", help=about, description=about)
+    tasks = evaluate.add_subparsers(metavar="TASK", required=True)
+    passkey = tasks.add_parser("passkey", help="facts planted in long texts, asked for at the end")
+    perplexity = tasks.add_parser("perplexity", help="loss per token by position")
+    for task, run in ((passkey, evaluate_passkey), (perplexity, evaluate_perplexity)):
+        task.set_defaults(command=run)
+        task.add_argument("--model", required=True, help="the checkpoint, as for export")
+        task.add_argument("--data", required=True, nargs="+", type=Path, metavar="FOLDER|FILE")
+        task.add_argument("--methods", type=_names, metavar="LIST", default=argparse.SUPPRESS)
+        task.add_argument(
+            "--json", type=Path, metavar="FILE", help="rows; gone on with if it is there"
+        )
+        task.add_argument("--plot", type=Path, metavar="FILE.png")
+        task.add_argument("--seed", type=int, metavar="N", default=argparse.SUPPRESS)
+        task.add_argument(
+            "--dtype", choices=("float32", "bfloat16"), default="float32", help="of the backbone"
+        )
+        for name, option in geometry.items():
+            task.add_argument(name, **option)
+    _add(passkey, "--lengths", "of the prompts (default: 4000,7500,16000)", type=_lengths)
+    _add(passkey, "--samples", "texts of each length (default: 6)", type=int)
+    _add(passkey, "--facts", "planted in each text (default: 8)", type=int)
+    _add(passkey, "--kinds", "of numbers,words,names,sentences (default: all)", type=_names)
+    _add(perplexity, "--tokens", "of each text (default: 8192)", type=int)
+    _add(perplexity, "--documents", "how many of those given (default: all)", type=int)
+    _add(perplexity, "--bin-length", "tokens averaged into a row (default: 1024)", type=int)
+    _add(perplexity, "--zero-gate", "for zero-memory-gate: one trained on a zero memory", type=str)
+
+
+def _add(parser: argparse.ArgumentParser, name: str, about: str, **more: Any) -> None:
+    parser.add_argument(name, help=about, default=argparse.SUPPRESS, **more)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _lengths(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"give numbers as 4000,7500, not {text!r}") from None
+
+
+def evaluate_passkey(arguments: argparse.Namespace) -> int:
+    """Runs `evaluate passkey`."""
+    from edgeinfinite.evaluation.passkey import PasskeyOptions, measure_passkey, planned
+    from edgeinfinite.evaluation.report import passkey_table, plot_passkey
+
+    options = PasskeyOptions(**_given(arguments, PasskeyOptions))
+    with _prepared("evaluate passkey", arguments, options) as (
+        backbone,
+        documents,
+        setting,
+        results,
+    ):
+        total = sum(length for length, _, _ in planned(options, backbone.model))
+        with _bar(total) as progress:
+            measure_passkey(
+                backbone.model,
+                backbone.tokenizer,
+                documents,
+                setting,
+                options,
+                results,
+                progress,
+            )
+    print(passkey_table(results.rows))
+    if arguments.plot:
+        plot_passkey(results.rows, arguments.plot)
+    return 0
+
+
+def evaluate_perplexity(arguments: argparse.Namespace) -> int:
+    """Runs `evaluate perplexity`."""
+    from edgeinfinite.evaluation.perplexity import (
+        PerplexityOptions,
+        measure_perplexity,
+        planned_tokens,
+    )
+    from edgeinfinite.evaluation.report import perplexity_table, plot_perplexity
+
+    options = PerplexityOptions(**_given(arguments, PerplexityOptions))
+    with _prepared("evaluate perplexity", arguments, options) as prepared:
+        backbone, documents, setting, results = prepared
+        with _bar(planned_tokens(len(documents), options, backbone.model)) as progress:
+            measure_perplexity(
+                backbone.model,
+                backbone.tokenizer,
+                documents,
+                setting,
+                options,
+                results,
+                progress,
+            )
+    print(perplexity_table(results.rows))
+    if arguments.plot:
+        plot_perplexity(results.rows, arguments.plot)
+    return 0
+
+
+Prepared = tuple["Backbone", list[Path], "Setting", "Results"]
+
+
+@contextmanager
+def _prepared(command: str, arguments: argparse.Namespace, options: Any) -> Iterator[Prepared]:
+    """Checks all that can be checked before the long work, then loads the checkpoint."""
+    check_writable(arguments.json)
+    check_writable(arguments.plot)
+    if arguments.plot and arguments.plot.suffix not in (".png", ".svg", ".pdf"):
+        raise EdgeInfiniteError(f"{arguments.plot} can't be drawn; give a .png, .svg or .pdf")
+    import torch
+
+    from edgeinfinite.evaluation.documents import unseen_documents
+    from edgeinfinite.evaluation.methods import Setting, check_methods
+    from edgeinfinite.evaluation.results import Results
+    from edgeinfinite.models.loading import load_backbone, parameters_digest
+    from edgeinfinite.models.shipped import shipped_scorer
+
+    given = vars(arguments)
+    geometry = Geometry(**_given(arguments, Geometry))
+    backbone = load_backbone(arguments.model)
+    setting = Setting(
+        geometry,
+        scorer=given.get("scorer"),
+        **{name: given[name] for name in ("gate", "zero_gate") if name in given},
+    )
+    if geometry.recall_slots and setting.scorer is None:
+        found = shipped_scorer(parameters_digest(backbone.model, gates=False))
+        if found is None:
+            raise EdgeInfiniteError(
+                f"no scorer is shipped for {backbone.name}; give --scorer FILE (train-scorer)"
+            )
+        print(f"note: recall slots are filled by the shipped scorer {found.name}", file=sys.stderr)
+        setting = replace(setting, scorer=str(found))
+    check_methods(options.methods, setting, controls=command.endswith("perplexity"))
+    documents = unseen_documents(arguments.data, [setting.scorer, setting.gate, setting.zero_gate])
+    depends_on = asdict(options) | asdict(setting) | {"model": backbone.name}
+    depends_on |= {"dtype": arguments.dtype, "documents": [path.name for path in documents]}
+    # What is asked for may grow from run to run; rows that are there stay true.
+    for name in ("methods", "lengths", "samples"):
+        depends_on.pop(name, None)
+    results = Results(arguments.json, command, depends_on)
+    backbone.model.to(getattr(torch, arguments.dtype))
+    yield backbone, documents, setting, results
+
+
+@contextmanager
+def _bar(tokens: int) -> Iterator[Progress]:
+    """Progress with the time left; on a terminal a bar, in a log file a line now and then."""
+    terminal = sys.stderr.isatty()
+    with tqdm(
+        total=tokens,
+        unit=" tokens",
+        unit_scale=True,
+        file=sys.stderr,
+        mininterval=0.5 if terminal else 60.0,
+        ascii=not terminal,
+    ) as bar:
+
+        def show(method: str, new: int) -> None:
+            if method:
+                bar.set_description_str(method, refresh=False)
+            bar.update(new)
+
+        yield show
+
+
+def _given(arguments: argparse.Namespace, options: type[Any]) -> dict[str, Any]:
+    given = vars(arguments)
+    return {name: given[name] for name in options.__dataclass_fields__ if name in given}

@@ -1,0 +1,269 @@
+"""The methods that are compared, and how each reads a text (DESIGN §4).
+
+Every method is a session of the reference engine, so they differ in nothing but what stays in the
+cache: `full` has room for all of the text, which is full attention exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.models.attach import attach
+from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.state import State
+
+METHODS = ("full", "streaming", "edgeinfinite")
+GATE_CONTROLS = (
+    "memory-off",
+    "untrained-gate",
+    "trained-gate",
+    "swapped-memory",
+    "zero-memory-gate",
+)
+_WITHOUT_MEMORY = ("full", "streaming", "memory-off")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the methods are built from.
+
+    Args:
+        geometry: of `edgeinfinite` and the controls.
+        gate: of `edgeinfinite`, `trained-gate` and `swapped-memory`.
+        scorer: of the recall slots.
+        zero_gate: for `zero-memory-gate`, one that was trained while the memory reads zero.
+    """
+
+    geometry: Geometry
+    gate: str = NO_GATE
+    scorer: str | None = None
+    zero_gate: str | None = None
+
+
+def check_methods(methods: Sequence[str], setting: Setting, *, controls: bool) -> None:
+    """Refuses what can't be measured, before anything long begins.
+
+    Args:
+        methods: as the user named them.
+        setting: what they will be built from.
+        controls: whether those of the gate are among the choices.
+
+    Raises:
+        EdgeInfiniteError: a method is unknown, or lacks what it needs.
+    """
+    known = METHODS + (GATE_CONTROLS if controls else ())
+    for method in methods:
+        if method not in known:
+            raise EdgeInfiniteError(f"unknown method {method!r}; choose of {', '.join(known)}")
+        needs_gate = method in ("trained-gate", "swapped-memory")
+        if needs_gate and setting.gate in (NO_GATE, UNTRAINED_GATE):
+            raise EdgeInfiniteError(f"{method} needs a trained gate; give --gate FILE")
+        if method == "zero-memory-gate" and setting.zero_gate is None:
+            raise EdgeInfiniteError(
+                "zero-memory-gate needs a gate trained on a zero memory; give --zero-gate FILE"
+            )
+    if not methods:
+        raise EdgeInfiniteError(f"no method given; choose of {', '.join(known)}")
+
+
+def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteConfig:
+    """What `attach` gets for a method.
+
+    Args:
+        method: see `METHODS` and `GATE_CONTROLS`.
+        setting: what it is built from.
+        tokens: of the text; `full` needs room for all of them.
+    """
+    geometry = setting.geometry
+    if method == "full":
+        # A cache as long as the text: nothing ever leaves it.
+        window = max(1, tokens - 1)
+        whole = Geometry(segment_length=1, sink_length=0, window_length=window, policy="carry")
+        return EdgeInfiniteConfig(whole, NO_GATE)
+    if method == "streaming":
+        window = geometry.window_length + geometry.recall_slots
+        streaming = replace(geometry, policy="carry", recall_slots=0, window_length=window)
+        return EdgeInfiniteConfig(streaming, NO_GATE)
+    gate = setting.gate
+    if method == "memory-off":
+        gate = NO_GATE
+    elif method == "untrained-gate":
+        gate = UNTRAINED_GATE
+    elif method == "zero-memory-gate":
+        assert setting.zero_gate is not None
+        gate = setting.zero_gate
+    return EdgeInfiniteConfig(geometry, gate, scorer=setting.scorer)
+
+
+def reads_whole(method: str, tokens: int, model: PreTrainedModel) -> bool:
+    """Whether a method can read so many tokens: full attention ends with the trained positions."""
+    return method != "full" or tokens <= model.config.get_text_config().max_position_embeddings
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """How well tokens were predicted, each from all before it.
+
+    Args:
+        nats: `[n]` float64, minus the logarithm of the token's probability.
+        best: `[n]` bool, whether it was the likeliest one.
+    """
+
+    nats: np.ndarray
+    best: np.ndarray
+
+
+class Reader:
+    """Reads one text after another with a method, and measures its predictions.
+
+    Args:
+        model: of any dtype on the CPU; attached here.
+        method: which one.
+        setting: what it is built from.
+        tokens: of the longest text.
+        other: for `swapped-memory`, the tokens of another text, whose memory is read.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        method: str,
+        setting: Setting,
+        tokens: int,
+        other: Sequence[int] = (),
+    ) -> None:
+        config = configuration(method, setting, tokens)
+        attach(model, config)
+        memories = _memories(model, other) if method == "swapped-memory" else None
+        if method == "zero-memory-gate":
+            memories = []
+        self._engine = _MeasuringEngine(model, memories)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begins a new text."""
+        self._session = Session(self._engine)
+        self._engine.begin()
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the state."""
+        return self._session.state_bytes
+
+    def read(
+        self, tokens: Sequence[int], progress: Callable[[int], None] | None = None
+    ) -> Prediction:
+        """Reads on; the first token of a text counts as predicted with a loss of nan."""
+        nats, best = [np.empty(0)], [np.empty(0, bool)]
+
+        def collect(new: int) -> None:  # what the window reads again isn't new
+            nats.append(self._engine.nats[-new:])
+            best.append(self._engine.best[-new:])
+            if progress:
+                progress(new)
+
+        self._session.append(tokens, progress=collect)
+        return Prediction(np.concatenate(nats), np.concatenate(best))
+
+    def skip(self, tokens: Sequence[int], progress: Callable[[int], None] | None = None) -> None:
+        """Reads on without measuring, which is quicker."""
+        self._engine.measures = False
+        self._session.append(tokens, progress=progress)
+        self._engine.measures = True
+
+    def save(self) -> Callable[[], None]:
+        """Remembers the state; calling the result brings it back, any number of times."""
+        session, engine = self._session, self._engine
+        arrays = {name: array.copy() for name, array in session.state.arrays.items()}
+        last = engine.last
+        counters = session.tokens_read, session.compressions, list(session.residual)
+
+        def restore() -> None:
+            for name, array in arrays.items():
+                session.state.arrays[name][...] = array
+            session.tokens_read, session.compressions = counters[:2]
+            session.residual = list(counters[2])
+            engine.last = last
+
+        return restore
+
+
+class _MeasuringEngine(TorchEngine):
+    """Measures the prediction of every token of a chunk.
+
+    Args:
+        model: attached.
+        memories: what is read in place of the own memory after each compression, M and z; an empty
+            list stands for a memory of zeros, None for the own one.
+    """
+
+    def __init__(
+        self, model: PreTrainedModel, memories: list[tuple[np.ndarray, np.ndarray]] | None
+    ) -> None:
+        super().__init__(model)
+        self._memories = memories
+        self.measures = True
+        self.begin()
+
+    def begin(self) -> None:
+        self.last: torch.Tensor | None = None
+        self.nats, self.best = np.empty(0), np.empty(0, bool)
+        self._compressions = 0
+
+    def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
+        ids = torch.from_numpy(tokens)
+        kept = 0 if self.measures else 1
+        with torch.inference_mode():
+            logits = run_tokens(self.model, ids, self._shared(state), logits_to_keep=kept)
+            logits = logits[0].float()
+            if not self.measures:
+                self.last = logits
+                return logits[0].numpy()
+            first = torch.full_like(logits[:1], float("nan")) if self.last is None else self.last
+            predicting = torch.cat((first, logits[:-1]))
+            nats = predicting.logsumexp(-1) - predicting.gather(-1, ids.T)[:, 0]
+            self.nats = nats.double().numpy()
+            self.best = (predicting.argmax(-1) == ids[0]).numpy()
+            self.last = logits[-1:].clone()
+        return logits[-1].numpy()
+
+    def compress_memory(self, state: State) -> None:
+        super().compress_memory(state)
+        if self._memories is None:
+            return
+        at = min(self._compressions, len(self._memories) - 1)
+        memory, norm = self._memories[at] if self._memories else (0.0, 0.0)
+        state.arrays["memory"][...], state.arrays["memory_norm"][...] = memory, norm
+        self._compressions += 1
+
+
+class _RecordingEngine(TorchEngine):
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__(model)
+        self.memories: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def compress_memory(self, state: State) -> None:
+        super().compress_memory(state)
+        arrays = state.arrays
+        self.memories.append((arrays["memory"].copy(), arrays["memory_norm"].copy()))
+
+
+def _memories(model: PreTrainedModel, tokens: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """M and z after every compression of a text."""
+    engine = _RecordingEngine(model)
+    Session(engine).append(tokens)
+    if not engine.memories:
+        raise EdgeInfiniteError(
+            f"{len(tokens):,} tokens fit the cache, so there is no memory to swap; give more"
+        )
+    return engine.memories

@@ -1,0 +1,171 @@
+"""`evaluate passkey`: facts planted in long texts, asked for at the end.
+
+One text holds several facts at even depths. It is read once by every method; each question is then
+asked from the same state, so the facts don't answer each other. Documents, facts and places depend
+on the length and the sample alone: every method gets the same texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.evaluation.facts import KINDS, Fact, draw_facts
+from edgeinfinite.evaluation.methods import Reader, Setting, check_methods, reads_whole
+from edgeinfinite.evaluation.results import Progress, Results, Row
+from edgeinfinite.models.texts import encode, excerpt, read_document
+
+_ROOM_FOR_A_QUESTION = 64
+
+
+@dataclass(frozen=True)
+class PasskeyOptions:
+    """What to measure.
+
+    Args:
+        methods: of `METHODS`.
+        lengths: of the prompts in tokens.
+        samples: texts of each length.
+        facts: planted in each text.
+        kinds: of facts, of `KINDS`; they take turns.
+        seed: of the first sample, the others count on from it.
+    """
+
+    methods: Sequence[str] = ("full", "streaming", "edgeinfinite")
+    lengths: Sequence[int] = (4000, 7500, 16000)
+    samples: int = 6
+    facts: int = 8
+    kinds: Sequence[str] = KINDS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        draw_facts(self.facts, np.random.default_rng(0), self.kinds)  # refuses what can't be drawn
+        if self.samples < 1:
+            raise EdgeInfiniteError(f"samples is {self.samples}; give at least 1")
+        for length in self.lengths:
+            if length < self.facts * _ROOM_FOR_A_QUESTION:
+                raise EdgeInfiniteError(f"{length} tokens are too few for {self.facts} facts")
+
+
+@dataclass(frozen=True)
+class PlantedText:
+    """A text with facts.
+
+    Args:
+        tokens: all before the questions.
+        facts: in the order of the text.
+        depths: where each begins, as a share of the text.
+    """
+
+    tokens: list[int]
+    facts: list[Fact]
+    depths: list[float]
+
+
+def measure_passkey(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    documents: Sequence[Path],
+    setting: Setting,
+    options: PasskeyOptions,
+    results: Results,
+    progress: Progress,
+) -> None:
+    """Measures what isn't in `results` yet, the methods taking turns on each text.
+
+    Args:
+        model: the backbone, any dtype; attached here.
+        tokenizer: its own.
+        documents: texts that no trained part has seen.
+        setting: what the methods are built from.
+        options: what to measure.
+        results: where the rows go.
+        progress: see there.
+
+    Raises:
+        EdgeInfiniteError: a method is unknown, or a document too short.
+    """
+    check_methods(options.methods, setting, controls=False)
+    for length, seed, method in planned(options, model):
+        if results.has(method=method, prompt_tokens=length, seed=seed):
+            progress("", length)
+            continue
+        text = planted_text(documents, tokenizer, length, seed, options)
+        reader = Reader(model, method, setting, length)
+        reader.skip(text.tokens, lambda new, method=method: progress(method, new))  # type: ignore[misc]
+        results.add(list(_ask(reader, text, tokenizer, method, length, seed)))
+
+
+def planned(options: PasskeyOptions, model: PreTrainedModel) -> list[tuple[int, int, str]]:
+    """Length, seed and method of every reading; the short ones first."""
+    return [
+        (length, options.seed + sample, method)
+        for length in sorted(options.lengths)
+        for sample in range(options.samples)
+        for method in options.methods
+        if reads_whole(method, length, model)
+    ]
+
+
+def planted_text(
+    documents: Sequence[Path],
+    tokenizer: PreTrainedTokenizerBase,
+    length: int,
+    seed: int,
+    options: PasskeyOptions,
+) -> PlantedText:
+    """The text of one sample: with the longest question it has `length` tokens."""
+    random = np.random.default_rng((seed, length))
+    facts = draw_facts(options.facts, random, options.kinds)
+    document = read_document(documents[int(random.integers(len(documents)))])
+    statements = [encode(f"\n\n{fact.statement}\n\n", tokenizer) for fact in facts]
+    longest = max(len(_question(fact, tokenizer)[0]) for fact in facts)
+    body = excerpt(document, tokenizer, length - longest - sum(map(len, statements)), random)
+    tokens: list[int] = []
+    depths = []
+    before = 0
+    for index, statement in enumerate(statements):
+        cut = int((index + 0.5) / len(facts) * len(body))
+        tokens += body[before:cut]
+        depths.append(round(len(tokens) / length, 3))
+        tokens += statement
+        before = cut
+    return PlantedText(tokens + body[before:], facts, depths)
+
+
+def _question(fact: Fact, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], int]:
+    """Question and answer, and of how many tokens the answer is."""
+    answer = encode(fact.answer, tokenizer)
+    return encode(f"\n\n{fact.question}", tokenizer) + answer, len(answer)
+
+
+def _ask(
+    reader: Reader,
+    text: PlantedText,
+    tokenizer: PreTrainedTokenizerBase,
+    method: str,
+    length: int,
+    seed: int,
+) -> Iterator[Row]:
+    restore = reader.save()
+    for fact, depth in zip(text.facts, text.depths, strict=True):
+        restore()
+        asked, answer = _question(fact, tokenizer)
+        prediction = reader.read(asked)
+        yield {
+            "method": method,
+            "prompt_tokens": length,
+            "depth": depth,
+            "seed": seed,
+            "kind": fact.kind,
+            # All of the answer's tokens are the likeliest ones: greedy decoding would say it.
+            "correct": bool(prediction.best[-answer:].all()),
+            "nats_per_digit_token": float(prediction.nats[-answer:].mean()),
+            "answer_tokens": answer,
+            "state_bytes": reader.state_bytes,
+        }

@@ -1,0 +1,124 @@
+"""`evaluate perplexity`: the loss of every token of long texts, averaged by position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.evaluation.methods import Reader, Setting, check_methods, reads_whole
+from edgeinfinite.evaluation.results import Progress, Results, Row
+from edgeinfinite.models.texts import excerpt, read_document
+
+
+@dataclass(frozen=True)
+class PerplexityOptions:
+    """What to measure.
+
+    Args:
+        methods: of `METHODS` and `GATE_CONTROLS`.
+        tokens: of each text.
+        documents: how many, of those given, by name; None takes all.
+        bin_length: tokens that are averaged into one row.
+        seed: of where in a document its text begins.
+    """
+
+    methods: Sequence[str] = ("full", "streaming", "edgeinfinite")
+    tokens: int = 8192
+    documents: int | None = None
+    bin_length: int = 1024
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("tokens", "bin_length"):
+            if getattr(self, name) < 2:
+                raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be at least 2")
+
+
+def measure_perplexity(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    documents: Sequence[Path],
+    setting: Setting,
+    options: PerplexityOptions,
+    results: Results,
+    progress: Progress,
+) -> None:
+    """Measures what isn't in `results` yet, the methods taking turns on each document.
+
+    Full attention stops where the backbone's trained positions end; its later bins aren't there.
+
+    Args:
+        model: the backbone, any dtype; attached here.
+        tokenizer: its own.
+        documents: texts that no trained part has seen.
+        setting: what the methods are built from.
+        options: what to measure.
+        results: where the rows go.
+        progress: see there.
+
+    Raises:
+        EdgeInfiniteError: a method is unknown, or a document too short.
+    """
+    check_methods(options.methods, setting, controls=True)
+    chosen = documents[: options.documents]
+    for index, path in enumerate(chosen):
+        for method in options.methods:
+            tokens = _length(method, options, model)
+            if results.has(method=method, document=path.name):
+                progress("", tokens)
+                continue
+            text = text_of(path, tokenizer, options)[:tokens]
+            other: list[int] = []
+            if method == "swapped-memory":
+                if len(chosen) < 2:
+                    raise EdgeInfiniteError("swapped-memory needs two documents or more")
+                other = text_of(chosen[(index + 1) % len(chosen)], tokenizer, options)
+            reader = Reader(model, method, setting, tokens, other)
+            prediction = reader.read(
+                text,
+                lambda new, method=method: progress(method, new),  # type: ignore[misc]
+            )
+            results.add(_bins(prediction.nats, method, path.name, reader.state_bytes, options))
+
+
+def planned_tokens(documents: int, options: PerplexityOptions, model: PreTrainedModel) -> int:
+    """Tokens that all methods read together."""
+    count = min(documents, options.documents or documents)
+    return count * sum(_length(method, options, model) for method in options.methods)
+
+
+def text_of(
+    path: Path, tokenizer: PreTrainedTokenizerBase, options: PerplexityOptions
+) -> list[int]:
+    """The stretch of a document that all methods read."""
+    random = np.random.default_rng(options.seed)
+    return excerpt(read_document(path), tokenizer, options.tokens, random)
+
+
+def _length(method: str, options: PerplexityOptions, model: PreTrainedModel) -> int:
+    if reads_whole(method, options.tokens, model):
+        return options.tokens
+    longest = model.config.get_text_config().max_position_embeddings
+    return max(options.bin_length, longest // options.bin_length * options.bin_length)
+
+
+def _bins(
+    nats: np.ndarray, method: str, document: str, state_bytes: int, options: PerplexityOptions
+) -> Iterator[Row]:
+    for start in range(0, len(nats), options.bin_length):
+        part = nats[start : start + options.bin_length]
+        part = part[~np.isnan(part)]  # nothing predicts the first token
+        yield {
+            "method": method,
+            "document": document,
+            "bin_start": start,
+            "bin_end": min(start + options.bin_length, len(nats)),
+            "tokens": len(part),
+            "nats_per_token": float(part.mean()),
+            "state_bytes": state_bytes,
+        }

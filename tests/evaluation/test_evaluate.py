@@ -1,0 +1,221 @@
+"""`edgeinfinite evaluate`, from texts to rows, tables and plots."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_artifact import tiny_checkpoint
+
+from edgeinfinite.cli import main
+from edgeinfinite.evaluation import passkey, perplexity
+from edgeinfinite.evaluation.passkey import PasskeyOptions, planted_text
+from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.trained_file import read_metadata
+
+CARRY = [
+    "--policy",
+    "carry",
+    "--segment-length",
+    "16",
+    "--sink-length",
+    "4",
+    "--window-length",
+    "16",
+]
+PASSKEY = ["--lengths", "300,420", "--samples", "1", "--facts", "2", "--kinds", "words,numbers"]
+PERPLEXITY = ["--tokens", "200", "--bin-length", "50", "--documents", "2"]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory) -> Path:
+    return tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("texts")
+    for number in range(4):
+        words = np.random.default_rng(number).choice(["a", "dog", "went", "home\n"], 900)
+        (folder / f"text{number}.txt").write_text(" ".join(words))
+    return folder
+
+
+def evaluate(task: str, checkpoint: Path, texts: Path, *more: str) -> int:
+    options = PASSKEY if task == "passkey" else PERPLEXITY
+    command = ["evaluate", task, "--model", str(checkpoint), "--data", str(texts), *CARRY]
+    return main([*command, *options, *more])
+
+
+def rows_of(path: Path) -> list[dict]:
+    return json.loads(path.read_text())["rows"]
+
+
+def test_passkey_gives_a_row_for_every_fact_of_every_reading(checkpoint, texts, tmp_path, capsys):
+    out, plot = tmp_path / "rows.json", tmp_path / "plot.png"
+    assert evaluate("passkey", checkpoint, texts, "--json", str(out), "--plot", str(plot)) == 0
+    rows = rows_of(out)
+    assert [(r["method"], r["prompt_tokens"]) for r in rows[::2]] == [
+        (method, length)
+        for length in (300, 420)
+        for method in ("full", "streaming", "edgeinfinite")
+    ]
+    documented = [
+        "method",
+        "prompt_tokens",
+        "depth",
+        "seed",
+        "correct",
+        "nats_per_digit_token",
+        "state_bytes",
+    ]
+    assert set(documented) <= set(rows[0])
+    assert all(0 < row["depth"] < 1 and row["nats_per_digit_token"] > 0 for row in rows)
+    assert len({row["state_bytes"] for row in rows if row["method"] == "edgeinfinite"}) == 1
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    shown = capsys.readouterr()
+    assert "| full | 300 |" in shown.out and "tokens/s" in shown.err
+
+
+def test_perplexity_gives_a_row_for_every_bin(checkpoint, texts, tmp_path, capsys):
+    out, plot = tmp_path / "rows.json", tmp_path / "plot.svg"
+    assert evaluate("perplexity", checkpoint, texts, "--json", str(out), "--plot", str(plot)) == 0
+    rows = rows_of(out)
+    assert len(rows) == 2 * 3 * 4
+    assert set(rows[0]) == {
+        "method",
+        "document",
+        "bin_start",
+        "bin_end",
+        "tokens",
+        "nats_per_token",
+        "state_bytes",
+    }
+    assert [r["tokens"] for r in rows[:4]] == [49, 50, 50, 50]  # nothing predicts the first one
+    assert "<svg" in plot.read_text()
+    assert "| streaming |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("task", "module"), [("passkey", passkey), ("perplexity", perplexity)])
+def test_an_interrupted_run_goes_on_where_it_stopped(
+    checkpoint, texts, tmp_path, monkeypatch, task, module
+):
+    whole, out = tmp_path / "whole.json", tmp_path / "rows.json"
+    assert evaluate(task, checkpoint, texts, "--json", str(whole)) == 0
+    readings, reader = [], module.Reader
+
+    def counted(model, method, *more):
+        if len(readings) == 2:
+            raise KeyboardInterrupt
+        readings.append(method)
+        return reader(model, method, *more)
+
+    monkeypatch.setattr(module, "Reader", counted)
+    assert evaluate(task, checkpoint, texts, "--json", str(out)) == 130
+    kept = rows_of(out)
+    assert kept == rows_of(whole)[: len(kept)] and readings == ["full", "streaming"]
+    readings = ["none", "of the old ones"][:1]
+    monkeypatch.setattr(
+        module,
+        "Reader",
+        lambda model, method, *more: readings.append(method) or reader(model, method, *more),
+    )
+    assert evaluate(task, checkpoint, texts, "--json", str(out)) == 0
+    assert rows_of(out) == rows_of(whole)
+    assert readings[1:] == ["edgeinfinite", "full", "streaming", "edgeinfinite"]
+
+
+def test_rows_of_other_options_are_not_mixed(checkpoint, texts, tmp_path, capsys):
+    out = tmp_path / "rows.json"
+    assert evaluate("perplexity", checkpoint, texts, "--json", str(out), "--methods", "full") == 0
+    before = out.read_bytes()
+    more = ["--json", str(out), "--window-length", "32"]
+    assert evaluate("perplexity", checkpoint, texts, *more) == 2
+    assert "other options" in capsys.readouterr().err
+    assert out.read_bytes() == before
+    out.write_text("not json")
+    assert evaluate("perplexity", checkpoint, texts, "--json", str(out)) == 2
+    assert out.read_text() == "not json"
+
+
+def test_what_training_has_seen_is_not_tested_on(checkpoint, texts, tmp_path, capsys):
+    scorer, out = tmp_path / "scorer.safetensors", tmp_path / "rows.json"
+    command = ["train-scorer", "--model", str(checkpoint), "--data", str(texts)]
+    command += ["--output", str(scorer), "--passes", "1", "--held-out-passes", "1", "--steps", "1"]
+    assert main([*command, "--tokens", "400", "--gap", "40", "--facts", "1"]) == 0
+    held_out = json.loads(read_metadata(scorer)["held_out_documents"])
+    more = ["--recall-slots", "32", "--scorer", str(scorer), "--methods", "edgeinfinite"]
+    assert evaluate("perplexity", checkpoint, texts, *more, "--json", str(out)) == 0
+    assert {row["document"] for row in rows_of(out)} == set(held_out[:2])
+    assert "left out" in capsys.readouterr().err
+    trained = [p for p in sorted(texts.iterdir()) if p.name not in held_out]
+    assert evaluate("perplexity", checkpoint, trained[0], *more) == 2
+    assert "training has seen all" in capsys.readouterr().err
+
+
+def test_full_attention_stops_at_the_trained_positions(checkpoint, texts, tmp_path):
+    out = tmp_path / "rows.json"
+    more = [
+        "--json",
+        str(out),
+        "--tokens",
+        "700",
+        "--methods",
+        "full,streaming",
+        "--documents",
+        "1",
+    ]
+    assert evaluate("perplexity", checkpoint, texts, *more) == 0
+    last = {row["method"]: row["bin_end"] for row in rows_of(out)}
+    assert last == {"full": 500, "streaming": 700}
+    out.unlink()
+    assert (
+        evaluate(
+            "passkey",
+            checkpoint,
+            texts,
+            *more[:2],
+            "--lengths",
+            "700",
+            "--methods",
+            "full,streaming",
+        )
+        == 0
+    )
+    assert {row["method"] for row in rows_of(out)} == {"streaming"}
+
+
+def test_a_sample_is_the_same_text_for_all_methods_and_another_for_each_seed(checkpoint, texts):
+    tokenizer = load_backbone(str(checkpoint)).tokenizer
+    documents, options = sorted(texts.iterdir()), PasskeyOptions(facts=4, lengths=(900,))
+    texts_by_seed = [planted_text(documents, tokenizer, 900, seed, options) for seed in (0, 0, 1)]
+    assert texts_by_seed[0] == texts_by_seed[1] != texts_by_seed[2]
+    for text in texts_by_seed:
+        decoded = tokenizer.decode(text.tokens)
+        places = [decoded.find(fact.statement) for fact in text.facts]
+        assert -1 not in places and places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--methods", "ful"], "unknown method 'ful'"),
+        (["--facts", "9"], "can't be planted"),
+        (["--kinds", "colours"], "unknown kind of facts 'colours'"),
+        (["--lengths", "50"], "too few"),
+        (["--samples", "0"], "at least 1"),
+        (["--data", "nowhere"], "nowhere doesn't exist"),
+        (["--json", "nowhere/rows.json"], "create it first"),
+        (["--plot", "plot.txt"], "give a .png"),
+        (["--recall-slots", "32"], "no scorer is shipped"),
+        (["--lengths", "9000"], "give longer documents"),
+    ],
+)
+def test_bad_input_is_one_line(checkpoint, texts, capsys, monkeypatch, tmp_path, more, says):
+    monkeypatch.chdir(tmp_path)
+    assert evaluate("passkey", checkpoint, texts, *more) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("edgeinfinite: error: ") and says in error
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,139 @@
+"""What the methods measure is what they are said to be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.evaluation.methods import Reader, Setting, check_methods, configuration
+from edgeinfinite.models.configuration import UNTRAINED_SCORER
+from edgeinfinite.models.gate_file import save_gate
+from edgeinfinite.models.geometry import Geometry
+from tiny import assert_close, attached, random_tokens, tiny_llama
+
+CARRY = Geometry(8, 4, 8, policy="carry", recall_slots=16)
+PAPER = Geometry(8, 4, 6)
+
+
+def setting(geometry: Geometry = CARRY, **more: str) -> Setting:
+    scorer = UNTRAINED_SCORER if geometry.recall_slots else None
+    return Setting(geometry, scorer=scorer, **more)
+
+
+@pytest.fixture
+def gate(tmp_path) -> str:
+    """A gate wide open, so that the memory counts."""
+    path = tmp_path / "gate.safetensors"
+    model = attached(CARRY, gate="untrained")
+    save_gate(path, [layer.self_attn for layer in model.model.layers], {})
+    return str(path)
+
+
+def test_full_attention_is_that_of_transformers():
+    tokens = random_tokens(150)
+    with torch.no_grad():
+        logits = tiny_llama()(torch.tensor([tokens])).logits[0]
+    expected = torch.nn.functional.cross_entropy(
+        logits[:-1], torch.tensor(tokens[1:]), reduction="none"
+    )
+    prediction = Reader(tiny_llama(), "full", setting(), 150).read(tokens)
+    assert np.isnan(prediction.nats[0])
+    assert_close(prediction.nats[1:], expected.double().numpy())
+    np.testing.assert_array_equal(
+        prediction.best[1:], logits[:-1].argmax(-1) == torch.tensor(tokens[1:])
+    )
+
+
+def test_every_token_is_measured_once_however_it_is_fed():
+    tokens = random_tokens(90)
+    whole = Reader(tiny_llama(), "edgeinfinite", setting(), 90).read(tokens)
+    assert whole.nats.shape == whole.best.shape == (90,)
+    reader = Reader(tiny_llama(), "edgeinfinite", setting(), 90)
+    pieces = [reader.read(tokens[start : start + 13]).nats for start in range(0, 90, 13)]
+    assert_close(np.concatenate(pieces)[1:], whole.nats[1:], 1e-4)
+    reader.restart()
+    reader.skip(tokens[:60])
+    assert_close(reader.read(tokens[60:]).nats, whole.nats[60:], 1e-4)
+
+
+def test_what_the_papers_window_reads_again_is_measured_once():
+    """The second segment's tokens see the sinks and their own segment."""
+    tokens = random_tokens(4 + 8 + 8)
+    reader = Reader(tiny_llama(), "memory-off", setting(PAPER), 20)
+    prediction = reader.read([*tokens, *random_tokens(20, seed=1)])
+    assert prediction.nats.shape == (40,)
+    with torch.no_grad():
+        logits = tiny_llama()(torch.tensor([tokens[:4] + tokens[12:]])).logits[0, 4:-1]
+    expected = torch.nn.functional.cross_entropy(
+        logits, torch.tensor(tokens[13:]), reduction="none"
+    )
+    assert_close(prediction.nats[13:20], expected.double().numpy())
+
+
+def test_a_saved_state_comes_back_any_number_of_times():
+    tokens = random_tokens(90)
+    reader = Reader(tiny_llama(), "edgeinfinite", setting(), 200)
+    reader.skip(tokens)
+    restore = reader.save()
+    first = reader.read(random_tokens(40, seed=1)).nats
+    for _ in range(2):
+        restore()
+        np.testing.assert_array_equal(reader.read(random_tokens(40, seed=1)).nats, first)
+    assert not np.array_equal(reader.read(random_tokens(40, seed=1)).nats, first)
+
+
+def test_streaming_has_the_same_bytes_and_no_slots():
+    ours, streaming = (
+        configuration(m, setting(), 90).geometry for m in ("edgeinfinite", "streaming")
+    )
+    assert streaming.recall_slots == 0 and streaming.sink_length == ours.sink_length
+    assert streaming.capacity == ours.capacity
+    sizes = {
+        Reader(tiny_llama(), m, setting(), 90).state_bytes for m in ("edgeinfinite", "streaming")
+    }
+    assert len(sizes) == 1
+
+
+def test_the_controls_of_the_gate_differ_in_the_memory_alone(gate):
+    tokens, other = random_tokens(80), random_tokens(80, seed=5)
+    loss = {
+        method: Reader(tiny_llama(), method, setting(gate=gate, zero_gate=gate), 80, other)
+        .read(tokens)
+        .nats[1:]
+        for method in ("trained-gate", "swapped-memory", "zero-memory-gate", "memory-off")
+    }
+    start = CARRY.sink_length + CARRY.segment_length + CARRY.window_length - 1
+    trained = loss["trained-gate"]
+    for method in ("swapped-memory", "zero-memory-gate", "memory-off"):
+        assert_close(loss[method][:start], trained[:start], 1e-4)
+        assert np.abs(loss[method][start:] - trained[start:]).max() > 1e-3, method
+    own = Reader(tiny_llama(), "swapped-memory", setting(gate=gate), 80, tokens).read(tokens)
+    assert_close(own.nats[1:], trained)
+
+
+def test_an_untrained_gate_is_nearly_no_gate():
+    tokens = random_tokens(80)
+    loss = {
+        m: Reader(tiny_llama(), m, setting(), 80).read(tokens)
+        for m in ("untrained-gate", "memory-off")
+    }
+    difference = loss["untrained-gate"].nats[1:] - loss["memory-off"].nats[1:]
+    assert 0 < np.abs(difference).max() < 0.5
+
+
+@pytest.mark.parametrize(
+    ("methods", "controls", "says"),
+    [
+        (["fulll"], False, "unknown method 'fulll'"),
+        (["memory-off"], False, "unknown method 'memory-off'"),
+        (["trained-gate"], True, "needs a trained gate"),
+        (["swapped-memory"], True, "needs a trained gate"),
+        (["zero-memory-gate"], True, "--zero-gate"),
+        ([], True, "no method"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(methods, controls, says):
+    with pytest.raises(EdgeInfiniteError, match=says):
+        check_methods(methods, setting(), controls=controls)

@@ -1,0 +1,139 @@
+"""`edgeinfinite train-scorer`, from texts to a file that fits the model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny_artifact import tiny_checkpoint
+
+from edgeinfinite.cli import main
+from edgeinfinite.models.attach import attach
+from edgeinfinite.models.configuration import EdgeInfiniteConfig
+from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.texts import split_documents
+from edgeinfinite.models.trained_file import read_metadata
+from edgeinfinite.training.pairs import Pairs, compose
+from edgeinfinite.training.scorer import ScorerOptions, fit_scorers, held_out_score
+
+QUICK = ["--passes", "3", "--tokens", "480", "--gap", "48", "--facts", "1", "--steps", "8"]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory) -> Path:
+    return tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("texts")
+    for number in range(5):
+        words = np.random.default_rng(number).choice(["a", "dog", "went", "home\n"], 900)
+        (folder / f"text{number}.txt").write_text(" ".join(words))
+    return folder
+
+
+def train(checkpoint: Path, texts: Path, output: Path, *more: str) -> int:
+    command = ["train-scorer", "--model", str(checkpoint), "--data", str(texts)]
+    return main([*command, "--output", str(output), *QUICK, *more])
+
+
+def test_the_trained_scorer_fits_the_model_and_its_card_says_what_it_saw(
+    checkpoint, texts, tmp_path, capsys
+):
+    output = tmp_path / "scorer.safetensors"
+    assert train(checkpoint, texts, output) == 0
+    shown = capsys.readouterr()
+    assert "planted kept: " in shown.out and "watching" in shown.err
+    card = read_metadata(output)
+    trained, held_out = (json.loads(card[k]) for k in ("trained_on", "held_out_documents"))
+    assert len(trained) + len(held_out) == 5 and not set(trained) & set(held_out)
+    assert 0 < json.loads(card["held_out_score"])["attention_kept"] <= 1
+    model = load_backbone(str(checkpoint)).model
+    geometry = Geometry(8, 4, 8, policy="carry", recall_slots=16)
+    attach(model, EdgeInfiniteConfig(geometry, gate="none", scorer=str(output)))
+
+
+def test_the_same_seed_gives_the_same_scorer_and_another_one_another(checkpoint, texts, tmp_path):
+    first, again, other = (tmp_path / f"{name}.safetensors" for name in "abc")
+    assert train(checkpoint, texts, first) == train(checkpoint, texts, again) == 0
+    assert train(checkpoint, texts, other, "--seed", "1") == 0
+    first, again, other = (load_file(path) for path in (first, again, other))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not any(torch.equal(first[name], other[name]) for name in first if ".w" in name)
+
+
+def test_fitting_finds_what_the_targets_depend_on():
+    torch.manual_seed(0)
+    inputs = torch.randn(2, 3, 800, 16).half()
+    targets = 2.0 * inputs[..., 5].float() - 6.0
+    pairs = Pairs(
+        inputs,
+        {"largest": targets},
+        torch.rand(800) < 0.1,
+        torch.zeros(800, dtype=torch.int64),
+    )
+    scores = {}
+    for steps in (1, 150):
+        options = ScorerOptions(
+            "model", [], Path("out"), steps=steps, batch=256, learning_rate=0.02
+        )
+        fitted = fit_scorers(pairs, options, lambda *_: None)
+        scores[steps] = held_out_score(fitted, pairs, "largest")
+    assert scores[150]["huber_loss"] < 0.1 * scores[1]["huber_loss"]
+    assert scores[150]["attention_kept"] > 0.7 > scores[1]["attention_kept"]
+
+
+def test_planted_facts_stand_where_the_composed_text_says(checkpoint, texts):
+    tokenizer = load_backbone(str(checkpoint)).tokenizer
+    document = (texts / "text0.txt").read_text() * 3
+    text = compose(document, tokenizer, 2000, 5, np.random.default_rng(0))
+    assert len(text.tokens) == 2000
+    planted = tokenizer.decode([text.tokens[place] for place in text.planted])
+    rest = [t for i, t in enumerate(text.tokens) if i not in set(text.planted)]
+    words = tokenizer.decode(rest[: -text.asking]).split()[:-1]  # the last one may be cut off
+    assert set(words) <= {"a", "dog", "went", "home"}
+    assert len(planted) > 100 and not {"dog", "home"} & set(planted.split())
+
+
+def test_documents_are_held_out_by_their_names_alone(tmp_path):
+    names = [tmp_path / f"{number}.txt" for number in range(40)]
+    trained, held_out = split_documents(names, 0.25)
+    assert sorted(trained + held_out) == sorted(names) and 4 <= len(held_out) <= 16
+    elsewhere = [Path("elsewhere") / path.name for path in reversed(names)]
+    assert [p.name for p in split_documents(elsewhere, 0.25)[1]] == [p.name for p in held_out]
+    assert [len(side) for side in split_documents(names[:2], 0.01)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--tokens", "90"], "too few for a gap"),
+        (["--tokens", "600"], "more than the 512 positions"),
+        (["--passes", "0"], "passes must be at least 1"),
+        (["--hold-out", "1"], "between 0 and 1"),
+        (["--data", "nowhere"], "nowhere doesn't exist"),
+        (["--output", "nowhere/scorer.safetensors"], "doesn't exist; make it first"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(checkpoint, texts, tmp_path, capsys, more, says):
+    output = tmp_path / "scorer.safetensors"
+    assert train(checkpoint, texts, output, *more) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("edgeinfinite: error: ") and says in error
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_document_too_short_or_alone_is_named(checkpoint, tmp_path, capsys):
+    (tmp_path / "one.txt").write_text("too short")
+    output = tmp_path / "scorer.safetensors"
+    assert train(checkpoint, tmp_path, output) == 2
+    assert "only document" in capsys.readouterr().err
+    (tmp_path / "two.txt").write_text("too short as well")
+    assert train(checkpoint, tmp_path, output) == 2
+    assert "give longer documents" in capsys.readouterr().err

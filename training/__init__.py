@@ -1,0 +1,1 @@
+"""Training what EdgeInfinite adds to a frozen backbone: the retention scorer."""

@@ -1,0 +1,134 @@
+"""What later text asks for: the attention that the frozen backbone pays, watched layer by layer.
+
+Letters: H query heads, K KV heads, T tokens, D head dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+
+OBSERVED_ATTENTION = "edgeinfinite-observed"
+_WATCH_ARGUMENT = "edgeinfinite_watch"
+_QUERY_CHUNK = 256
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One layer of one pass.
+
+    Args:
+        key: `[K, T, D]` after RoPE.
+        value: `[K, T, D]`.
+        largest: `[K, T]`, the largest attention weight that a token got from a later query.
+        summed: `[K, T]`, the sum of these weights.
+        asked: `[K, T]`, the sum of those from the text's last tokens alone, where the facts are
+            asked for.
+    """
+
+    key: torch.Tensor
+    value: torch.Tensor
+    largest: torch.Tensor
+    summed: torch.Tensor
+    asked: torch.Tensor
+
+
+Observer = Callable[[int, Observation], None]
+
+
+@dataclass(frozen=True)
+class _Watch:
+    observer: Observer
+    gap: int
+    asking: int
+
+
+def observe(
+    model: PreTrainedModel, tokens: list[int], gap: int, asking: int, observer: Observer
+) -> None:
+    """One forward pass with full attention; the observer is called for every layer.
+
+    Args:
+        model: a backbone; its weights and answers stay as they are.
+        tokens: T ids.
+        gap: only queries at least so many tokens after a key count as later.
+        asking: the last so many tokens are those of `Observation.asked`.
+        observer: called with the layer's index and what was seen; it may keep that.
+    """
+    with torch.inference_mode(), _observed(model):
+        model(
+            input_ids=torch.tensor([tokens]),
+            use_cache=False,
+            logits_to_keep=1,
+            **{_WATCH_ARGUMENT: _Watch(observer, gap, asking)},
+        )
+
+
+def _observed_attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    _mask: torch.Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,  # noqa: ARG001  (frozen backbone)
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, None]:
+    watch: _Watch = kwargs[_WATCH_ARGUMENT]
+    kv_heads, tokens, dim = key.shape[1:]
+    grouped = query[0].reshape(kv_heads, -1, tokens, dim)
+    scale = dim**-0.5 if scaling is None else scaling
+    largest, summed, asked = (torch.zeros(kv_heads, tokens) for _ in range(3))
+    mixed = torch.empty_like(grouped)
+    for start in range(0, tokens, _QUERY_CHUNK):
+        end = min(start + _QUERY_CHUNK, tokens)
+        rows, columns = torch.arange(start, end).unsqueeze(1), torch.arange(end)
+        part = (grouped[:, :, start:end] * scale).flatten(1, 2)
+        scores = (part @ key[0, :, :end].transpose(1, 2)).unflatten(1, (-1, end - start))
+        if softcap is not None:
+            scores = softcap * torch.tanh(scores / softcap)
+        hidden = columns > rows
+        if sliding_window is not None:
+            hidden |= columns <= rows - sliding_window
+            scores.masked_fill_(hidden, float("-inf"))
+        else:  # the columns before the chunk are seen by all of it
+            scores[..., start:].masked_fill_(hidden[:, start:], float("-inf"))
+        weights = scores.softmax(-1)
+        flat = weights.flatten(1, 2)
+        mixed[:, :, start:end] = (flat @ value[0, :, :end]).unflatten(1, (-1, end - start))
+        reached = end - watch.gap  # columns that at least the last query comes late enough for
+        if reached <= 0:
+            continue
+        weights = weights[..., :reached]
+        first = max(0, start - watch.gap + 1)
+        weights[..., first:].masked_fill_((columns > rows - watch.gap)[:, first:reached], 0.0)
+        largest[:, :reached] = largest[:, :reached].maximum(weights.amax(2).amax(1))
+        summed[:, :reached] += weights.sum((1, 2))
+        if end > tokens - watch.asking:
+            asked[:, :reached] += weights[:, :, max(0, tokens - watch.asking - start) :].sum((1, 2))
+    layer: int = module.layer_idx  # type: ignore[assignment]
+    watch.observer(layer, Observation(key[0], value[0], largest, summed, asked))
+    return mixed.flatten(0, 1).transpose(0, 1).unsqueeze(0), None
+
+
+AttentionInterface.register(OBSERVED_ATTENTION, _observed_attention)
+AttentionMaskInterface.register(OBSERVED_ATTENTION, lambda *args, **kwargs: None)
+
+
+@contextmanager
+def _observed(model: PreTrainedModel) -> Iterator[None]:
+    config = model.config.get_text_config()
+    before = config._attn_implementation
+    config._attn_implementation = OBSERVED_ATTENTION
+    try:
+        yield
+    finally:
+        config._attn_implementation = before

@@ -1,0 +1,228 @@
+"""Training the retention scorer: regress the attention that later text really pays (DESIGN §2b).
+
+For every cached pair the target is the logarithm of the attention that queries of its KV head,
+`gap` or more tokens later, paid to it with full attention, in texts with planted facts that are
+asked for at the end. Letters: L layers, K KV heads, n pairs, D head dimension.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from torch.nn import functional
+
+from edgeinfinite import EdgeInfiniteError, __version__
+from edgeinfinite.models.attach import check_supported
+from edgeinfinite.models.loading import Backbone, load_backbone, parameters_digest
+from edgeinfinite.models.scorer import RetentionScorer
+from edgeinfinite.models.texts import find_documents, split_documents
+from edgeinfinite.models.trained_file import save_layers
+from edgeinfinite.training.pairs import TARGETS, Pairs, PassOptions, collect_pairs
+
+Progress = Callable[[str, float], None]
+"""What is being done, and the share that is done."""
+
+_ON_THE_CARD = ("passes", "target", "steps", "batch", "learning_rate", "seed")
+_SHARE_KEPT = 0.25
+_SHARE_OF_WATCHING = 0.8
+
+
+@dataclass(frozen=True)
+class ScorerOptions:
+    """How to train.
+
+    Args:
+        model: what `load_backbone` takes.
+        data: text files or folders.
+        output: the scorer's file (safetensors, float16).
+        hold_out: share of the documents that training leaves alone; the score is measured there.
+        passes: forward passes of the backbone.
+        held_out_passes: of these further ones over held-out documents, for the score.
+        watched: what a pass is.
+        target: what of the later attention is fitted, one of `TARGETS`.
+        steps: of the fit.
+        batch: pairs of a step.
+        learning_rate: at its start; it falls to zero along a cosine.
+        seed: of everything random.
+    """
+
+    model: str
+    data: Sequence[Path]
+    output: Path
+    hold_out: float = 0.25
+    passes: int = 48
+    held_out_passes: int = 4
+    watched: PassOptions = field(default_factory=PassOptions)
+    target: str = "largest"
+    steps: int = 1000
+    batch: int = 2048
+    learning_rate: float = 3e-3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("passes", "held_out_passes", "steps", "batch"):
+            if getattr(self, name) < 1:
+                raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be at least 1")
+        if not 0 < self.hold_out < 1:
+            raise EdgeInfiniteError(f"hold out is {self.hold_out}; give a share between 0 and 1")
+        if self.target not in TARGETS:
+            raise EdgeInfiniteError(
+                f"unknown target {self.target!r}; choose one of {', '.join(TARGETS)}"
+            )
+        if self.watched.tokens < 2 * self.watched.gap:
+            raise EdgeInfiniteError(
+                f"{self.watched.tokens} tokens are too few for a gap of {self.watched.gap}; "
+                "give at least twice as many"
+            )
+        if not self.output.absolute().parent.is_dir():
+            raise EdgeInfiniteError(f"the folder of {self.output} doesn't exist; make it first")
+
+
+def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]:
+    """Collects, fits, measures on held-out documents, and writes the file.
+
+    Returns:
+        See `held_out_score`.
+
+    Raises:
+        EdgeInfiniteError: the model isn't supported, or the data is missing or too short.
+    """
+    trained, held_out = split_documents(find_documents(options.data), options.hold_out)
+    progress("loading the checkpoint", 0.0)
+    backbone = load_backbone(options.model)
+    check_supported(backbone.model)
+    trained_positions = backbone.model.config.get_text_config().max_position_embeddings
+    if options.watched.tokens > trained_positions:
+        raise EdgeInfiniteError(
+            f"{options.watched.tokens} tokens are more than the {trained_positions} positions that "
+            f"{backbone.name} was trained on; give fewer"
+        )
+    digest = parameters_digest(backbone.model, gates=False)
+    fitted, measured = watch(backbone, trained, held_out, options, progress)
+    scorers = fit_scorers(fitted, options, progress)
+    metrics = held_out_score(scorers, measured, options.target)
+    settings = {name: getattr(options, name) for name in _ON_THE_CARD}
+    card = {
+        "edgeinfinite": __version__,
+        "backbone": backbone.name,
+        "weights_sha256": digest,
+        "trained_on": json.dumps([path.name for path in trained]),
+        "held_out_documents": json.dumps([path.name for path in held_out]),
+        "options": json.dumps(settings | asdict(options.watched)),
+        "held_out_score": json.dumps(metrics),
+    }
+    save_layers(options.output, [scorer.half() for scorer in scorers], card)
+    return metrics
+
+
+def watch(
+    backbone: Backbone,
+    trained: Sequence[Path],
+    held_out: Sequence[Path],
+    options: ScorerOptions,
+    progress: Progress,
+) -> tuple[Pairs, Pairs]:
+    """Pairs of the passes to fit to, and of those over held-out documents."""
+    model, total = backbone.model, options.passes + options.held_out_passes
+    if torch.cpu._is_avx512_bf16_supported():
+        model.bfloat16()  # several times faster; the targets are only estimates anyway
+
+    def pairs(documents: Sequence[Path], passes: int, before: int) -> Pairs:
+        return collect_pairs(
+            model,
+            backbone.tokenizer,
+            documents,
+            options.watched,
+            passes,
+            options.seed + before,
+            lambda done: progress(
+                "watching the backbone's attention", _SHARE_OF_WATCHING * (before + done) / total
+            ),
+        )
+
+    try:
+        return pairs(trained, options.passes, 0), pairs(
+            held_out, options.held_out_passes, options.passes
+        )
+    finally:
+        model.float()
+
+
+def fit_scorers(pairs: Pairs, options: ScorerOptions, progress: Progress) -> list[RetentionScorer]:
+    """Huber regression of all layers and heads, each on its own pairs, with AdamW.
+
+    Returns:
+        One scorer for each layer.
+    """
+    _, kv_heads, count, width = pairs.inputs.shape
+    generator = torch.Generator().manual_seed(options.seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(options.seed)
+        scorers = [RetentionScorer(kv_heads, width // 2) for _ in pairs.inputs]
+    wanted = pairs.paid[options.target]
+    for scorer, inputs, targets in zip(scorers, pairs.inputs, wanted, strict=True):
+        values = inputs.float()
+        scorer.mean.copy_(values.mean(dim=1, keepdim=True))
+        scorer.deviation.copy_(values.std(dim=1, keepdim=True).clamp(min=1e-3))
+        scorer.b2.data.copy_(targets.mean(dim=1)[:, None, None])
+    optimizer = torch.optim.AdamW(
+        [p for scorer in scorers for p in scorer.parameters()],
+        lr=options.learning_rate,
+        weight_decay=0.01,
+    )
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.steps)
+    for step in range(options.steps):
+        chosen = torch.randint(count, (min(options.batch, count),), generator=generator)
+        total = 0.0
+        for layer, scorer in enumerate(scorers):
+            score = _score(scorer, pairs.inputs[layer][:, chosen])
+            loss = functional.huber_loss(score, wanted[layer][:, chosen])
+            loss.backward()
+            total += float(loss.detach())
+        optimizer.step()
+        optimizer.zero_grad()
+        schedule.step()
+        done = (step + 1) / options.steps
+        progress(
+            f"fitting, loss {total / len(scorers):.3f}",
+            _SHARE_OF_WATCHING + (1 - _SHARE_OF_WATCHING) * done,
+        )
+    return [scorer.requires_grad_(False) for scorer in scorers]
+
+
+def _score(scorer: RetentionScorer, inputs: torch.Tensor) -> torch.Tensor:
+    key, value = inputs.float().chunk(2, dim=-1)
+    return scorer(key, value)
+
+
+def held_out_score(
+    scorers: Sequence[RetentionScorer], pairs: Pairs, target: str
+) -> dict[str, float]:
+    """How good the scores are on pairs that the fit didn't see.
+
+    Returns:
+        `huber_loss` per pair, and `attention_kept`, `planted_kept`: of all the attention paid to
+        the pairs (to those of planted facts), how much goes to the quarter that scores highest.
+    """
+    losses, kept, planted = 0.0, 0.0, 0.0
+    all_planted = 0.0
+    attention = 0.0
+    for scorer, inputs, targets in zip(scorers, pairs.inputs, pairs.paid[target], strict=True):
+        score = _score(scorer, inputs)
+        losses += float(functional.huber_loss(score, targets))
+        best = score.topk(int(_SHARE_KEPT * score.shape[-1])).indices
+        paid = targets.exp()
+        kept += float(paid.gather(-1, best).sum())
+        attention += float(paid.sum())
+        paid = paid * pairs.planted
+        planted += float(paid.gather(-1, best).sum())
+        all_planted += float(paid.sum())
+    return {
+        "huber_loss": losses / len(scorers),
+        "attention_kept": kept / attention,
+        "planted_kept": planted / max(all_planted, 1e-9),
+    }
