@@ -18,6 +18,7 @@ import numpy as np
 
 from edgeinfinite.export.backend import Progress
 from edgeinfinite.export.checks import Check
+from edgeinfinite.export.sensitivity import nudged
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.manifest import load_manifest
 from edgeinfinite.runtime_py.session import Session
@@ -37,6 +38,10 @@ With exact activations the same graph is within 1e-5 (tests/export/test_onnx_pas
 
 _MEMORY_LIMIT = 1e-4
 """Compression is float32 in every artifact, and computed here from equal caches."""
+
+_NUDGE_FACTOR = 2.0
+"""Where a reference rounds inputs as the artifact does, limits are so many times what nudges change
+(`sensitivity.py`)."""
 
 _AGREEMENT_LIMIT = 0.95
 _PROBE_TOKENS = 32
@@ -72,22 +77,47 @@ def check_parity(
         out).
     """
     manifest = load_manifest(folder, check_files=False)
-    probe = ProbedEngine(load_engine(folder, every_graph=True), reference, every_call=every_call)
+    probe = ProbedEngine(
+        load_engine(folder, every_graph=True),
+        reference,
+        every_call=every_call,
+        nudged=nudged(reference) if same_weights else None,
+    )
     read_through(probe, _tokens(folder, text), progress or (lambda *_: None))
     limits = _FLOAT_LIMITS if manifest.quantization.recipe == "none" else _QUANTIZED_LIMITS
     limits = limits | {"memory": _MEMORY_LIMIT, "memory_norm": _MEMORY_LIMIT}
     checks = []
     for name, errors in probe.errors.items():
         known = same_weights or name.startswith("memory")
-        limit = limits[name] if known else None
         exact = manifest.quantization.recipe == "none" or name.startswith("memory")
-        error = float(max(errors) if exact else np.sqrt(np.mean(np.square(errors))))
-        passed = bool(np.isfinite(error)) and (limit is None or error <= limit)
-        checks.append(Check(f"parity:{name}", passed, error, limit))
+        error, limit = _worst(errors, probe.noise.get(name), limits[name], exact)
+        limits[name] = limit
+        passed = bool(np.isfinite(error)) and (not known or error <= limit)
+        checks.append(Check(f"parity:{name}", passed, error, limit if known else None))
     agreement = probe.agreement(limits["logits"])
     limit = _AGREEMENT_LIMIT if same_weights else None
     checks.append(Check("greedy_agreement", agreement >= (limit or 0.0), agreement, limit))
     return checks
+
+
+def _worst(
+    errors: list[list[float]], noise: list[list[float]] | None, limit: float, exact: bool
+) -> tuple[float, float]:
+    """The error that is judged, and its limit.
+
+    Args:
+        errors: for each probe, by layer.
+        noise: what nudges change in the reference, likewise; None where it isn't known.
+        limit: without noise.
+        exact: judge the largest error, not the root mean square over the probes.
+    """
+    if noise is None:
+        worst = np.max(errors, axis=1)
+        return float(worst.max() if exact else np.sqrt(np.mean(worst**2))), limit
+    values, expected = (np.sqrt(np.mean(np.square(x), axis=0)) for x in (errors, noise))
+    limits = _FLOAT_LIMITS["logits"] + _NUDGE_FACTOR * expected
+    layer = int(np.argmax(values / limits))  # a NaN counts as the largest
+    return float(values[layer]), float(limits[layer])
 
 
 class ProbedEngine:
@@ -97,12 +127,21 @@ class ProbedEngine:
         subject: the engine under test, whose results count.
         reference: computes probed calls from a copy of the subject's state.
         every_call: probe all; otherwise compressions, and what comes while `probing` is true.
+        nudged: the reference with minimal changes on its way, see `sensitivity.py`.
 
     Attributes:
-        errors: relative errors by name, one for each probed call (the worst layer's).
+        errors: relative errors by name; for each probed call one number a layer (logits: one).
+        noise: the same of `nudged` against the reference; empty without it.
     """
 
-    def __init__(self, subject: Engine, reference: Engine, *, every_call: bool) -> None:
+    def __init__(
+        self,
+        subject: Engine,
+        reference: Engine,
+        *,
+        every_call: bool,
+        nudged: Engine | None = None,
+    ) -> None:
         self.name = subject.name
         self.geometry = subject.geometry
         self.vocabulary = subject.vocabulary
@@ -110,11 +149,14 @@ class ProbedEngine:
         self.reads_memory = subject.reads_memory
         self.chunk_length = subject.chunk_length
         self.probing = every_call
-        self.errors: dict[str, list[float]] = defaultdict(list)
+        self.errors: dict[str, list[list[float]]] = defaultdict(list)
+        self.noise: dict[str, list[list[float]]] = defaultdict(list)
         self._every_call = every_call
         self._subject = subject
         self._reference = reference
         self._state = reference.new_state()
+        self._nudged = nudged
+        self._nudged_state = nudged.new_state() if nudged else None
         self._choices: list[tuple[bool, float]] = []
 
     def new_state(self) -> State:
@@ -133,9 +175,15 @@ class ProbedEngine:
         before = int(state.length[0])
         _copy_state(state, self._state, before)
         wanted = getattr(self._reference, graph)(tokens, self._state)
+        new = slice(before, before + tokens.shape[1])
+        if self._nudged is not None and self._nudged_state is not None:
+            _copy_state(state, self._nudged_state, before)
+            moved = getattr(self._nudged, graph)(tokens, self._nudged_state)
+            self.noise["logits"].append([_logits_error(moved, wanted)])
+            self._note_caches(self.noise, self._nudged_state, new)
         logits = run(tokens, state)
         self._note_logits(logits, wanted)
-        self._note_caches(state, slice(before, before + tokens.shape[1]))
+        self._note_caches(self.errors, state, new)
         return logits
 
     def compress_memory(self, state: State) -> None:
@@ -145,10 +193,10 @@ class ProbedEngine:
         for name in ("memory", "memory_norm"):
             if name in state.arrays:
                 error = _relative_error(state.arrays[name], self._state.arrays[name])
-                self.errors[name].append(error)
+                self.errors[name].append([error])
         if self.geometry.policy != "reencode":  # caches are changed too
             self._note_caches(
-                state, slice(0, self.geometry.capacity - self.geometry.segment_length)
+                self.errors, state, slice(0, self.geometry.capacity - self.geometry.segment_length)
             )
 
     def agreement(self, noise: float) -> float:
@@ -161,21 +209,20 @@ class ProbedEngine:
         return float(np.mean(clear)) if clear else 1.0
 
     def _note_logits(self, logits: np.ndarray, wanted: np.ndarray) -> None:
-        centred = wanted - wanted.mean()
-        self.errors["logits"].append(_relative_error(logits - wanted.mean(), centred))
+        self.errors["logits"].append([_logits_error(logits, wanted)])
         second, first = np.partition(wanted, -2)[-2:]
-        margin = float((first - second) / centred.std())
+        margin = float((first - second) / wanted.std())
         self._choices.append((bool(logits.argmax() == wanted.argmax()), margin))
 
-    def _note_caches(self, state: State, slots: slice) -> None:
+    def _note_caches(self, notes: dict[str, list[list[float]]], state: State, slots: slice) -> None:
         wanted = _caches(self._state)
         for kind in ("k_cache", "v_cache"):
-            worst = max(
+            by_layer = [
                 _relative_error(array[:, :, slots], wanted[name][:, :, slots])
                 for name, array in _caches(state).items()
                 if name.startswith(kind)
-            )
-            self.errors[kind].append(worst)
+            ]
+            notes[kind].append(by_layer)
 
 
 def read_through(engine: ProbedEngine, tokens: Iterator[int], progress: Progress) -> None:
@@ -234,6 +281,11 @@ def _caches(state: State) -> dict[str, np.ndarray]:
         for spec in state.specs
         if "_cache_" in spec.name
     }
+
+
+def _logits_error(logits: np.ndarray, wanted: np.ndarray) -> float:
+    """Relative to how much the logits differ among themselves: a common offset says nothing."""
+    return _relative_error(logits - wanted.mean(), wanted - wanted.mean())
 
 
 def _relative_error(value: np.ndarray, wanted: np.ndarray) -> float:

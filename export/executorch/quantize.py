@@ -1,8 +1,10 @@
-"""How a recipe's formats are packed for XNNPACK, by torchao.
+"""How a recipe's formats are packed for XNNPACK, as torchao's tensors.
 
 XNNPACK has symmetric weights only: 4 bits in groups of 32, or 8 bits with one scale a row. A
-recipe's 4 bits become the former, its 8 bits the latter. The inputs of such layers are quantized to
-8 bits, token by token, while they run.
+recipe's 4 bits become the former, with offsets where they pay (`groups.py`), its 8 bits the latter.
+The inputs of such layers are quantized to 8 bits, token by token, while they run.
+
+Letters: T tokens, O outputs, I inputs, n groups in a row, V vocabulary, d width.
 """
 
 from __future__ import annotations
@@ -12,21 +14,42 @@ import copy
 import executorch.exir.passes._quant_patterns_and_replacements  # noqa: F401  (embedding_byte)
 import torch
 from torch import nn
-from torchao.quantization import (
-    Int8DynamicActivationIntxWeightConfig,
-    IntxUnpackedToInt8Tensor,
-    quantize_,
+from torchao.quantization import IntxUnpackedToInt8Tensor
+from torchao.quantization.quantize_.workflows.intx.intx_unpacked_to_int8_tensor import (
+    IntxUnpackedToInt8TensorActivationQuantization as ActivationQuantization,
 )
-from torchao.quantization.granularity import PerAxis, PerGroup
 from torchao.utils import unwrap_tensor_subclass
 from transformers import PreTrainedModel
 
+from edgeinfinite.export.executorch.groups import GROUP, Groups, choose_groups
 from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.export.sensitivity import RoundsInput
 from edgeinfinite.runtime_py.manifest import QuantizationInfo
 
-GROUP = 32
 _ROWS = "int8 symmetric, one scale a row"
 _GROUPS = f"int4 symmetric g{GROUP}"
+_OFFSETS = f"{_GROUPS} with int8 offsets"
+_PER_TOKEN = ActivationQuantization.INT8_ASYM_PER_TOKEN
+
+
+class OffsetLinear(nn.Module):
+    """A layer whose groups have offsets: they are multiplied with the sums over each group.
+
+    Args:
+        codes: the layer without the offsets, `[O, I]`.
+        offsets: `[O, n]`.
+    """
+
+    def __init__(self, codes: nn.Linear, offsets: nn.Linear) -> None:
+        super().__init__()
+        self.codes = codes
+        self.offsets = offsets
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """`[1, T, I]` to `[1, T, O]`."""
+        sums = x.reshape(1, -1, self.offsets.in_features, GROUP).sum(-1)
+        result: torch.Tensor = self.codes(x) + self.offsets(sums)
+        return result
 
 
 class QuantizedEmbedding(nn.Module):
@@ -34,13 +57,15 @@ class QuantizedEmbedding(nn.Module):
 
     Args:
         weight: `[V, d]` float32.
+        factor: what some models (Gemma) multiply an embedding with.
     """
 
     weight: torch.Tensor
     scales: torch.Tensor
 
-    def __init__(self, weight: torch.Tensor) -> None:
+    def __init__(self, weight: torch.Tensor, factor: float = 1.0) -> None:
         super().__init__()
+        self._factor = factor
         rows = IntxUnpackedToInt8Tensor.from_hp(weight.detach(), (1, weight.shape[1]), torch.int8)
         self.register_buffer("weight", rows.qdata)
         self.register_buffer("scales", rows.scale.flatten())
@@ -50,10 +75,10 @@ class QuantizedEmbedding(nn.Module):
         rows: torch.Tensor = torch.ops.quantized_decomposed.embedding_byte.default(
             self.weight, self.scales, None, -128, 127, tokens
         )
-        return rows
+        return rows if self._factor == 1.0 else rows * self._factor
 
 
-class RoundedInputLinear(nn.Linear):
+class RoundedInputLinear(nn.Linear, RoundsInput):
     """What a quantized layer computes, on weights that are dequantized once.
 
     Args:
@@ -112,7 +137,6 @@ def reference(model: PreTrainedModel, recipe: Recipe) -> PreTrainedModel:
 def _packed(model: PreTrainedModel, recipe: Recipe) -> tuple[PreTrainedModel, QuantizationInfo]:
     twin = copy.deepcopy(model, {id(p): p for p in (*model.parameters(), *model.buffers())})
     packed: dict[str, str] = {}
-    by_config: dict[str, set[str]] = {_ROWS: set(), _GROUPS: set()}
     embedding = model.get_input_embeddings().weight
     names = {id(p): name for name, p in model.named_parameters()}
     for name, module in model.named_modules():
@@ -121,30 +145,47 @@ def _packed(model: PreTrainedModel, recipe: Recipe) -> tuple[PreTrainedModel, Qu
             continue
         chosen = recipe.format_of(names[id(weight)])  # a tied LM head goes by the embedding's name
         if isinstance(module, nn.Embedding) and weight is embedding and chosen:
-            twin.set_input_embeddings(QuantizedEmbedding(module.weight))
+            factor = float(getattr(module, "embed_scale", 1.0))
+            twin.set_input_embeddings(QuantizedEmbedding(module.weight, factor))
             packed[f"{name}.weight"] = _ROWS
         elif isinstance(module, nn.Linear) and chosen:
-            fits = chosen.bits == 4 and module.in_features % GROUP == 0
-            packed[f"{name}.weight"] = _GROUPS if fits else _ROWS
-            by_config[packed[f"{name}.weight"]].add(name)
-    for kind, layers in by_config.items():
-        if layers:
-            quantize_(twin, _CONFIGS[kind], lambda _, name, layers=layers: name in layers)
-    for module in twin.modules():
-        weight = getattr(module, "weight", None)
-        if isinstance(weight, IntxUnpackedToInt8Tensor):
-            weight.scale = weight.scale.float()  # bfloat16's values, in a type that numpy has
+            layer, packed[f"{name}.weight"] = _packed_linear(module, chosen.bits)
+            twin.set_submodule(name, layer)
     left = [name for name, _ in model.named_parameters() if name not in packed]
     return twin, QuantizationInfo(recipe.name, packed, left)
 
 
-_CONFIGS = {
-    _ROWS: Int8DynamicActivationIntxWeightConfig(
-        weight_dtype=torch.int8, weight_granularity=PerAxis(0)
-    ),
-    _GROUPS: Int8DynamicActivationIntxWeightConfig(
-        weight_dtype=getattr(torch, "int4"),  # noqa: B009  (not in torch's annotations)
-        weight_granularity=PerGroup(GROUP),
-        weight_scale_dtype=torch.bfloat16,  # as XNNPACK stores them: the reference agrees
-    ),
-}
+def _packed_linear(layer: nn.Linear, bits: int) -> tuple[nn.Module, str]:
+    """The layer over packed weights, and what it is called in the manifest."""
+    if bits == 8 or layer.in_features % GROUP:
+        return _linear(_rows(layer.weight), layer.bias), _ROWS
+    groups = choose_groups(layer.weight)
+    codes = _linear(_four_bits(groups), layer.bias)
+    if groups.offsets is None:
+        return codes, _GROUPS
+    return OffsetLinear(codes, _linear(_rows(groups.offsets), None)), _OFFSETS
+
+
+def _linear(weight: IntxUnpackedToInt8Tensor, bias: torch.Tensor | None) -> nn.Linear:
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias is not None, device="meta")
+    layer.weight = nn.Parameter(weight, requires_grad=False)
+    layer.bias = bias  # type: ignore[assignment]
+    return layer
+
+
+def _rows(weight: torch.Tensor) -> IntxUnpackedToInt8Tensor:
+    return IntxUnpackedToInt8Tensor.from_hp(
+        weight.detach(), (1, weight.shape[1]), torch.int8, activation_quantization=_PER_TOKEN
+    )
+
+
+def _four_bits(groups: Groups) -> IntxUnpackedToInt8Tensor:
+    return IntxUnpackedToInt8Tensor(
+        groups.codes,
+        groups.scales,
+        torch.zeros_like(groups.scales, dtype=torch.int8),
+        getattr(torch, "int4"),  # noqa: B009  (not in torch's annotations)
+        (1, GROUP),
+        torch.float32,
+        _PER_TOKEN,
+    )

@@ -42,11 +42,13 @@ class ExecuTorchEngine:
     Args:
         folder: the artifact; its files are as the manifest says (`load_manifest` checks them).
         manifest: the artifact's.
-        threads: of one call, None for one for each CPU that this process may use. ExecuTorch has
-            one pool of threads a process, made for good when the first engine is: others share it.
+        threads: of one call. ExecuTorch has one pool of threads a process, which stays as it is
+            while an engine is open. None takes the pool of the engines that are, else one thread
+            for each CPU that this process may use.
 
     Raises:
-        EdgeInfiniteError: executorch isn't installed, or can't load the program.
+        EdgeInfiniteError: executorch isn't installed, can't load the program, or runs on another
+            number of threads already.
     """
 
     name = "executorch"
@@ -59,7 +61,7 @@ class ExecuTorchEngine:
         self.reads_memory = manifest.gate is not None
         self._state_specs = manifest.state
         self._torch, self._runtime = _executorch()
-        _set_threads(self._runtime, threads or usable_cpus())
+        _set_threads(self._runtime, threads)
         _ALIVE.add(self)
         path = folder / manifest.graphs[DECODE].file
         try:
@@ -169,7 +171,14 @@ def _custom_operators() -> Path:
     )
 
 
-def _set_threads(runtime: Any, threads: int) -> None:
+def _set_threads(runtime: Any, threads: int | None) -> None:
     """Not while an engine lives: its methods would go on with a pool that is gone, and crash."""
-    if runtime._threadpool_get_thread_count() != threads and not _ALIVE:
-        runtime._unsafe_reset_threadpool(threads)
+    now = runtime._threadpool_get_thread_count()
+    if not _ALIVE:
+        if now != (threads or usable_cpus()):
+            runtime._unsafe_reset_threadpool(threads or usable_cpus())
+    elif threads not in (None, now):
+        raise EdgeInfiniteError(
+            f"executorch runs on {now} threads in this process, {threads} were asked for; it has "
+            f"one pool for all engines: close the others first, or ask for {now}"
+        )

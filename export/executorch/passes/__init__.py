@@ -9,18 +9,18 @@ from edgeinfinite.export.executorch.passes.folded_constants import folded_consta
 from edgeinfinite.export.executorch.passes.graph_tools import finish
 from edgeinfinite.export.executorch.passes.last_token_first import last_token_first
 from edgeinfinite.export.executorch.passes.matmul_as_bmm import matmul_as_bmm
-from edgeinfinite.export.executorch.passes.mean_as_product import mean_as_product
+from edgeinfinite.export.executorch.passes.reductions_as_products import reductions_as_products
 from edgeinfinite.export.executorch.passes.rotation_as_product import rotation_as_product
 from edgeinfinite.export.executorch.passes.shapes_as_views import shapes_as_views
-from edgeinfinite.export.executorch.passes.shared_quantization import shared_quantization
+from edgeinfinite.export.executorch.passes.shared_inputs import shared_inputs
 from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
 
 PASSES = (
     without_assertions,
     folded_constants,
-    shared_quantization,
+    shared_inputs,
     last_token_first,
-    mean_as_product,
+    reductions_as_products,
     elu_as_exp,
     rotation_as_product,
     matmul_as_bmm,

@@ -13,7 +13,12 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node, map_arg
 
-from edgeinfinite.export.executorch.passes.graph_tools import insert, nodes_of, replace
+from edgeinfinite.export.executorch.passes.graph_tools import (
+    insert,
+    nodes_of,
+    replace,
+    shape_of,
+)
 
 aten = torch.ops.aten
 
@@ -58,8 +63,10 @@ def _only_for(selection: Node) -> set[Node]:
 
 
 def _is_token_by_token(node: Node) -> bool:
-    if node.target is aten.mean.dim:
+    if node.target in (aten.mean.dim, aten.sum.dim_IntList):
         return node.args[1] == [-1]
+    if node.target is aten.reshape.default:  # x[1, T, ...] as groups of its last axis
+        return node.args[1][:2] == [1, -1] and len(shape_of(node)) > len(shape_of(node.args[0]))
     return node.target is operator.getitem or str(node.target) in _TOKEN_BY_TOKEN
 
 
@@ -88,4 +95,4 @@ def _has_tokens(node: Node) -> bool:
     value = node.meta["val"]
     if not isinstance(value, torch.Tensor):
         return isinstance(value, (tuple, list))
-    return value.dim() in (2, 3) and not isinstance(value.shape[1], int)
+    return value.dim() in (2, 3, 4) and not isinstance(value.shape[1], int)

@@ -15,11 +15,19 @@ pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
 from tiny_artifact import tiny_artifact
+from torch.export.graph_signature import OutputKind
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.export.executorch import BACKEND
+from edgeinfinite.export.executorch.backend import _trace
+from edgeinfinite.export.executorch.graphs import graphs_of, state_of
+from edgeinfinite.export.executorch.lowering import lower
+from edgeinfinite.export.executorch.passes import run_passes
+from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
+from edgeinfinite.export.executorch.report import _name
 from edgeinfinite.export.executorch.sharing import share_segments
 from edgeinfinite.export.executorch.state import check_attention
+from edgeinfinite.export.graphs import ModelShape
 from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.export.verify import verify_artifact
 from edgeinfinite.models.geometry import Geometry
@@ -53,10 +61,48 @@ def test_the_report_names_what_xnnpack_took_and_what_it_did_not(folder: Path) ->
     assert details["compress_memory"]["undelegated"] == {}
 
 
-def test_no_cache_is_copied_by_the_plan(folder: Path) -> None:
-    """The only operators that touch a cache are those that write new rows, and XNNPACK's."""
-    for method in load_manifest(folder).details.values():
-        assert not {"aten.copy", "aten.clone", "aten.index_put"} & set(method["undelegated"])
+@pytest.fixture(scope="module")
+def lowered() -> dict[str, torch.export.ExportedProgram]:
+    """The methods' programs before they are written."""
+    model = attached(Geometry(sink_length=4, segment_length=32, window_length=8))
+    programs = {}
+    with rope_tables(model, 44):
+        for graph in graphs_of(model, state_of(ModelShape.of(model))):
+            programs[graph.name] = _trace(graph)
+            run_passes(programs[graph.name])
+    manager = lower(programs)
+    return {name: manager.exported_program(name) for name in programs}
+
+
+def test_caches_are_written_where_they_are_and_read_by_attention_alone(
+    lowered: dict[str, torch.export.ExportedProgram],
+) -> None:
+    """Nothing copies a cache: the inputs themselves are what the operators write and read."""
+    allowed = {
+        "prefill_segment": {"llama.update_cache", "executorch_call_delegate"},
+        "decode_step": {"llama.update_cache", "llama.custom_sdpa"},
+        "compress_memory": {"executorch_call_delegate"},
+    }
+    for name, program in lowered.items():
+        caches = [n for n in program.graph.nodes if n.op == "placeholder" and "_cache_" in n.name]
+        assert len(caches) == 2 * LAYERS
+        for cache in caches:
+            users = [_name(user.target) for user in cache.users]
+            assert set(users) - {"sym_size.int"} == allowed[name]
+            assert users.count("llama.update_cache") == (name != "compress_memory")
+        kinds = {spec.kind for spec in program.graph_signature.output_specs}
+        assert kinds == {OutputKind.USER_OUTPUT}
+
+
+def test_every_cache_is_written_before_attention_reads_it(
+    lowered: dict[str, torch.export.ExportedProgram],
+) -> None:
+    places = {str(node): i for i, node in enumerate(lowered["decode_step"].graph.nodes)}
+    for node in lowered["decode_step"].graph.nodes:
+        if "custom_sdpa" in str(node.target):
+            for cache in node.args[1:3]:
+                writes = [user for user in cache.users if "update_cache" in str(user.target)]
+                assert [places[str(write)] < places[str(node)] for write in writes] == [True]
 
 
 def test_the_manifest_names_quantized_and_unquantized_weights(folder: Path) -> None:

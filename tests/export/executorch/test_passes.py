@@ -12,18 +12,20 @@ from torch.nn import functional
 from transformers.models.llama.modeling_llama import LlamaRMSNorm, rotate_half
 
 pytest.importorskip("executorch")
+pytest.importorskip("torchao")
 
 from edgeinfinite.export.executorch.passes.elu_as_exp import elu_as_exp
 from edgeinfinite.export.executorch.passes.folded_constants import folded_constants
 from edgeinfinite.export.executorch.passes.graph_tools import finish
 from edgeinfinite.export.executorch.passes.last_token_first import last_token_first
 from edgeinfinite.export.executorch.passes.matmul_as_bmm import matmul_as_bmm
-from edgeinfinite.export.executorch.passes.mean_as_product import mean_as_product
+from edgeinfinite.export.executorch.passes.reductions_as_products import reductions_as_products
 from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
 from edgeinfinite.export.executorch.passes.rotation_as_product import rotation_as_product
 from edgeinfinite.export.executorch.passes.shapes_as_views import shapes_as_views
-from edgeinfinite.export.executorch.passes.shared_quantization import shared_quantization
+from edgeinfinite.export.executorch.passes.shared_inputs import shared_inputs
 from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
+from edgeinfinite.export.executorch.quantize import OffsetLinear
 from edgeinfinite.models.memory import feature_map, retrieve
 from tiny import tiny_llama
 
@@ -82,7 +84,7 @@ def test_rms_norm_without_a_mean() -> None:
     norm = LlamaRMSNorm(24)
     nn.init.normal_(norm.weight)
     check(
-        mean_as_product,
+        reductions_as_products,
         Calls(lambda self, x: self.norm(x), norm=norm),
         torch.randn(1, 5, 24),
         places=1,
@@ -93,12 +95,24 @@ def test_rms_norm_without_a_mean() -> None:
 
 def test_a_norm_of_heads_without_a_mean() -> None:
     module = Calls(lambda self, x: self.norm(x), norm=LlamaRMSNorm(8))
-    check(mean_as_product, module, torch.randn(1, 5, 3, 8), places=1, dynamic_axis=1)
+    check(reductions_as_products, module, torch.randn(1, 5, 3, 8), places=1, dynamic_axis=1)
 
 
-def test_other_means_are_left_alone() -> None:
-    module = Calls(lambda self, x: x.mean(1, keepdim=True) + x.mean(-1, keepdim=False).sum())
-    check(mean_as_product, module, torch.randn(1, 5, 8), places=0)
+def test_sums_over_groups_without_a_sum() -> None:
+    module = Calls(lambda self, x: x.reshape(1, -1, 3, 8).sum(-1))
+    check(
+        reductions_as_products,
+        module,
+        torch.randn(1, 5, 24),
+        places=1,
+        gone=torch.ops.aten.sum.dim_IntList,
+        dynamic_axis=1,
+    )
+
+
+def test_other_means_and_sums_are_left_alone() -> None:
+    module = Calls(lambda self, x: x.mean(1, keepdim=True) + x.sum((1, 2)) + x.long().sum(-1))
+    check(reductions_as_products, module, torch.randn(1, 5, 5), places=0)
 
 
 def test_the_feature_map_without_elu() -> None:
@@ -175,10 +189,10 @@ def test_integers_keep_their_shapes_as_they_are() -> None:
 class _Decoder(nn.Module):
     """The end of a decoder: mixing of tokens, residual, norm, MLP, norm, selection, head."""
 
-    def __init__(self) -> None:
+    def __init__(self, down: nn.Module) -> None:
         super().__init__()
         self.norms = nn.ModuleList(LlamaRMSNorm(16) for _ in range(2))
-        self.up, self.down, self.head = nn.Linear(16, 32), nn.Linear(32, 16), nn.Linear(16, 9)
+        self.up, self.down, self.head = nn.Linear(16, 64), down, nn.Linear(16, 9)
 
     def forward(self, *args: torch.Tensor) -> torch.Tensor:
         x = args[0] + args[0].cumsum(1)
@@ -186,12 +200,17 @@ class _Decoder(nn.Module):
         return self.head(self.norms[1](x)[:, -1:, :])
 
 
-def test_only_the_last_token_goes_through_the_last_mlp() -> None:
+@pytest.mark.parametrize("offsets", [False, True])
+def test_only_the_last_token_goes_through_the_last_mlp(offsets: bool) -> None:
+    down: nn.Module = nn.Linear(64, 16)
+    if offsets:
+        down = OffsetLinear(down, nn.Linear(2, 16, bias=False))
+
     def moved(program: torch.export.ExportedProgram) -> int:
         without_assertions(program)  # else they need all tokens
         return last_token_first(program)
 
-    program = check(moved, _Decoder(), torch.randn(1, 5, 16), places=1, dynamic_axis=1)
+    program = check(moved, _Decoder(down), torch.randn(1, 5, 16), places=1, dynamic_axis=1)
     for node in program.graph.nodes:
         if node.target in (torch.ops.aten.linear.default, torch.ops.aten.silu.default):
             assert node.meta["val"].shape[1] == 1
@@ -221,10 +240,23 @@ def test_layers_with_one_input_quantize_it_once() -> None:
     quantize_(module, config)
     unwrap_tensor_subclass(module)
     program = check(
-        shared_quantization, module, torch.randn(1, 5, 32), places=5, dynamic_axis=1, exact=True
+        shared_inputs, module, torch.randn(1, 5, 32), places=5, dynamic_axis=1, exact=True
     )
     chosen = torch.ops.torchao.choose_qparams_affine.default
     assert len([node for node in program.graph.nodes if node.target is chosen]) == 2
+
+
+def _with_offsets() -> nn.Module:
+    return OffsetLinear(nn.Linear(64, 8), nn.Linear(2, 8, bias=False))
+
+
+def test_layers_with_one_input_sum_its_groups_once() -> None:
+    module = Calls(lambda self, x: self.q(x) + self.k(x), q=_with_offsets(), k=_with_offsets())
+    program = check(
+        shared_inputs, module, torch.randn(1, 5, 64), places=2, dynamic_axis=1, exact=True
+    )
+    sums = torch.ops.aten.sum.dim_IntList
+    assert len([node for node in program.graph.nodes if node.target is sums]) == 1
 
 
 def test_the_gates_opening_is_a_constant() -> None:

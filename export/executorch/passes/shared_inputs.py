@@ -1,6 +1,7 @@
 """Q, K and V read one quantized input, and so do the MLP's two first projections.
 
-torchao quantizes the input of every linear layer for itself.
+torchao quantizes the input of every linear layer for itself, and every layer with offsets sums up
+the groups of its input for itself.
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ from torch.fx import Node
 
 from edgeinfinite.export.executorch.passes.graph_tools import nodes_of, replace
 
-torchao = torch.ops.torchao
+aten, torchao = torch.ops.aten, torch.ops.torchao
 
 
-def shared_quantization(program: ExportedProgram) -> int:
-    """Merges calls of the quantizing operators that have the same arguments."""
+def shared_inputs(program: ExportedProgram) -> int:
+    """Merges calls of the operators in front of a quantized layer that have the same arguments."""
     seen: dict[Any, Node] = {}
     found = 0
     for node in nodes_of(
         program,
+        aten.reshape.default,
+        aten.sum.dim_IntList,
         torchao.choose_qparams_affine.default,
         torchao.quantize_affine.default,
         torchao.dequantize_affine.default,

@@ -1,0 +1,73 @@
+"""4-bit weights for XNNPACK: what offsets are for, and that the best scale is found."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+pytest.importorskip("executorch")
+pytest.importorskip("torchao")
+
+from edgeinfinite.export.executorch.groups import GROUP, choose_groups
+from edgeinfinite.export.executorch.quantize import OffsetLinear, _packed_linear
+
+
+def weight_of_levels(rows: int = 40, groups: int = 3) -> torch.Tensor:
+    """As a Q4_1 file gives it: w = d q + m, both ends of 0..15 in use."""
+    torch.manual_seed(0)
+    codes = torch.randint(0, 16, (rows, groups, GROUP)).float()
+    codes[..., 0], codes[..., 1] = 0.0, 15.0
+    scales = (torch.rand(rows, groups, 1) * 0.02 + 0.005).half().float()
+    levels = (-7.3 * scales + 0.02 * torch.randn(rows, groups, 1)).half().float()
+    return (codes * scales + levels).flatten(1)
+
+
+def relative_error(weight: torch.Tensor, other: torch.Tensor) -> float:
+    return float((weight - other).norm() / weight.norm())
+
+
+def test_a_weight_of_levels_comes_back_but_for_bfloat16s_rounding() -> None:
+    weight = weight_of_levels()
+    chosen = choose_groups(weight)
+    assert chosen.offsets is not None
+    assert relative_error(weight, chosen.dequantized()) < 2e-3  # bfloat16 keeps 8 bits
+    without = choose_groups(torch.randn(40, 96))
+    assert without.offsets is None
+
+
+def test_scales_are_what_xnnpack_stores() -> None:
+    for weight in (weight_of_levels(), torch.randn(8, 64), torch.zeros(8, 64)):
+        chosen = choose_groups(weight)
+        torch.testing.assert_close(chosen.scales.bfloat16().float(), chosen.scales, rtol=0, atol=0)
+        assert chosen.scales.min() > 0 and chosen.codes.abs().max() <= 8
+        assert chosen.dequantized().isfinite().all()
+
+
+def test_no_range_of_the_codes_would_lose_less() -> None:
+    torch.manual_seed(0)
+    weight = torch.randn(64, 128)
+    chosen = relative_error(weight, choose_groups(weight).dequantized())
+    groups = weight.unflatten(1, (-1, GROUP))
+    for reach in torch.linspace(4, 9, 21):
+        scale = groups.abs().amax(2, keepdim=True) / reach
+        codes = (groups / scale).round().clamp(-8, 7)
+        assert chosen < relative_error(weight, (codes * scale).flatten(1))
+
+
+def test_a_layer_with_offsets_computes_what_the_weight_does() -> None:
+    weight = weight_of_levels()
+    layer = nn.Linear(weight.shape[1], weight.shape[0])
+    layer.weight = nn.Parameter(weight)
+    packed, kind = _packed_linear(layer, 4)
+    assert isinstance(packed, OffsetLinear) and kind == "int4 symmetric g32 with int8 offsets"
+    x = torch.randn(1, 7, weight.shape[1]) + 0.5  # sums that aren't near zero
+    with torch.no_grad():
+        assert relative_error(layer(x), packed(x)) < 1e-2  # inputs are rounded to 8 bits
+        packed.offsets.weight = nn.Parameter(torch.zeros(weight.shape[0], 3))
+        assert relative_error(layer(x), packed(x)) > 5e-2
+
+
+def test_inputs_that_are_no_whole_groups_get_eight_bits() -> None:
+    packed, kind = _packed_linear(nn.Linear(48, 8), 4)
+    assert isinstance(packed, nn.Linear) and kind == "int8 symmetric, one scale a row"
