@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from edgeinfinite import EdgeInfiniteError, __version__
 from edgeinfinite.evaluation.command import add_evaluate
+from edgeinfinite.models.configuration import CACHE_TYPES
 from edgeinfinite.models.geometry import POLICIES, Geometry
 from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS, Generation, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
@@ -351,6 +352,7 @@ _EXPORT = _GEOMETRY | {
     "--backend": _option(choices=("onnx", "executorch")),
     "--target": _option(choices=("cpu", "qnn-htp")),
     "--quantize": _option(choices=("none", "int8", "int4")),
+    "--cache-type": _option("of the KV cache (default: the recipe's)", choices=CACHE_TYPES),
 }
 
 _VERIFY = _ARTIFACT | {

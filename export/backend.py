@@ -48,6 +48,9 @@ class Backend(Protocol):
     targets: tuple[str, ...]
     """What `--target` may name; the first is the default."""
 
+    cache_types: tuple[str, ...]
+    """What `--cache-type` may name, see `EdgeInfiniteConfig`."""
+
     tools: tuple[str, ...]
     """Packages whose versions go into the manifest, beside torch and transformers."""
 

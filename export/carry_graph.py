@@ -99,7 +99,7 @@ class CarryMemory(CompressMemory):
         parts = tuple(
             OutputSpec(
                 name,
-                "float32",
+                shape.cache_type,
                 (1, shape.kv_heads, size, shape.head_dim),
                 f"B K {'G' if part == 'recall' else 'W'} D",
             )

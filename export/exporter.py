@@ -55,6 +55,8 @@ class ExportOptions:
             the gate shipped for this model and geometry, untrained where there is none.
         geometry: lengths and policy of the cache.
         scorer: a trained retention scorer's file; recall slots need one.
+        cache_type: of the KV cache's numbers; None takes float16 for quantized weights where the
+            back end can, else float32.
     """
 
     model: str
@@ -65,6 +67,7 @@ class ExportOptions:
     gate: str | None = None
     geometry: Geometry = field(default_factory=Geometry)
     scorer: str | None = None
+    cache_type: str | None = None
 
 
 def export_artifact(options: ExportOptions, progress: Progress | None = None) -> Path:
@@ -88,15 +91,31 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
             f"the back end {backend.name} has no target {options.target!r}; "
             f"choose one of {', '.join(backend.targets)}"
         )
+    cache_type = _cache_type(options, backend)
     output = options.output.absolute()
     _check_output(output)
     with _bar(progress) as report, _unfinished(output) as folder:
         report("loading the checkpoint", 0.0)
         backbone = load_backbone(options.model)
         gate = choose_gate(options.gate, backbone.name, options.geometry)
-        attach(backbone.model, EdgeInfiniteConfig(options.geometry, gate, scorer=options.scorer))
+        config = EdgeInfiniteConfig(
+            options.geometry, gate, scorer=options.scorer, cache_type=cache_type
+        )
+        attach(backbone.model, config)
         _write_artifact(backbone, gate, options, backend, recipe, folder, report)
     return output
+
+
+def _cache_type(options: ExportOptions, backend: Backend) -> str:
+    if options.cache_type is None:
+        halves = options.quantize != "none" and "float16" in backend.cache_types
+        return "float16" if halves else "float32"
+    if options.cache_type not in backend.cache_types:
+        raise EdgeInfiniteError(
+            f"the back end {backend.name} has no cache type {options.cache_type!r}; "
+            f"choose one of {', '.join(backend.cache_types)}"
+        )
+    return options.cache_type
 
 
 def _write_artifact(

@@ -76,6 +76,7 @@ class ModelShape:
     vocabulary: int
     geometry: Geometry
     reads_memory: bool
+    cache_type: str
 
     @classmethod
     def of(cls, model: PreTrainedModel) -> ModelShape:
@@ -90,6 +91,7 @@ class ModelShape:
             vocabulary=text.vocab_size,
             geometry=config_of(model).geometry,
             reads_memory=layers[0].memory_gate is not None,
+            cache_type=config_of(model).cache_type,
         )
 
     @property
@@ -103,9 +105,14 @@ class ModelShape:
         return [self.geometry.capacity] * self.layers
 
     def state(self) -> tuple[TensorSpec, ...]:
-        """The state in float32 and the layout `B K C D`."""
+        """The state in the layout `B K C D`."""
         return state_specs(
-            self.layers, self.kv_heads, self.capacities, self.head_dim, memory=self.reads_memory
+            self.layers,
+            self.kv_heads,
+            self.capacities,
+            self.head_dim,
+            memory=self.reads_memory,
+            cache_type=self.cache_type,
         )
 
 

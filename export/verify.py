@@ -15,7 +15,7 @@ from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone, parameters_digest
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.manifest import Manifest, check_file, read_manifest
+from edgeinfinite.runtime_py.manifest import Manifest, cache_type_of, check_file, read_manifest
 
 
 def verify_artifact(
@@ -80,7 +80,10 @@ def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Eng
     same = parameters_digest(backbone.model, gates=False) == manifest.backbone.weights_sha256
     gate = NO_GATE if manifest.gate is None else str(folder / GATE_FILE)
     scorer = str(folder / SCORER_FILE) if manifest.geometry.recall_slots else None
-    attach(backbone.model, EdgeInfiniteConfig(manifest.geometry, gate, scorer=scorer))
+    config = EdgeInfiniteConfig(
+        manifest.geometry, gate, scorer=scorer, cache_type=cache_type_of(manifest)
+    )
+    attach(backbone.model, config)
     backend = backend_named(manifest.backend)
     recipe = recipe_named(manifest.quantization.recipe)
     quantized = backend.quantized_reference(backbone.model, recipe)

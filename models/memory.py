@@ -57,4 +57,8 @@ def compress(
         M `[K, D, D]` and z `[K, D]` after, float32; the arguments are left as they were.
     """
     features = feature_map(key.float())
-    return memory + features.transpose(-1, -2) @ value.float(), memory_norm + features.sum(dim=-2)
+    # z is one more column of M (a value of ones): then nothing of a layer outlives its product, and
+    # a graph over all layers needs the room of one.
+    ones = torch.ones(*value.shape[:-1], 1)
+    sums = features.transpose(-1, -2) @ torch.cat((value.float(), ones.to(value.device)), dim=-1)
+    return memory + sums[..., :-1], memory_norm + sums[..., -1]

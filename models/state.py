@@ -20,7 +20,8 @@ class TensorState:
 
     Args:
         length: `[L]` int64, slots in use in every layer's cache.
-        k_cache, v_cache: per layer `[1, K, C, D]`; rows from `length` on hold nothing.
+        k_cache, v_cache: per layer `[1, K, C, D]`, float32 or float16 (attention computes in the
+            queries' type); rows from `length` on hold nothing.
         memory: M, `[L, K, D, D]` float32.
         memory_norm: z, `[L, K, D]` float32.
         has_memory: `[1]` float, 0 or 1.
@@ -62,7 +63,8 @@ class TensorState:
         visible = slots <= rows
         if sliding_window is not None:
             visible &= slots > rows - sliding_window
-        return _attention(query, keys[:, :, :end], values[:, :, :end], visible, scaling, softcap)
+        keys, values = (cache[:, :, :end].to(query.dtype) for cache in (keys, values))
+        return _attention(query, keys, values, visible, scaling, softcap)
 
 
 def _attention(
@@ -113,9 +115,15 @@ def fold_oldest(
     for layer, (keys, values) in enumerate(zip(k_cache, v_cache, strict=True)):
         rows = _oldest(geometry, None if length is None else length[layer])
         folded.append(
-            compress(keys[0, :, rows], values[0, :, rows], memory[layer], memory_norm[layer])
+            compress(_rows(keys, rows), _rows(values, rows), memory[layer], memory_norm[layer])
         )
     return torch.stack([m for m, _ in folded]), torch.stack([z for _, z in folded])
+
+
+def _rows(cache: torch.Tensor, rows: slice | torch.Tensor) -> torch.Tensor:
+    """`[K, rows, D]` of a cache `[1, K, C, D]`, without a copy of the rest of it."""
+    chosen = cache[:, :, rows] if isinstance(rows, slice) else cache.index_select(2, rows)
+    return chosen.squeeze(0)
 
 
 def _oldest(geometry: Geometry, length: torch.Tensor | None) -> slice | torch.Tensor:

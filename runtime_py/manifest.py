@@ -222,6 +222,11 @@ def _check_entry(folder: Path, name: str, entry: FileEntry, *, contents: bool) -
         raise EdgeInfiniteError(f"{problem}; copy the artifact again or export it again")
 
 
+def cache_type_of(manifest: Manifest) -> str:
+    """The type of the KV cache's numbers, `float32` or `float16`."""
+    return next(spec.dtype for spec in manifest.state if spec.name == "k_cache_0")
+
+
 def fingerprint(manifest: Manifest) -> str:
     """What a state belongs to: weights, gate and quantization, whatever the back end.
 

@@ -59,16 +59,25 @@ class State:
 
 
 def state_specs(
-    layers: int, kv_heads: int, capacities: Sequence[int], head_dim: int, *, memory: bool
+    layers: int,
+    kv_heads: int,
+    capacities: Sequence[int],
+    head_dim: int,
+    *,
+    memory: bool,
+    cache_type: str = "float32",
 ) -> tuple[TensorSpec, ...]:
-    """The state in float32 and the layout `B K C D`, which PyTorch and ONNX Runtime use.
+    """The state in the layout `B K C D`, which PyTorch and ONNX Runtime use.
 
     Args:
         capacities: C of every layer.
         memory: whether there is a gate that reads M and z.
+        cache_type: of K and V, `float32` or `float16`; everything else is float32.
     """
     caches = [
-        TensorSpec(f"{kind}_cache_{layer}", "float32", (1, kv_heads, capacity, head_dim), "B K C D")
+        TensorSpec(
+            f"{kind}_cache_{layer}", cache_type, (1, kv_heads, capacity, head_dim), "B K C D"
+        )
         for kind in "kv"
         for layer, capacity in enumerate(capacities)
     ]

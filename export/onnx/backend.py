@@ -60,6 +60,7 @@ class OnnxBackend:
 
     name = "onnx"
     targets = ("cpu",)
+    cache_types = ("float32", "float16")
     tools = ("onnx", "onnxruntime", "onnxscript", "onnx-ir")
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ class OnnxState:
     returns the caches: with past and present bound to one buffer nothing is ever copied.
 
     Args:
-        given: the graph's inputs; caches `[1, K, C, D]` float32.
+        given: the graph's inputs; caches `[1, K, C, D]` float32 or float16.
         gates: of every layer, taken out of the model by `absorb_gates`; none without a memory.
     """
 
@@ -64,10 +64,11 @@ class OnnxState:
             totals = (self._given.length + tokens).to(torch.int32)
             self._totals, self._last_slots = totals.split(1), (totals - 1).split(1)
         rows = packed(query)
+        cached = self.k_cache[layer].dtype  # the operator wants Q, K, V and caches of one type
         attended, self.k_cache[layer], self.v_cache[layer] = group_query_attention(
-            rows,
-            packed(key),
-            packed(value),
+            rows.to(cached),
+            packed(key).to(cached),
+            packed(value).to(cached),
             self.k_cache[layer],
             self.v_cache[layer],
             self._last_slots[layer],
@@ -78,6 +79,7 @@ class OnnxState:
             softcap=float(softcap or 0.0),
             window=sliding_window or -1,
         )
+        attended = attended.to(query.dtype)
         if self._gates is not None:
             attended = self._gates.apply(layer, rows, attended)
         return unpacked(attended, heads)

@@ -45,6 +45,7 @@ class TorchEngine:
             [self.geometry.capacity] * len(layers),
             head_dim_of(text),
             memory=self.reads_memory,
+            cache_type=config_of(model).cache_type,
         )
 
     @functools.cached_property

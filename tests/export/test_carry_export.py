@@ -16,7 +16,7 @@ from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.manifest import read_manifest
+from edgeinfinite.runtime_py.manifest import cache_type_of, read_manifest
 from edgeinfinite.runtime_py.session import Session
 from tiny import assert_close
 
@@ -29,7 +29,12 @@ VARIANTS = {
         *(*CARRY, "--recall-slots", "16", "--scorer", "untrained"),
         *("--gate", "untrained"),
     ),
+    "half precision": (
+        *(*CARRY, "--recall-slots", "16", "--scorer", "untrained"),
+        *("--cache-type", "float16"),
+    ),
 }
+ROUNDING = {"float32": 1e-4, "float16": 2e-2}
 
 
 @pytest.fixture(scope="module", params=VARIANTS)
@@ -42,28 +47,31 @@ def reference_of(artifact: Path) -> TorchEngine:
     manifest = read_manifest(artifact)
     gate = str(artifact / GATE_FILE) if manifest.gate else NO_GATE
     scorer = str(artifact / SCORER_FILE) if manifest.geometry.recall_slots else None
-    return TorchEngine(
-        attach(backbone.model, EdgeInfiniteConfig(manifest.geometry, gate, scorer=scorer))
+    config = EdgeInfiniteConfig(
+        manifest.geometry, gate, scorer=scorer, cache_type=cache_type_of(manifest)
     )
+    return TorchEngine(attach(backbone.model, config))
 
 
 def test_the_artifact_keeps_the_same_slots_as_pytorch_at_every_token(artifact):
     subject, reference = Session(load_engine(artifact)), Session(reference_of(artifact))
+    tolerance = ROUNDING[str(subject.state.arrays["k_cache_0"].dtype)]
     tokens = np.random.default_rng(0).integers(2, 200, 150).tolist()
     for token in tokens:
-        assert_close(subject.append([token]), reference.append([token]), 1e-4)
+        assert_close(subject.append([token]), reference.append([token]), tolerance)
         assert subject.cached == reference.cached
     for name, array in reference.state.arrays.items():
         used = (..., slice(reference.cached), slice(None)) if "_cache_" in name else ...
-        assert_close(subject.state.arrays[name][used], array[used], 1e-4)
+        assert_close(subject.state.arrays[name][used], array[used], tolerance)
 
 
 def test_any_chunk_length_gives_the_same_logits(artifact):
     engine = load_engine(artifact)
+    tolerance = ROUNDING[cache_type_of(read_manifest(artifact))]
     tokens = np.random.default_rng(1).integers(2, 200, 150).tolist()
     expected = Session(engine).append(tokens)
     for chunk_length in (1, 3, 8):
-        assert_close(Session(engine, chunk_length=chunk_length).append(tokens), expected, 1e-4)
+        assert_close(Session(engine, chunk_length=chunk_length).append(tokens), expected, tolerance)
 
 
 def test_verify_passes(artifact):
