@@ -5,6 +5,7 @@ Letters: S sinks, G recall slots, N segment, W window, C capacity.
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Reencode:
         geometry = session.engine.geometry
         if session.engine.reads_memory:
             session.engine.compress_memory(session.state)
-        session.unread[:0] = session.residual[geometry.segment_length :]
+        session.unread[:0] = array("q", session.residual[geometry.segment_length :])
         session.residual.clear()
         session.state.length[:] = geometry.sink_length
 

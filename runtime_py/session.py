@@ -10,7 +10,8 @@ Letters: S sinks, N segment, W window, C capacity, T tokens of one call, V vocab
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -18,6 +19,11 @@ from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.base import Engine
 from edgeinfinite.runtime_py.policies import POLICY_OF, Policy
 from edgeinfinite.runtime_py.state import State
+
+
+def new_unread(tokens: Iterable[int] = ()) -> array[int]:
+    """Token ids at 8 bytes each: as Python's objects a book would outweigh the state's changes."""
+    return array("q", tokens)
 
 
 class Cancelled(Exception):
@@ -36,7 +42,7 @@ class Session:
         state: the arrays, see `State`.
         tokens_read: tokens of the text in the cache or in the memory.
         compressions: segments folded into the memory so far.
-        unread: tokens accepted but not read, empty unless reading was cancelled.
+        unread: tokens accepted but not read (int64), empty unless reading was cancelled.
         residual: ids of the tokens in the cache after the sinks, oldest first.
 
     Raises:
@@ -52,7 +58,7 @@ class Session:
         self.state: State = engine.new_state()
         self.tokens_read = 0
         self.compressions = 0
-        self.unread: list[int] = []
+        self.unread = new_unread()
         self.residual: list[int] = []
 
     @property
@@ -86,16 +92,16 @@ class Session:
             EdgeInfiniteError: no token to read, or one outside the vocabulary (nothing is read).
             Cancelled: the state is sound; `append([])` goes on, `drop_unread` gives the rest up.
         """
-        new = [int(token) for token in tokens]
-        for token in new:
-            if not 0 <= token < self.engine.vocabulary:
-                raise EdgeInfiniteError(
-                    f"token {token} is outside the vocabulary of {self.engine.vocabulary}; "
-                    "use the artifact's own tokenizer"
-                )
-        if not new and not self.unread:
+        new = np.asarray(tokens, dtype=np.int64).reshape(-1)
+        outside = new[(new < 0) | (new >= self.engine.vocabulary)]
+        if outside.size:
+            raise EdgeInfiniteError(
+                f"token {outside[0]} is outside the vocabulary of {self.engine.vocabulary}; "
+                "use the artifact's own tokenizer"
+            )
+        if not new.size and not self.unread:
             raise EdgeInfiniteError("there is no token to read; give at least one")
-        self.unread += new
+        self.unread.frombytes(new.tobytes())
         logits: np.ndarray | None = None
         while self.unread:
             before = self.tokens_read
@@ -114,7 +120,7 @@ class Session:
 
     def drop_unread(self) -> None:
         """Gives up what a cancelled `append` has not read; the text goes on from `tokens_read`."""
-        self.unread.clear()
+        del self.unread[:]
 
     @property
     def _position(self) -> int:
@@ -134,12 +140,12 @@ class Session:
             self.state.has_memory[:] = 1.0
 
     def _read(self, count: int) -> np.ndarray:
-        chunk = np.array([self.unread[:count]], dtype=np.int64)
+        chunk = np.array(self.unread[:count], dtype=np.int64)[np.newaxis]
         run = self.engine.decode_step if count == 1 else self.engine.prefill_segment
         logits = run(chunk, self.state)
         # Only now: an engine that fails halfway leaves the session as it was.
         sinks_missing = max(0, self.engine.geometry.sink_length - self.cached)
-        self.residual += self.unread[sinks_missing:count]
+        self.residual += self.unread[sinks_missing:count].tolist()
         del self.unread[:count]
         self.state.length[:] += count
         self.tokens_read = max(self.tokens_read, self._position)

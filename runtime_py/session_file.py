@@ -18,7 +18,7 @@ from safetensors.numpy import save_file
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.base import Engine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session import Session, new_unread
 from edgeinfinite.runtime_py.state import State
 
 FORMAT_VERSION = 1
@@ -94,7 +94,7 @@ def load_session(
         session.tokens_read = int(header["tokens_read"])
         session.compressions = int(header["compressions"])
         session.residual = [int(token) for token in tensors["residual"]]
-        session.unread = [int(token) for token in tensors["unread"]]
+        session.unread = new_unread(int(token) for token in tensors["unread"])
         _check_counters(session)
     except (KeyError, ValueError, TypeError) as error:
         raise EdgeInfiniteError(

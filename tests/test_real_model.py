@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -64,3 +66,34 @@ def test_a_book_of_four_thousand_tokens_is_read_in_the_same_state(artifact):
     assert whole.compressions == parts.compressions > 10
     assert whole.state_bytes == before
     assert np.abs(logits - expected).max() < 1e-2 * np.abs(expected).max()
+
+
+_PREFILL_ALONE = """
+import sys
+import onnxruntime
+from edgeinfinite.runtime_py.benchmark.worker import own_peak_bytes
+session = onnxruntime.InferenceSession(sys.argv[1] + "/prefill_segment.onnx")
+print(own_peak_bytes())
+"""
+
+_ALL_GRAPHS = """
+import sys
+from pathlib import Path
+from edgeinfinite.runtime_py.benchmark.worker import own_peak_bytes
+from edgeinfinite.runtime_py.engines import load_engine
+engine = load_engine(Path(sys.argv[1]))
+state = engine.new_state()
+import numpy as np
+engine.prefill_segment(np.array([[5, 6, 7]]), state)
+engine.decode_step(np.array([[5]]), state)
+print(own_peak_bytes())
+"""
+
+
+def test_both_graphs_take_the_memory_of_one(artifact):
+    one, both = (
+        int(subprocess.check_output([sys.executable, "-c", program, str(artifact)]))
+        for program in (_PREFILL_ALONE, _ALL_GRAPHS)
+    )
+    assert one > 500e6  # the weights are in there
+    assert both <= 1.15 * one

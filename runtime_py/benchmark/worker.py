@@ -22,10 +22,14 @@ _RESERVED_TOKENS = 100
 """Special tokens stand at the vocabulary's start: prompts are drawn from what follows."""
 
 
-def prompt_of(case: Case) -> list[int]:
-    """The same random tokens for every system: speed and memory don't depend on what is read."""
+def prompt_of(case: Case) -> np.ndarray:
+    """The same random tokens for every system: speed and memory don't depend on what is read.
+
+    Returns:
+        `[prompt_tokens]` int64.
+    """
     low = min(_RESERVED_TOKENS, case.vocabulary // 2)
-    return np.random.default_rng(0).integers(low, case.vocabulary, case.prompt_tokens).tolist()
+    return np.random.default_rng(0).integers(low, case.vocabulary, case.prompt_tokens)
 
 
 def measure(case: Case) -> Row:

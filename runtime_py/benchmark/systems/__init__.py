@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from edgeinfinite.runtime_py.benchmark.case import Case
 
 
@@ -23,7 +25,7 @@ class Figures:
 class System(Protocol):
     """A model that is loaded, reads a prompt once, and decodes greedily."""
 
-    def read(self, tokens: Sequence[int]) -> int:
+    def read(self, tokens: Sequence[int] | np.ndarray) -> int:
         """Reads the whole prompt and returns the first new token: this is the time to it."""
         ...
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from edgeinfinite.runtime_py.benchmark.case import Case
 from edgeinfinite.runtime_py.benchmark.systems import Figures
 from edgeinfinite.runtime_py.engines import load_engine
@@ -19,7 +21,7 @@ class EdgeInfiniteSystem:
         self._folder = folder
         self._session = Session(load_engine(folder, threads=threads))
 
-    def read(self, tokens: Sequence[int]) -> int:
+    def read(self, tokens: Sequence[int] | np.ndarray) -> int:
         return int(self._session.append(tokens).argmax())
 
     def step(self, token: int) -> int:

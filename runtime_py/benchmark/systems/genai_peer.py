@@ -32,7 +32,7 @@ class Genai:
         )
         self._generator = onnxruntime_genai.Generator(self._model, parameters)
 
-    def read(self, tokens: Sequence[int]) -> int:
+    def read(self, tokens: Sequence[int] | np.ndarray) -> int:
         self._generator.append_tokens(np.array(tokens, dtype=np.int32))
         self._generator.generate_next_token()
         return int(self._generator.get_next_tokens()[0])

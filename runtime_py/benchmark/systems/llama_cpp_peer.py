@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import llama_cpp
+import numpy as np
 
 from edgeinfinite.runtime_py.benchmark.case import Case
 from edgeinfinite.runtime_py.benchmark.systems import Figures
@@ -35,8 +36,8 @@ class LlamaCpp:
             verbose=False,
         )
 
-    def read(self, tokens: Sequence[int]) -> int:
-        self._llama.eval(tokens)
+    def read(self, tokens: Sequence[int] | np.ndarray) -> int:
+        self._llama.eval([int(token) for token in tokens])
         return int(self._llama.sample(temp=0.0))
 
     def step(self, token: int) -> int:

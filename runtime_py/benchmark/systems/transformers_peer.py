@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import AutoModelForCausalLM, DynamicCache
 
@@ -21,7 +22,7 @@ class Transformers:
         self._cache = DynamicCache()
 
     @torch.inference_mode()
-    def read(self, tokens: Sequence[int]) -> int:
+    def read(self, tokens: Sequence[int] | np.ndarray) -> int:
         output = self._model(
             input_ids=torch.tensor([list(tokens)]),
             past_key_values=self._cache,
