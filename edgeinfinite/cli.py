@@ -323,6 +323,14 @@ def _lengths(text: str) -> tuple[int, ...]:
     return tuple(_positive(part) for part in text.split(","))
 
 
+def _slots(text: str) -> int | tuple[int, ...]:
+    try:
+        slots = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"give one number, or one a layer, not {text!r}") from None
+    return slots if len(slots) > 1 else slots[0]
+
+
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -341,7 +349,11 @@ _GEOMETRY = {
     "--segment-length": _option(f"default: {Geometry.segment_length}", type=int, metavar="N"),
     "--sink-length": _option(f"default: {Geometry.sink_length}", type=int, metavar="S"),
     "--window-length": _option(f"default: {Geometry.window_length}", type=int, metavar="W"),
-    "--recall-slots": _option("under policy carry; filled by a scorer", type=int, metavar="G"),
+    "--recall-slots": _option(
+        "under policy carry, filled by a scorer; one number, or one a layer as 0,512,128",
+        type=_slots,
+        metavar="G",
+    ),
     "--scorer": _option("retention scorer (default: the model's)", metavar="FILE"),
 }
 

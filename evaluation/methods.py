@@ -91,7 +91,7 @@ def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteCon
         whole = Geometry(segment_length=1, sink_length=0, window_length=window, policy="carry")
         return EdgeInfiniteConfig(whole, NO_GATE)
     if method == "streaming":
-        window = geometry.window_length + geometry.recall_slots
+        window = geometry.window_length + geometry.average_slots
         streaming = replace(geometry, policy="carry", recall_slots=0, window_length=window)
         return EdgeInfiniteConfig(streaming, NO_GATE)
     gate = setting.gate

@@ -53,20 +53,31 @@ class CarryMemory(CompressMemory):
             memory, memory_norm: M `[L, K, D, D]` and z `[L, K, D]`, with a gate only.
 
         Returns:
-            M and z (with a gate), then per layer recall K and V `[1, K, G, D]` (if G > 0), then
+            M and z (with a gate), then per layer with G > 0 recall K and V `[1, K, G, D]`, then
             per layer window K and V `[1, K, W, D]`.
         """
         geometry = self.shape.geometry
         sums: tuple[torch.Tensor, ...] = ()
         if memory is not None and memory_norm is not None:
             sums = fold_oldest(geometry, k_cache, v_cache, memory, memory_norm, length)
+        longest = length[geometry.longest_layer] if geometry.varies else None
         carried = [
-            carry_layer(geometry, length[i], k_cache[i], v_cache[i], self._tables[i], scorer)
+            carry_layer(
+                geometry,
+                length[i],
+                k_cache[i],
+                v_cache[i],
+                self._tables[i],
+                scorer,
+                layer=i,
+                longest=longest,
+            )
             for i, scorer in enumerate(self._scorer_of_each_layer())
         ]
-        recall = [part for c in carried for part in (c.recall_k, c.recall_v)]
+        with_slots = [c for i, c in enumerate(carried) if geometry.slots_of(i)]
+        recall = [part for c in with_slots for part in (c.recall_k, c.recall_v)]
         window = [part for c in carried for part in (c.window_k, c.window_v)]
-        return (*sums, *(recall if geometry.recall_slots else []), *window)
+        return (*sums, *recall, *window)
 
     def _scorer_of_each_layer(self) -> list[Any]:
         return list(self._scorers) if len(self._scorers) else [None] * self.shape.layers
@@ -74,7 +85,7 @@ class CarryMemory(CompressMemory):
     def example_inputs(self) -> tuple[Any, ...]:
         """Arguments of `forward` for tracing: every cache full."""
         k_cache, v_cache, *sums = self._example_state()
-        full = torch.full((self.shape.layers,), self.shape.geometry.capacity)
+        full = torch.tensor(self.shape.capacities)
         return (full, k_cache, v_cache, *sums)
 
     def output_names(self) -> list[str]:
@@ -91,7 +102,11 @@ class CarryMemory(CompressMemory):
 
     def _carried_outputs(self) -> tuple[OutputSpec, ...]:
         shape, geometry = self.shape, self.shape.geometry
-        sizes = {"recall": geometry.recall_slots, "window": geometry.window_length}
+        layers = range(shape.layers)
+        sizes = {
+            "recall": [geometry.slots_of(layer) for layer in layers],
+            "window": [geometry.window_length for _ in layers],
+        }
         sums = tuple(
             OutputSpec(f"{s.name}_out", s.dtype, s.shape, s.dims, updates=s.name)
             for s in self._sums()
@@ -103,9 +118,9 @@ class CarryMemory(CompressMemory):
                 (1, shape.kv_heads, size, shape.head_dim),
                 f"B K {'G' if part == 'recall' else 'W'} D",
             )
-            for part, size in sizes.items()
+            for part, of_layer in sizes.items()
+            for layer, size in enumerate(of_layer)
             if size
-            for layer in range(shape.layers)
             for name in carried_names(part, layer)
         )
         return sums + parts

@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from edgeinfinite import EdgeInfiniteError, __version__
 from edgeinfinite.export.backend import Backend, ExportedGraphs, Progress, backend_named
 from edgeinfinite.export.checks import Check
-from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE, choose_gate
+from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE, choose_gate, choose_scorer
 from edgeinfinite.export.graphs import ModelShape
 from edgeinfinite.export.parity import check_parity
 from edgeinfinite.export.recipes import Recipe, recipe_named
@@ -54,7 +54,8 @@ class ExportOptions:
         gate: a trained gate's file, `untrained`, `none` (the memory is never read), or None for
             the gate shipped for this model and geometry, untrained where there is none.
         geometry: lengths and policy of the cache.
-        scorer: a trained retention scorer's file; recall slots need one.
+        scorer: a trained retention scorer's file, which recall slots need; None takes the one
+            shipped for this checkpoint.
         cache_type: of the KV cache's numbers; None takes float16 for quantized weights where the
             back end can, else float32.
     """
@@ -91,6 +92,11 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
             f"the back end {backend.name} has no target {options.target!r}; "
             f"choose one of {', '.join(backend.targets)}"
         )
+    if options.geometry.varies and backend.name != "onnx":
+        raise EdgeInfiniteError(
+            f"the back end {backend.name} needs the same recall slots in every layer; "
+            "give one number"
+        )
     cache_type = _cache_type(options, backend)
     output = options.output.absolute()
     _check_output(output)
@@ -98,9 +104,8 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
         report("loading the checkpoint", 0.0)
         backbone = load_backbone(options.model)
         gate = choose_gate(options.gate, backbone.name, options.geometry)
-        config = EdgeInfiniteConfig(
-            options.geometry, gate, scorer=options.scorer, cache_type=cache_type
-        )
+        scorer = choose_scorer(options.scorer, backbone, options.geometry)
+        config = EdgeInfiniteConfig(options.geometry, gate, scorer=scorer, cache_type=cache_type)
         attach(backbone.model, config)
         _write_artifact(backbone, gate, options, backend, recipe, folder, report)
     return output

@@ -102,7 +102,7 @@ class ModelShape:
     @property
     def capacities(self) -> list[int]:
         """C of every layer."""
-        return [self.geometry.capacity] * self.layers
+        return self.geometry.capacities(self.layers)
 
     def state(self) -> tuple[TensorSpec, ...]:
         """The state in the layout `B K C D`."""

@@ -180,12 +180,12 @@ class ProbedEngine:
         run = getattr(self._subject, graph)
         if not (self.probing or self._every_call):
             return run(tokens, state)
-        before = int(state.length[0])
-        _copy_state(state, self._state, before)
+        before = state.length.copy()
+        _copy_state(state, self._state)
         wanted = getattr(self._reference, graph)(tokens, self._state)
-        new = slice(before, before + tokens.shape[1])
+        new = [slice(used, used + tokens.shape[1]) for used in before]
         if self._nudged is not None and self._nudged_state is not None:
-            _copy_state(state, self._nudged_state, before)
+            _copy_state(state, self._nudged_state)
             moved = getattr(self._nudged, graph)(tokens, self._nudged_state)
             self.noise["logits"].append([_logits_error(moved, wanted)])
             self._note_caches(self.noise, self._nudged_state, new)
@@ -195,7 +195,7 @@ class ProbedEngine:
         return logits
 
     def compress_memory(self, state: State) -> None:
-        _copy_state(state, self._state, int(state.length[0]))
+        _copy_state(state, self._state)
         self._reference.compress_memory(self._state)
         self._subject.compress_memory(state)
         for name in ("memory", "memory_norm"):
@@ -203,9 +203,10 @@ class ProbedEngine:
                 error = _relative_error(state.arrays[name], self._state.arrays[name])
                 self.errors[name].append([error])
         if self.geometry.policy != "reencode":  # caches are changed too
-            self._note_caches(
-                self.errors, state, slice(0, self.geometry.capacity - self.geometry.segment_length)
-            )
+            segment = self.geometry.segment_length
+            capacities = self.geometry.capacities(len(state.length))
+            left = [slice(0, capacity - segment) for capacity in capacities]
+            self._note_caches(self.errors, state, left)
 
     def agreement(self, noise: float) -> float:
         """The share of equal choices among those that rounding can't turn.
@@ -222,11 +223,16 @@ class ProbedEngine:
         margin = float((first - second) / wanted.std())
         self._choices.append((bool(logits.argmax() == wanted.argmax()), margin))
 
-    def _note_caches(self, notes: dict[str, list[list[float]]], state: State, slots: slice) -> None:
+    def _note_caches(
+        self, notes: dict[str, list[list[float]]], state: State, slots: list[slice]
+    ) -> None:
+        """Errors in the given slots of every layer."""
         wanted = _caches(self._state)
         for kind in ("k_cache", "v_cache"):
             by_layer = [
-                _relative_error(array[:, :, slots], wanted[name][:, :, slots])
+                _relative_error(
+                    array[:, :, slots[_layer(name)]], wanted[name][:, :, slots[_layer(name)]]
+                )
                 for name, array in _caches(state).items()
                 if name.startswith(kind)
             ]
@@ -272,14 +278,19 @@ def _english() -> str:
     return "\n".join(topics[name] for name in sorted(topics))[:200_000]
 
 
-def _copy_state(source: State, target: State, slots: int) -> None:
+def _copy_state(source: State, target: State) -> None:
     """Copies a state between engines, whatever the order of their axes; slots in use only."""
     for name, array in target.arrays.items():
         if "_cache_" not in name and name in source.arrays:
             array[...] = source.arrays[name]
     old, new = _caches(source), _caches(target)
     for name, cache in new.items():
+        slots = int(source.length[_layer(name)])
         cache[:, :, :slots] = old[name][:, :, :slots]
+
+
+def _layer(cache: str) -> int:
+    return int(cache.rpartition("_")[2])
 
 
 def _caches(state: State) -> dict[str, np.ndarray]:

@@ -56,6 +56,7 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
         _add_gates(layers, config, heads, head_dim, backbone_parameters(model))
         if config.gate != UNTRAINED_GATE:
             load_gate(Path(config.gate), layers)
+    config.geometry.capacities(len(layers))  # refuses budgets for another number of layers
     if config.geometry.recall_slots:
         _add_scorers(layers, config, text.num_key_value_heads, head_dim)
     model.edgeinfinite_config = config  # type: ignore[assignment]
@@ -151,7 +152,10 @@ def _add_scorers(
     layers: list[nn.Module], config: EdgeInfiniteConfig, kv_heads: int, head_dim: int
 ) -> None:
     if config.scorer is None:
-        raise EdgeInfiniteError("recall slots need a retention scorer; give --scorer FILE")
+        raise EdgeInfiniteError(
+            "recall slots need a retention scorer, and none is shipped for this model; give "
+            "--scorer FILE, made with train-scorer"
+        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         for layer in layers:

@@ -5,6 +5,10 @@ residual reaches W + N, its N oldest tokens become candidates beside the pairs i
 G that the scorer ranks highest stay, in the order of the text, each KV head for itself; the window
 moves down behind them. Keys are turned to their new slots (`rotary.py`), no forward pass.
 
+Where G differs by layer, the layers' caches differ in length, but a token has one position in all
+of them: the residual stands at the positions that it has in the longest cache, and in a shorter one
+positions between its last recall slot and the residual stay empty.
+
 Letters: S sinks, G recall slots, N segment, W window, C capacity, K KV heads, D head dim.
 """
 
@@ -44,28 +48,40 @@ def carry_layer(
     v_cache: torch.Tensor,
     table: RotaryTable,
     scorer: RetentionScorer | None,
+    *,
+    layer: int = 0,
+    longest: torch.Tensor | None = None,
 ) -> Carried:
     """Chooses the recall slots and moves the window, in one layer; every shape is fixed.
 
     Args:
         geometry: S, G, N, W.
         length: `[]` int64, slots in use: S + slots used so far + N + W.
-        k_cache, v_cache: `[1, K, C, D]`; not changed.
+        k_cache, v_cache: `[1, K, C, D]`, float32 or float16; not changed.
         table: the layer's RoPE.
         scorer: None where G = 0.
+        layer: which one, where G differs by layer.
+        longest: `[]` int64, slots in use in the longest cache, where G differs by layer.
     """
-    sinks, slots, segment = geometry.sink_length, geometry.recall_slots, geometry.segment_length
-    keys, values = k_cache[0], v_cache[0]
-    candidates = length - sinks - geometry.window_length  # slots used so far and the N oldest
+    sinks, segment, window = geometry.sink_length, geometry.segment_length, geometry.window_length
+    slots = geometry.slots_of(layer)
+    keys, values = k_cache.squeeze(0), v_cache.squeeze(0)
+    candidates = length - sinks - window  # slots used so far and the N oldest
     kept = torch.clamp(candidates, max=slots)
     first = slice(sinks, sinks + slots + segment)
     recall_k, recall_v = keys[:, :0], values[:, :0]
-    if scorer is not None:
+    places = torch.arange(slots + segment)
+    if longest is None:
+        positions, moved_by = places + sinks, candidates - kept
+    else:
+        positions = places + sinks + (places >= candidates - segment) * (longest - length)
+        moved_by = torch.clamp(longest - sinks - window - geometry.most_slots, min=0)
+    if scorer is not None and slots:
         recall_k, recall_v = _choose(
-            keys[:, first], values[:, first], candidates, slots, sinks, table, scorer
+            keys[:, first], values[:, first], candidates, slots, sinks, positions, table, scorer
         )
-    rows = sinks + candidates + torch.arange(geometry.window_length)
-    distance = (candidates - kept).expand(geometry.window_length)
+    rows = sinks + candidates + torch.arange(window)
+    distance = moved_by.expand(window)
     return Carried(
         recall_k.unsqueeze(0),
         recall_v.unsqueeze(0),
@@ -80,35 +96,45 @@ def _choose(
     candidates: torch.Tensor,
     slots: int,
     sinks: int,
+    positions: torch.Tensor,
     table: RotaryTable,
     scorer: RetentionScorer,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The best G of `keys`, `values` `[K, G + N, D]`, of which the first `candidates` count."""
+    """The best G of `keys`, `values` `[K, G + N, D]`, of which the first `candidates` count.
+
+    `positions` `[G + N]` are those that the keys are turned to; they go to S..S+G-1.
+    """
     places = torch.arange(keys.shape[1])
-    score = scorer(table.shift_back(keys, places + sinks), values)
+    score = scorer(table.shift_back(keys, positions), values)
     # The same token twice has the same pair in the first layer, up to rounding: the newer one wins,
     # by more than rounding, so that the choice doesn't depend on how the text was fed.
     score = torch.where(places < candidates, score + TIE_BREAK * places, float("-inf"))
     chosen = score.topk(slots, dim=-1, sorted=False).indices.sort(dim=-1).values
     index = chosen.unsqueeze(-1).expand(-1, -1, keys.shape[-1])
-    moved = table.shift_back(keys.gather(1, index), chosen - torch.arange(slots))
+    distance = positions[chosen] - sinks - torch.arange(slots)
+    moved = table.shift_back(keys.gather(1, index), distance)
     return moved, values.gather(1, index)
 
 
 def place(
-    geometry: Geometry, length: int, k_cache: torch.Tensor, v_cache: torch.Tensor, new: Carried
+    geometry: Geometry,
+    length: int,
+    k_cache: torch.Tensor,
+    v_cache: torch.Tensor,
+    new: Carried,
+    layer: int = 0,
 ) -> int:
     """Copies what `carry_layer` computed into the caches, in place.
 
     Args:
-        geometry, length, k_cache, v_cache: as given to `carry_layer`.
+        geometry, length, k_cache, v_cache, layer: as given to `carry_layer`.
         new: its result.
 
     Returns:
         The slots in use afterwards: S + kept + W.
     """
     sinks, window = geometry.sink_length, geometry.window_length
-    kept = min(geometry.recall_slots, length - sinks - window)
+    kept = min(geometry.slots_of(layer), length - sinks - window)
     end = sinks + kept + window
     for cache, recall, moved in (
         (k_cache, new.recall_k, new.window_k),

@@ -25,7 +25,8 @@ class Geometry:
         window_length: W, newest tokens that a compression leaves in the cache, at least 1.
         policy: what stays in the cache at a compression; `reencode` is the paper's Algorithm 1,
             `carry` moves the window along and keeps recall slots (DESIGN §2b).
-        recall_slots: G, pairs that the retention scorer keeps, a multiple of N; 0 under `reencode`.
+        recall_slots: G, pairs that the retention scorer keeps in every layer, or one number for
+            each layer; multiples of N, 0 under `reencode`.
 
     Raises:
         EdgeInfiniteError: a length is out of range or the policy is unknown.
@@ -35,37 +36,77 @@ class Geometry:
     sink_length: int = 300
     window_length: int = 200
     policy: str = "reencode"
-    recall_slots: int = 0
+    recall_slots: int | tuple[int, ...] = 0
 
     def __post_init__(self) -> None:
-        least = {"segment_length": 1, "sink_length": 0, "window_length": 1, "recall_slots": 0}
-        for name, lowest in least.items():
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
-                raise EdgeInfiniteError(
-                    f"{name.replace('_', ' ')} is {value!r}; "
-                    f"give a whole number of at least {lowest}"
-                )
+        for name, lowest in {"segment_length": 1, "sink_length": 0, "window_length": 1}.items():
+            _check_number(name, getattr(self, name), lowest)
+        for slots in _as_tuple(self.recall_slots):
+            _check_number("recall_slots", slots, 0)
+        if isinstance(self.recall_slots, list | tuple):
+            # One form for one meaning: budgets that are all equal are a single number.
+            slots = tuple(self.recall_slots)
+            if not slots:
+                raise EdgeInfiniteError("recall slots are an empty list; give one number a layer")
+            object.__setattr__(self, "recall_slots", slots if len(set(slots)) > 1 else slots[0])
         if self.policy not in POLICIES:
             raise EdgeInfiniteError(
                 f"unknown policy {self.policy!r}; choose one of {', '.join(POLICIES)}"
             )
-        if self.policy == "reencode" and self.recall_slots:
+        if self.policy == "reencode" and self.most_slots:
             raise EdgeInfiniteError("policy reencode has no recall slots; use --policy carry")
-        if self.recall_slots % self.segment_length:
-            # Otherwise the last slots could only be filled by dropping something too early.
-            raise EdgeInfiniteError(
-                f"{self.recall_slots} recall slots aren't a multiple of the segment length "
-                f"{self.segment_length}; choose {self._nearest_slots()}"
-            )
+        for slots in _as_tuple(self.recall_slots):
+            if slots % self.segment_length:
+                # Otherwise the last slots could only be filled by dropping something too early.
+                nearest = max(1, round(slots / self.segment_length)) * self.segment_length
+                raise EdgeInfiniteError(
+                    f"{slots} recall slots aren't a multiple of the segment length "
+                    f"{self.segment_length}; choose {nearest}"
+                )
 
-    def _nearest_slots(self) -> int:
-        return max(1, round(self.recall_slots / self.segment_length)) * self.segment_length
+    @property
+    def most_slots(self) -> int:
+        """G of the layer that has most."""
+        return max(_as_tuple(self.recall_slots))
+
+    @property
+    def longest_layer(self) -> int:
+        """A layer with most slots: no other one ever has more slots in use."""
+        return _as_tuple(self.recall_slots).index(self.most_slots)
+
+    @property
+    def average_slots(self) -> int:
+        """G of an average layer, rounded: as much state as all layers have together."""
+        given = _as_tuple(self.recall_slots)
+        return round(sum(given) / len(given))
+
+    def slots_of(self, layer: int) -> int:
+        """G of a layer."""
+        return _as_tuple(self.recall_slots)[layer if self.varies else 0]
+
+    @property
+    def varies(self) -> bool:
+        """Whether the layers have different numbers of recall slots."""
+        return isinstance(self.recall_slots, tuple)
 
     @property
     def capacity(self) -> int:
-        """C = S + G + N + W, slots of the cache in every layer."""
-        return self.sink_length + self.recall_slots + self.segment_length + self.window_length
+        """C = S + G + N + W, slots of the largest layer's cache, and positions in use."""
+        return self.sink_length + self.most_slots + self.segment_length + self.window_length
+
+    def capacities(self, layers: int) -> list[int]:
+        """C of every layer.
+
+        Raises:
+            EdgeInfiniteError: the recall slots are for another number of layers.
+        """
+        given = _as_tuple(self.recall_slots)
+        if self.varies and len(given) != layers:
+            raise EdgeInfiniteError(
+                f"recall slots are given for {len(given)} layers, the model has {layers}"
+            )
+        fixed = self.capacity - self.most_slots
+        return [fixed + self.slots_of(layer) for layer in range(layers)]
 
     def to_dict(self) -> dict[str, Any]:
         """The geometry as it stands in the manifest."""
@@ -79,6 +120,20 @@ class Geometry:
             EdgeInfiniteError: a field is missing, unknown, or out of range.
         """
         try:
-            return cls(**fields)
+            slots = fields.get("recall_slots", 0)
+            return cls(
+                **fields | {"recall_slots": tuple(slots) if isinstance(slots, list) else slots}
+            )
         except TypeError as error:
             raise EdgeInfiniteError(f"geometry {fields!r} can't be read: {error}") from error
+
+
+def _as_tuple(slots: int | tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(slots) if isinstance(slots, list | tuple) else (slots,)
+
+
+def _check_number(name: str, value: object, lowest: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
+        raise EdgeInfiniteError(
+            f"{name.replace('_', ' ')} is {value!r}; give a whole number of at least {lowest}"
+        )

@@ -36,7 +36,7 @@ class TensorState:
 
     def positions(self, tokens: int) -> torch.Tensor:
         """See `AttentionState.positions`."""
-        return (self.length[0] + torch.arange(tokens)).unsqueeze(0)
+        return (self.length.max() + torch.arange(tokens)).unsqueeze(0)
 
     def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """See `AttentionState.memory_of`."""

@@ -29,7 +29,7 @@ def place_carried(state: State, geometry: Geometry, outputs: Mapping[str, np.nda
     """
     sinks, window = geometry.sink_length, geometry.window_length
     for layer, length in enumerate(state.length):
-        kept = min(geometry.recall_slots, int(length) - sinks - window)
+        kept = min(geometry.slots_of(layer), int(length) - sinks - window)
         recall = zip(carried_names("recall", layer), "kv", strict=True)
         for name, kind in recall if kept else ():
             slots = state.slots(f"{kind}_cache_{layer}", sinks, sinks + kept)

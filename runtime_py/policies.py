@@ -86,13 +86,16 @@ class Carry:
 
     def compress(self, session: Session) -> None:
         """The engine fills the recall slots and moves the window; nothing moves while all fits."""
-        geometry = session.engine.geometry
-        candidates = session.cached - geometry.sink_length - geometry.window_length
-        kept = min(geometry.recall_slots, candidates)
-        if session.engine.reads_memory or kept < candidates:
+        geometry, length = session.engine.geometry, session.state.length
+        left = geometry.sink_length + geometry.window_length
+        before = [int(used) for used in length]
+        after = [
+            left + min(geometry.slots_of(layer), used - left) for layer, used in enumerate(before)
+        ]
+        if session.engine.reads_memory or after != before:
             session.engine.compress_memory(session.state)
         del session.residual[: geometry.segment_length]
-        session.state.length[:] = geometry.sink_length + kept + geometry.window_length
+        length[:] = after
 
 
 POLICY_OF: dict[str, Policy] = {"reencode": Reencode(), "carry": Carry()}

@@ -63,8 +63,8 @@ class Session:
 
     @property
     def cached(self) -> int:
-        """Slots in use in every layer: sinks, recall slots and residual, at most C."""
-        return int(self.state.length[0])
+        """Slots in use in the largest layer: sinks, recall slots and residual, at most C."""
+        return int(self.state.length.max())
 
     @property
     def state_bytes(self) -> int:

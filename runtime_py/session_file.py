@@ -143,7 +143,7 @@ def _check_counters(session: Session) -> None:
     folded = session.compressions * geometry.segment_length
     residual = len(session.residual)
     sinks = min(session.cached, geometry.sink_length)
-    cached = sinks + min(geometry.recall_slots, folded) + residual
+    cached = sinks + min(geometry.most_slots, folded) + residual
     if session.cached != cached or not 0 <= cached <= geometry.capacity:
         raise ValueError(f"{session.cached} slots in use don't agree with {residual} tokens")
     if session.tokens_read != folded + sinks + residual:

@@ -40,7 +40,10 @@ class OnnxState:
 
     def positions(self, tokens: int) -> torch.Tensor:
         """See `AttentionState.positions`."""
-        return (self._given.length[:1] + torch.arange(tokens)).unsqueeze(0)
+        sizes = [cache.shape[2] for cache in self._given.k_cache]
+        longest = sizes.index(max(sizes))  # no other layer ever has more slots in use
+        length = self._given.length[longest : longest + 1]
+        return (length + torch.arange(tokens)).unsqueeze(0)
 
     def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """See `AttentionState.memory_of`; what is read here the absorbed gates ignore."""

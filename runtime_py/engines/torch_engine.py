@@ -42,7 +42,7 @@ class TorchEngine:
         self._specs = state_specs(
             len(layers),
             text.num_key_value_heads,
-            [self.geometry.capacity] * len(layers),
+            self.geometry.capacities(len(layers)),
             head_dim_of(text),
             memory=self.reads_memory,
             cache_type=config_of(model).cache_type,
@@ -78,12 +78,15 @@ class TorchEngine:
                 )
                 shared.memory.copy_(memory)
                 shared.memory_norm.copy_(memory_norm)
+            longest = shared.length.max() if self.geometry.varies else None
             for layer, table in enumerate(self._tables):
                 caches = shared.k_cache[layer], shared.v_cache[layer]
                 length = shared.length[layer]
                 scorer = self._scorers[layer]
-                carried = carry_layer(self.geometry, length, *caches, table, scorer)
-                place(self.geometry, int(length), *caches, carried)
+                carried = carry_layer(
+                    self.geometry, length, *caches, table, scorer, layer=layer, longest=longest
+                )
+                place(self.geometry, int(length), *caches, carried, layer)
 
     def _shared(self, state: State) -> TensorState:
         arrays = {name: torch.from_numpy(array) for name, array in state.arrays.items()}

@@ -29,6 +29,8 @@ VARIANTS = {
         *(*CARRY, "--recall-slots", "16", "--scorer", "untrained"),
         *("--gate", "untrained"),
     ),
+    "slots by layer": (*CARRY, "--recall-slots", "8,24", "--scorer", "untrained"),
+    "slots in one layer": (*CARRY, "--recall-slots", "16,0", "--scorer", "untrained"),
     "half precision": (
         *(*CARRY, "--recall-slots", "16", "--scorer", "untrained"),
         *("--cache-type", "float16"),
@@ -59,9 +61,11 @@ def test_the_artifact_keeps_the_same_slots_as_pytorch_at_every_token(artifact):
     tokens = np.random.default_rng(0).integers(2, 200, 150).tolist()
     for token in tokens:
         assert_close(subject.append([token]), reference.append([token]), tolerance)
-        assert subject.cached == reference.cached
+        np.testing.assert_array_equal(subject.state.length, reference.state.length)
     for name, array in reference.state.arrays.items():
-        used = (..., slice(reference.cached), slice(None)) if "_cache_" in name else ...
+        used = ...
+        if "_cache_" in name:
+            used = (..., slice(int(reference.state.length[int(name[-1])])), slice(None))
         assert_close(subject.state.arrays[name][used], array[used], tolerance)
 
 
@@ -84,6 +88,13 @@ def test_without_a_gate_nothing_reads_a_memory(tmp_path):
     manifest = read_manifest(folder)
     assert manifest.gate is None
     assert "memory" not in {spec.name for spec in manifest.state}
+
+
+def test_slots_by_layer_are_refused_where_the_back_end_cannot(tmp_path, capsys):
+    pytest.importorskip("executorch")
+    command = ["export", "--model", "unread", "--output", str(tmp_path / "a"), *CARRY]
+    assert main([*command, "--recall-slots", "8,16", "--backend", "executorch"]) == 2
+    assert "same recall slots in every layer" in capsys.readouterr().err
 
 
 def test_slots_without_a_scorer_are_refused(tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 
 import numpy as np
@@ -21,14 +22,19 @@ from edgeinfinite.runtime_py.session import Session
 from tiny import assert_close, attached, random_tokens, tiny_llama
 
 
-def geometry_of(sinks: int, slots: int, segment: int, window: int) -> Geometry:
+def geometry_of(sinks: int, slots: int | tuple[int, int], segment: int, window: int) -> Geometry:
     return Geometry(segment, sinks, window, policy="carry", recall_slots=slots)
 
 
 geometries = st.builds(
-    lambda sinks, rounds, segment, window: geometry_of(sinks, rounds * segment, segment, window),
+    lambda sinks, rounds, segment, window: geometry_of(
+        sinks, (rounds[0] * segment, rounds[1] * segment), segment, window
+    ),
     st.integers(0, 4),
-    st.integers(0, 3),
+    st.one_of(
+        st.integers(0, 3).map(lambda rounds: (rounds, rounds)),  # the same in both layers
+        st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    ),
     st.integers(1, 7),
     st.integers(1, 8),
 )
@@ -63,7 +69,9 @@ def test_any_split_gives_the_same_state(geometry, pieces, chunk_length, decoded)
     assert (session.tokens_read, session.compressions) == (whole.tokens_read, whole.compressions)
     assert (session.residual, session.cached) == (whole.residual, whole.cached)
     for name, array in session.state.arrays.items():
-        used = (..., slice(session.cached), slice(None)) if "_cache_" in name else ...
+        used = ...
+        if "_cache_" in name:
+            used = (..., slice(int(session.state.length[int(name[-1])])), slice(None))
         assert_close(array[used], whole.state.arrays[name][used])
 
 
@@ -71,7 +79,7 @@ def test_any_split_gives_the_same_state(geometry, pieces, chunk_length, decoded)
 @given(geometry=geometries, length=st.integers(1, 60))
 def test_up_to_the_capacity_attention_is_exact(geometry, length):
     """Without a gate; with one the memory is read from the first compression on."""
-    length = min(length, geometry.capacity)
+    length = min(length, *geometry.capacities(2))
     tokens = random_tokens(length)
     session, logits = straight(engine_for(geometry, NO_GATE), tokens)
     assert session.cached == length
@@ -191,6 +199,46 @@ def test_a_key_moved_many_times_equals_the_key_computed_at_its_new_position():
     torch.testing.assert_close(moved, at(480 - 440)[0], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("slots", [(0, 9), (9, 3), (6, 0)])
+def test_layers_with_budgets_of_their_own_hold_as_much_as_with_the_same_budget_for_all(slots):
+    """The first layer doesn't depend on the second: it must hold what a model of its budget holds,
+    followed by the values; and the second layer has filled its own budget."""
+    tokens = random_tokens(70)
+    session, _ = straight(engine_for(geometry_of(3, slots, 3, 5), NO_GATE), tokens)
+    alone, _ = straight(engine_for(geometry_of(3, slots[0], 3, 5), NO_GATE), tokens)
+    used = alone.cached
+    assert session.state.length.tolist() == [used, used - slots[0] + slots[1]]
+    stored, expected = (s.state.arrays["v_cache_0"][0, :, :used] for s in (session, alone))
+    np.testing.assert_allclose(stored, expected, atol=1e-5)
+    sizes = [session.state.arrays[f"k_cache_{layer}"].shape[2] for layer in range(2)]
+    assert sizes == [11 + count for count in slots]
+
+
+def test_keys_stand_at_the_positions_that_their_layers_layout_gives_them():
+    """Sinks and slots from 0 on, the residual where the longest cache has it."""
+    geometry = geometry_of(3, (9, 3), 3, 5)
+    engine = engine_for(geometry, NO_GATE)
+    session, raw = Session(engine), []
+    table = rotary_tables(tiny_llama(), 64)[1]
+    for token in random_tokens(70):
+        session.append([token])
+        position = torch.tensor([session.cached - 1])
+        slot = int(session.state.length[1]) - 1
+        key = torch.from_numpy(session.state.arrays["k_cache_1"][0, :, slot : slot + 1].copy())
+        raw.append(
+            (table.shift_back(key, position), session.state.arrays["v_cache_1"][0, :, slot].copy())
+        )
+    used = int(session.state.length[1])
+    stored = torch.from_numpy(session.state.arrays["k_cache_1"][0, 0, :used])
+    positions = [*range(6), *range(session.cached - (used - 6), session.cached)]
+    unrotated = table.shift_back(stored[None], torch.tensor(positions))[0]
+    values = session.state.arrays["v_cache_1"][0, 0, :used]
+    for key, value in zip(unrotated, values, strict=True):
+        found = [k[0, 0] for k, v in raw if np.array_equal(v[0], value)]
+        assert len(found) == 1
+        torch.testing.assert_close(key, found[0], rtol=1e-4, atol=1e-4)
+
+
 def test_recall_slots_without_a_scorer_or_under_reencode_are_refused():
     with pytest.raises(EdgeInfiniteError, match="need a retention scorer"):
         attach(tiny_llama(), EdgeInfiniteConfig(geometry_of(2, 6, 3, 4)))
@@ -198,3 +246,15 @@ def test_recall_slots_without_a_scorer_or_under_reencode_are_refused():
         Geometry(8, 4, 3, recall_slots=5)
     with pytest.raises(EdgeInfiniteError, match="choose 8"):
         geometry_of(4, 9, 8, 3)
+    with pytest.raises(EdgeInfiniteError, match="choose 8"):
+        geometry_of(4, (16, 9), 8, 3)
+    with pytest.raises(EdgeInfiniteError, match="3 layers, the model has 2"):
+        attach(
+            tiny_llama(), EdgeInfiniteConfig(geometry_of(2, (6, 3, 3), 3, 4), scorer="untrained")
+        )
+
+
+def test_equal_budgets_are_one_number_and_lists_survive_the_manifest():
+    assert geometry_of(4, (8, 8), 8, 3) == geometry_of(4, 8, 8, 3)
+    geometry = geometry_of(4, (8, 0), 8, 3)
+    assert Geometry.from_dict(json.loads(json.dumps(geometry.to_dict()))) == geometry
