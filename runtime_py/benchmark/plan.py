@@ -12,7 +12,7 @@ from pathlib import Path
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.runtime_py.benchmark.case import Case, Row, median_row, row_from
-from edgeinfinite.runtime_py.benchmark.systems import PEERS
+from edgeinfinite.runtime_py.benchmark.systems import PEERS, peer_settings
 from edgeinfinite.runtime_py.manifest import Manifest, load_manifest
 
 WORKER = "edgeinfinite.runtime_py.benchmark.worker"
@@ -25,14 +25,12 @@ def missing_peers(peers: Sequence[str]) -> list[str]:
     """Peers that aren't installed, each as a line with the command that installs it.
 
     Raises:
-        EdgeInfiniteError: a name isn't a peer's.
+        EdgeInfiniteError: a name isn't a peer's, or it has no such setting.
     """
-    for name in peers:
-        if name not in PEERS:
-            raise EdgeInfiniteError(f"unknown peer {name!r}; choose among {', '.join(PEERS)}")
+    names = [peer_settings(peer)[0] for peer in peers]
     return [
         f"{name} isn't installed; install it with: {PEERS[name].install}"
-        for name in peers
+        for name in dict.fromkeys(names)
         if importlib.util.find_spec(PEERS[name].package) is None
     ]
 
@@ -54,7 +52,7 @@ def plan_cases(
         lengths: prompt lengths in tokens.
         new_tokens: tokens to decode.
         threads: CPU threads of every system.
-        peers: names of installed peers.
+        peers: installed peers, as `systems.peer_settings` takes them.
         peer_model: makes what a peer loads.
         model: the peers' checkpoint; None takes the first artifact's.
 
@@ -72,11 +70,11 @@ def plan_cases(
         Case(f"edgeinfinite-{m.backend}", str(folder), folder.name, 0, **common)
         for folder, m in manifests.items()
     ]
-    for name in peers:
+    for name, settings_of_peer in map(peer_settings, peers):
         assert peer_model is not None
         loaded = peer_model(PEERS[name].loads, model or first.backbone.name)
         template += [
-            Case(name, str(loaded), settings, 0, **common) for settings in PEERS[name].settings
+            Case(name, str(loaded), settings, 0, **common) for settings in settings_of_peer
         ]
     return [replace(case, prompt_tokens=length) for length in sorted(lengths) for case in template]
 

@@ -30,7 +30,8 @@ class BenchOptions:
     Args:
         artifacts: folders of our own.
         lengths: prompt lengths in tokens.
-        peers: names of `systems.PEERS`; one that isn't installed is named with its command.
+        peers: names of `systems.PEERS`, or `NAME:WORD` for the settings with that word; one that
+            isn't installed is named with its command.
         new_tokens: tokens decoded after the first.
         threads: CPU threads of every system.
         repeats: of every case, the systems taking turns; figures are medians.
@@ -71,7 +72,8 @@ def run_bench(options: BenchOptions, peer_model: PeerModel) -> tuple[list[Row], 
     missing = missing_peers(options.peers)
     for line in missing:
         print(f"note: {line}", file=sys.stderr)
-    installed = [p for p in options.peers if not any(line.startswith(f"{p} ") for line in missing)]
+    absent = {line.partition(" ")[0] for line in missing}
+    installed = [peer for peer in options.peers if peer.partition(":")[0] not in absent]
     cases = plan_cases(
         options.artifacts,
         options.lengths,

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.runtime_py.benchmark.case import Case
 
 
@@ -76,6 +77,29 @@ PEERS = {
         "folder",
     ),
 }
+
+
+def peer_settings(choice: str) -> tuple[str, tuple[str, ...]]:
+    """A peer as the command line names it.
+
+    Args:
+        choice: a name of `PEERS`, for all of its settings, or `NAME:WORD` for those with the word.
+
+    Returns:
+        The name, and the settings to measure.
+
+    Raises:
+        EdgeInfiniteError: there is no such peer, or no such setting.
+    """
+    name, _, word = choice.partition(":")
+    if name not in PEERS:
+        raise EdgeInfiniteError(f"unknown peer {name!r}; choose among {', '.join(PEERS)}")
+    settings = tuple(s for s in PEERS[name].settings if word in s)
+    if not settings:
+        raise EdgeInfiniteError(
+            f"{name} has no setting {word!r}; it has: {'; '.join(PEERS[name].settings)}"
+        )
+    return name, settings
 
 
 def load_system(case: Case) -> System:

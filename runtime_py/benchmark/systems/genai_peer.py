@@ -51,12 +51,11 @@ class Genai:
             * decoder["head_size"]
             * self._length
         )
-        files = [file for file in self._folder.iterdir() if file.suffix in (".onnx", ".data")]
         return Figures(
             quantization="int4",
             policy="full attention",
             state_bytes=elements * 4,
-            file_bytes=sum(file.stat().st_size for file in files),
+            file_bytes=sum(file.stat().st_size for file in self._folder.iterdir()),
         )
 
 

@@ -85,6 +85,22 @@ def test_missing_peers_are_named_with_the_command_and_unknown_ones_refused(monke
         missing_peers(["vllm"])
 
 
+def test_one_setting_of_a_peer_can_be_chosen(artifact):
+    def peers(*chosen: str):
+        cases = plan_cases(
+            [artifact], [10], new_tokens=1, threads=1, peers=chosen, peer_model=lambda *_: artifact
+        )
+        return [case.settings for case in cases[1:]]
+
+    assert peers("llama.cpp") == list(PEERS["llama.cpp"].settings)
+    assert peers("llama.cpp:q8_0", "transformers") == [
+        "flash attention, q8_0 cache",
+        *PEERS["transformers"].settings,
+    ]
+    with pytest.raises(EdgeInfiniteError, match=r"llama\.cpp has no setting 'q4'; it has"):
+        peers("llama.cpp:q4")
+
+
 def test_the_machine_has_limits():
     limits = machine_limits(1)
     assert limits.read_bytes_per_s > 1e8 and limits.multiply_flops > 1e8
