@@ -109,8 +109,11 @@ class Geometry:
         return [fixed + self.slots_of(layer) for layer in range(layers)]
 
     def to_dict(self) -> dict[str, Any]:
-        """The geometry as it stands in the manifest."""
-        return asdict(self)
+        """The geometry as it stands in the manifest and in session files: what JSON gives back."""
+        fields = asdict(self)
+        if self.varies:
+            fields["recall_slots"] = list(_as_tuple(self.recall_slots))
+        return fields
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Geometry:

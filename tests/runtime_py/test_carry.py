@@ -19,6 +19,7 @@ from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.rotary import rotary_tables
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session_file import load_session, save_session
 from tiny import assert_close, attached, random_tokens, tiny_llama
 
 
@@ -258,3 +259,13 @@ def test_equal_budgets_are_one_number_and_lists_survive_the_manifest():
     assert geometry_of(4, (8, 8), 8, 3) == geometry_of(4, 8, 8, 3)
     geometry = geometry_of(4, (8, 0), 8, 3)
     assert Geometry.from_dict(json.loads(json.dumps(geometry.to_dict()))) == geometry
+
+
+@pytest.mark.parametrize("slots", [6, (0, 9)])
+def test_a_saved_session_goes_on_also_with_budgets_by_layer(slots, tmp_path):
+    engine = engine_for(geometry_of(2, slots, 3, 4))
+    session, _ = straight(engine, random_tokens(40))
+    save_session(session, tmp_path / "session")
+    restored, _ = load_session(engine, tmp_path / "session")
+    assert_close(restored.append([5, 6]), session.append([5, 6]))
+    assert restored.state.length.tolist() == session.state.length.tolist()
