@@ -97,8 +97,8 @@ def check_parity(
         passed = bool(np.isfinite(error)) and (not known or error <= limit)
         checks.append(Check(f"parity:{name}", passed, error, limit if known else None))
     agreement = probe.agreement(limits["logits"])
-    limit = _AGREEMENT_LIMIT if same_weights else None
-    checks.append(Check("greedy_agreement", agreement >= (limit or 0.0), agreement, limit))
+    least = _AGREEMENT_LIMIT if same_weights else None
+    checks.append(Check("greedy_agreement", agreement >= (least or 0.0), agreement, least))
     return checks
 
 

@@ -8,7 +8,6 @@ import torch
 from torch.export import ExportedProgram
 from transformers import PreTrainedModel
 
-from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Progress
 from edgeinfinite.export.checks import Check
 from edgeinfinite.export.executorch.graphs import Graph, graphs_of, state_of
@@ -38,8 +37,6 @@ class ExecuTorchBackend:
     ) -> ExportedGraphs:
         """See `export.backend.Backend.export_graphs`."""
         shape = ModelShape.of(model)
-        if shape.geometry.policy != "reencode":
-            raise EdgeInfiniteError("the back end executorch has no policy carry yet; use onnx")
         state = state_of(shape)
         progress("quantizing", 0.0)
         twin, quantization = quantized(model, recipe)

@@ -6,11 +6,12 @@ Letters: L layers, K KV heads, T new tokens, C capacity, D head dimension, U = l
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from transformers import PreTrainedModel
 
+from edgeinfinite.export.carry_graph import CarryMemory
 from edgeinfinite.export.executorch.state import DecodeState, PrefillState
 from edgeinfinite.export.graphs import (
     EXAMPLE_TOKENS,
@@ -21,7 +22,9 @@ from edgeinfinite.export.graphs import (
 )
 from edgeinfinite.models.attach import config_of
 from edgeinfinite.models.memory import feature_map
-from edgeinfinite.runtime_py.manifest import GraphSpec, TensorSpec
+from edgeinfinite.runtime_py.manifest import GraphSpec, OutputSpec, TensorSpec
+
+Spec = TypeVar("Spec", TensorSpec, OutputSpec)
 
 MAX_TOKENS = 512
 """T of one prefill call is at most this (and at most N); the runtime plans memory for it."""
@@ -113,6 +116,30 @@ class ExecuTorchCompress(CompressMemory):
         return memory + _joined(sums), memory_norm + _joined(norms)
 
 
+class ExecuTorchCarry(CarryMemory):
+    """Policy `carry` on caches `[1, C, K, D]`; recall slots and window come back in that layout."""
+
+    def forward(  # type: ignore[override]
+        self,
+        length: torch.Tensor,
+        k_cache: list[torch.Tensor],
+        v_cache: list[torch.Tensor],
+        memory: torch.Tensor | None = None,
+        memory_norm: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, ...]:
+        """See `CarryMemory.forward`."""
+        keys = [cache.transpose(1, 2) for cache in k_cache]
+        values = [cache.transpose(1, 2) for cache in v_cache]
+        outputs = super().forward(length, keys, values, memory, memory_norm)
+        sums = len(self._sums()) if memory is not None else 0
+        return (*outputs[:sums], *(part.transpose(1, 2) for part in outputs[sums:]))
+
+    def _carried_outputs(self) -> tuple[OutputSpec, ...]:
+        return tuple(
+            spec if spec.updates else _slots_first(spec) for spec in super()._carried_outputs()
+        )
+
+
 def _joined(parts: list[torch.Tensor]) -> torch.Tensor:
     """One tensor of all, along the first axis; XNNPACK joins at most five at a time."""
     while len(parts) > 1:
@@ -120,7 +147,7 @@ def _joined(parts: list[torch.Tensor]) -> torch.Tensor:
     return parts[0]
 
 
-Graph = ExecuTorchPrefill | ExecuTorchDecode | ExecuTorchCompress
+Graph = ExecuTorchPrefill | ExecuTorchDecode | ExecuTorchCompress | ExecuTorchCarry
 
 
 def max_tokens(capacity: int) -> int:
@@ -129,10 +156,12 @@ def max_tokens(capacity: int) -> int:
 
 
 def graphs_of(model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> list[Graph]:
-    """The modules to export; without a gate nothing reads the memory, so nothing writes it."""
+    """The modules to export; what nothing reads is not computed: without a gate no memory."""
     shape = ModelShape.of(model)
     graphs: list[Graph] = [ExecuTorchPrefill(model, state), ExecuTorchDecode(model, state)]
-    if shape.reads_memory:
+    if shape.geometry.policy == "carry":
+        graphs.append(ExecuTorchCarry(model, state))
+    elif shape.reads_memory:
         graphs.append(ExecuTorchCompress(shape, state))
     return graphs
 
@@ -141,6 +170,9 @@ def _is_cache(spec: TensorSpec) -> bool:
     return "_cache_" in spec.name
 
 
-def _slots_first(spec: TensorSpec) -> TensorSpec:
-    batch, kv_heads, capacity, dim = spec.shape
-    return dataclasses.replace(spec, shape=(batch, capacity, kv_heads, dim), dims="B C K D")
+def _slots_first(spec: Spec) -> Spec:
+    """The layout `B K C D` (or G, W in place of C) as `B C K D`."""
+    batch, kv_heads, slots, dim = spec.shape
+    names = spec.dims.split()
+    dims = " ".join([names[0], names[2], names[1], names[3]])
+    return dataclasses.replace(spec, shape=(batch, slots, kv_heads, dim), dims=dims)

@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from executorch import exir
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.exir import (
     EdgeProgramManager,
@@ -17,9 +18,11 @@ from torch.export import ExportedProgram
 
 from edgeinfinite.export.executorch.edge import COMPILE_CONFIG, to_edge, unknown_operators
 from edgeinfinite.export.executorch.partitioner import StagePartitioner
+from edgeinfinite.export.executorch.passes.graph_tools import finish, replace
 from edgeinfinite.export.executorch.passes.in_place_caches import in_place_caches
 from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
 from edgeinfinite.export.executorch.sharing import share_segments
+from edgeinfinite.runtime_py.manifest import DECODE, PREFILL
 
 _LOG = logging.getLogger(__name__)
 
@@ -30,9 +33,9 @@ def lower(programs: dict[str, ExportedProgram]) -> EdgeProgramManager:
     Args:
         programs: after `passes.run_passes`, by method.
     """
-    unknown = set().union(*map(unknown_operators, programs.values()))
+    unknown = set().union(*(unknown_operators(programs[name]) for name in (PREFILL, DECODE)))
     if not unknown:
-        edges = {name: to_edge(program) for name, program in programs.items()}
+        edges = {name: _edge(program) for name, program in programs.items()}
         partitioner = StagePartitioner()
         for program in edges.values():
             partitioner.separate_constants(program)
@@ -48,6 +51,18 @@ def lower(programs: dict[str, ExportedProgram]) -> EdgeProgramManager:
         without_assertions(program)
         in_place_caches(program)
     return manager
+
+
+def _edge(program: ExportedProgram) -> ExportedProgram:
+    """By our own table; `compress_memory` under `carry`, a small program, by ExecuTorch itself."""
+    if not unknown_operators(program):
+        return to_edge(program)
+    edge = exir.to_edge(program, compile_config=COMPILE_CONFIG).exported_program()
+    for node in list(edge.graph.nodes):
+        if "_clone_dim_order" in str(node.target):  # the dialect's tensors are contiguous already
+            replace(node, node.args[0])
+    finish(edge)
+    return edge
 
 
 def write_program(manager: EdgeProgramManager, path: Path) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.runtime_py.carried import place_carried
 from edgeinfinite.runtime_py.engines.base import usable_cpus
 from edgeinfinite.runtime_py.manifest import (
     COMPRESS,
@@ -95,10 +96,15 @@ class ExecuTorchEngine:
 
     def compress_memory(self, state: State) -> None:
         method = self._methods[COMPRESS]
-        outputs = method.run(state, None, state.length)
-        for spec, output in zip(method.spec.outputs, outputs, strict=True):
+        results = method.run(state, None, state.length)
+        outputs = {
+            spec.name: result for spec, result in zip(method.spec.outputs, results, strict=True)
+        }
+        for spec in method.spec.outputs:
             if spec.updates is not None:
-                state.arrays[spec.updates][...] = output
+                state.arrays[spec.updates][...] = outputs[spec.name]
+        if self.geometry.policy == "carry":
+            place_carried(state, self.geometry, outputs)
 
 
 class _Method:
@@ -106,8 +112,9 @@ class _Method:
 
     def __init__(self, torch: Any, method: Any, spec: GraphSpec) -> None:
         self.spec = spec
-        sizes = method.method_meta().input_tensor_meta(0).sizes()
-        self.most_tokens = int(sizes[1])
+        self.most_tokens = 0
+        if spec.inputs[0].name == "tokens":
+            self.most_tokens = int(method.method_meta().input_tensor_meta(0).sizes()[1])
         self._torch = torch
         self._method = method
         self._shared: weakref.WeakKeyDictionary[State, dict[str, Any]] = weakref.WeakKeyDictionary()

@@ -13,6 +13,7 @@ from edgeinfinite.export.executorch.passes.reductions_as_products import reducti
 from edgeinfinite.export.executorch.passes.rotation_as_product import rotation_as_product
 from edgeinfinite.export.executorch.passes.shapes_as_views import shapes_as_views
 from edgeinfinite.export.executorch.passes.shared_inputs import shared_inputs
+from edgeinfinite.export.executorch.passes.sort_as_topk import sort_as_topk
 from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
 
 PASSES = (
@@ -25,6 +26,7 @@ PASSES = (
     rotation_as_product,
     matmul_as_bmm,
     shapes_as_views,
+    sort_as_topk,
 )
 
 

@@ -15,6 +15,7 @@ from executorch.backends.transforms.utils import (
     get_param_tensor,
     is_param_node,
 )
+from torch._guards import detect_fake_mode
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
@@ -41,7 +42,9 @@ def insert(before: Node, target: Any, *args: Any, **kwargs: Any) -> Node:
     with graph.inserting_before(before):
         node = graph.call_function(target, args, kwargs)
     values = pytree.tree_map_only(Node, lambda n: n.meta["val"], (args, kwargs))
-    with before.meta["val"].fake_mode:
+    fake_mode = detect_fake_mode((before.meta["val"], *values[0]))
+    assert fake_mode is not None
+    with fake_mode:
         node.meta["val"] = target(*values[0], **values[1])
     return node
 

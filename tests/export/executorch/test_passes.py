@@ -24,6 +24,7 @@ from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
 from edgeinfinite.export.executorch.passes.rotation_as_product import rotation_as_product
 from edgeinfinite.export.executorch.passes.shapes_as_views import shapes_as_views
 from edgeinfinite.export.executorch.passes.shared_inputs import shared_inputs
+from edgeinfinite.export.executorch.passes.sort_as_topk import sort_as_topk
 from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
 from edgeinfinite.export.executorch.quantize import OffsetLinear
 from edgeinfinite.models.memory import feature_map, retrieve
@@ -292,3 +293,14 @@ def test_angles_from_tables_are_the_models_own() -> None:
         assert model.get_decoder().rotary_emb is not rotary
         torch.testing.assert_close(model(tokens).logits, wanted, rtol=0, atol=0)
     assert model.get_decoder().rotary_emb is rotary
+
+
+def test_numbers_are_sorted_without_a_sort() -> None:
+    module = Calls(lambda self, x: x.topk(5, sorted=False).indices.sort(dim=-1).values * 2)
+    sort = torch.ops.aten.sort.default
+    check(sort_as_topk, module, torch.randn(2, 3, 40), places=1, gone=sort, exact=True)
+
+
+def test_a_sort_whose_order_is_asked_for_is_left_alone() -> None:
+    module = Calls(lambda self, x: (x.sort(-1).indices, x.sort(-1, descending=True).values))
+    check(sort_as_topk, module, torch.randn(3, 7), places=0, exact=True)
