@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from edgeinfinite import EdgeInfiniteError, __version__
 from edgeinfinite.evaluation.command import add_evaluate
 from edgeinfinite.models.configuration import CACHE_TYPES
-from edgeinfinite.models.geometry import POLICIES, Geometry
+from edgeinfinite.models.geometry import POLICIES, TRAINED_SLOTS, Geometry, geometry_of
 from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS, Generation, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.statistics import GenerationStatistics, check_writable, write_rows
@@ -60,11 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def export(arguments: argparse.Namespace) -> int:
     """Writes the artifact of a model."""
-    geometry = Geometry(**_given(arguments, Geometry))
+    geometry, trained = geometry_of(_given(arguments, Geometry))
     from edgeinfinite.export.exporter import ExportOptions, export_artifact
 
     given = _given(arguments, ExportOptions)
-    folder = export_artifact(ExportOptions(**given, geometry=geometry))
+    folder = export_artifact(ExportOptions(**given, geometry=geometry, trained_slots=trained))
     print(f"{folder}: {_folder_bytes(folder) / 1e6:,.1f} MB")
     return 0
 
@@ -323,11 +323,15 @@ def _lengths(text: str) -> tuple[int, ...]:
     return tuple(_positive(part) for part in text.split(","))
 
 
-def _slots(text: str) -> int | tuple[int, ...]:
+def _slots(text: str) -> int | str | tuple[int, ...]:
+    if text == TRAINED_SLOTS:
+        return text
     try:
         slots = tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"give one number, or one a layer, not {text!r}") from None
+        raise argparse.ArgumentTypeError(
+            f"give one number, one a layer, or {TRAINED_SLOTS}, not {text!r}"
+        ) from None
     return slots if len(slots) > 1 else slots[0]
 
 
@@ -350,7 +354,8 @@ _GEOMETRY = {
     "--sink-length": _option(f"default: {Geometry.sink_length}", type=int, metavar="S"),
     "--window-length": _option(f"default: {Geometry.window_length}", type=int, metavar="W"),
     "--recall-slots": _option(
-        "under policy carry, filled by a scorer; one number, or one a layer as 0,512,128",
+        "under policy carry, filled by a scorer: one number, or one a layer as 0,512,128, or "
+        "trained for those on the scorer's card",
         type=_slots,
         metavar="G",
     ),
@@ -399,9 +404,7 @@ _GENERATE = _ARTIFACT | {
 _BENCH = {
     "artifacts": _option("artifacts' folders", type=Path, nargs="+", metavar="DIR"),
     "--lengths": _option("prompt lengths, as 2048,8192", type=_lengths, metavar="LIST"),
-    "--peers": _option(
-        "llama.cpp,onnxruntime-genai,transformers, or as llama.cpp:f16", type=_names, metavar="LIST"
-    ),
+    "--peers": _option("llama.cpp,onnxruntime-genai,transformers", type=_names, metavar="LIST"),
     "--new-tokens": _option("tokens to decode", type=_positive, metavar="N"),
     "--threads": _option("of every system", type=_positive, metavar="N"),
     "--repeats": _option("of every case; figures are medians", type=_positive, metavar="N"),

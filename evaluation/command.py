@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.geometry import Geometry, geometry_of
 from edgeinfinite.runtime_py.statistics import check_writable
 
 if TYPE_CHECKING:
@@ -149,17 +149,17 @@ def _prepared(command: str, arguments: argparse.Namespace, options: Any) -> Iter
     from edgeinfinite.evaluation.methods import Setting, check_methods
     from edgeinfinite.evaluation.results import Results
     from edgeinfinite.models.loading import load_backbone, parameters_digest
-    from edgeinfinite.models.shipped import shipped_scorer
+    from edgeinfinite.models.shipped import shipped_scorer, with_trained_slots
 
     given = vars(arguments)
-    geometry = Geometry(**_given(arguments, Geometry))
+    geometry, trained = geometry_of(_given(arguments, Geometry))
     backbone = load_backbone(arguments.model)
     setting = Setting(
         geometry,
         scorer=given.get("scorer"),
         **{name: given[name] for name in ("gate", "zero_gate") if name in given},
     )
-    if geometry.recall_slots and setting.scorer is None:
+    if (trained or geometry.most_slots) and setting.scorer is None:
         found = shipped_scorer(parameters_digest(backbone.model, gates=False))
         if found is None:
             raise EdgeInfiniteError(
@@ -167,6 +167,9 @@ def _prepared(command: str, arguments: argparse.Namespace, options: Any) -> Iter
             )
         print(f"note: recall slots are filled by the shipped scorer {found.name}", file=sys.stderr)
         setting = replace(setting, scorer=str(found))
+    if trained:
+        slots = with_trained_slots(geometry, setting.scorer)
+        setting = replace(setting, geometry=slots)
     check_methods(options.methods, setting, controls=command.endswith("perplexity"))
     documents = unseen_documents(arguments.data, [setting.scorer, setting.gate, setting.zero_gate])
     depends_on = asdict(options) | asdict(setting) | {"model": backbone.name}

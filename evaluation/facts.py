@@ -1,8 +1,8 @@
 """Facts for testing recall. None of their topics, wordings and answers is in `training/facts.py`.
 
 Four kinds: a number, a word, a name, a whole sentence. Every topic has one statement, which stands
-somewhere in a long text, and one question at the end that the answer continues, in other words than
-the statement's where language allows it.
+somewhere in a long text, and one question at the end, with the beginning of an answer in the
+statement's words: small models answer no others, and what is measured is what the state remembers.
 """
 
 from __future__ import annotations
@@ -36,45 +36,44 @@ _WORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "words": (
         (
             "The treasure was buried under the old {answer}.",
-            "Question: Under what was the treasure buried? Answer: The treasure was buried under "
-            "the old",
+            "Where is the treasure? The treasure was buried under the old",
             "windmill pigsty lighthouse sycamore barn staircase cemetery sawmill",
         ),
         (
             "The secret ingredient of the famous stew is {answer}.",
-            "Question: Which secret ingredient makes the stew so famous? Answer: It is",
+            "What makes the stew so famous? The secret ingredient of the famous stew is",
             "saffron cinnamon parsley garlic vinegar nutmeg honey ginger",
         ),
         (
             "The burglars got in through the {answer}.",
-            "Question: Which way had the burglars come in? Answer: Through the",
+            "Which way did the burglars come? The burglars got in through the",
             "skylight cellar pantry keyhole roof greenhouse laundry drain",
         ),
         (
-            "The queen's favourite flower has always been the {answer}.",
-            "Question: Which flower does the queen love best? Answer: The",
+            "The queen's favourite flower is the {answer}.",
+            "Which flower does the queen love best? The queen's favourite flower is the",
             "daffodil carnation tulip marigold orchid lavender snowdrop peony",
         ),
     ),
     "names": (
         (
-            "The name of the lighthouse keeper is {answer}.",
-            "Question: What is the lighthouse keeper called? Answer: His name is",
+            "The lighthouse keeper is called {answer}.",
+            "Who keeps the lighthouse? The lighthouse keeper is called",
             "",
         ),
         (
-            "The winner of the chess tournament turned out to be {answer}.",
-            "Question: Who won the chess tournament? Answer: The winner is",
+            "The winner of the chess tournament is {answer}.",
+            "Who plays chess best? The winner of the chess tournament is",
             "",
         ),
         (
             "The painting in the hall is signed by {answer}.",
-            "Question: Whose signature is on the painting in the hall? Answer: It is that of",
+            "Whose painting is it? The painting in the hall is signed by",
             "",
         ),
         (
             "The bell of the monastery was cast by {answer}.",
-            "Question: Who cast the monastery's bell? Answer: It was",
+            "Who made the bell? The bell of the monastery was cast by",
             "",
         ),
     ),
@@ -86,33 +85,33 @@ _NUMBERS = (
     ),
     (
         "The vault is opened with the code {answer}.",
-        "Question: Which code opens the vault? Answer: The code",
+        "How is the vault opened? The vault is opened with the code",
     ),
     (
         "The size of the secret army is {answer} soldiers.",
-        "Question: How many soldiers has the secret army? Answer: It has",
+        "How large is the secret army? The size of the secret army is",
     ),
     (
         "The flight to the moon base has the number {answer}.",
-        "Question: Which number has the flight to the moon base? Answer: It has the number",
+        "Which flight goes to the moon base? The flight to the moon base has the number",
     ),
 )
 _SENTENCES = (
     (
-        "On the cellar wall somebody has chalked the words: {answer}.",
-        "Question: Which words are chalked on the cellar wall? Answer: The words are:",
+        "Somebody has chalked on the cellar wall: {answer}.",
+        "What is on the cellar wall? Somebody has chalked on the cellar wall:",
     ),
     (
-        "The oracle's prophecy was as follows: {answer}.",
-        "Question: What did the oracle prophesy? Answer: The prophecy was:",
+        "The oracle's prophecy is as follows: {answer}.",
+        "What did the oracle see? The oracle's prophecy is as follows:",
     ),
     (
         "The parrot could say only one thing: {answer}.",
-        "Question: What could the parrot say? Answer: It could say:",
+        "What did the parrot say? The parrot could say only one thing:",
     ),
     (
-        "The inscription around the ring is {answer}.",
-        "Question: What is inscribed on the ring? Answer: The inscription is",
+        "The inscription around the ring is: {answer}.",
+        "What can be read on the ring? The inscription around the ring is:",
     ),
 )
 _GIVEN = "Barnaby Philippa Cornelius Beatrix Augustin Henrietta Leopold Winifred Ambrose Octavia"

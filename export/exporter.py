@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.gate_file import save_gate
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import Backbone, load_backbone, parameters_digest
+from edgeinfinite.models.shipped import with_trained_slots
 from edgeinfinite.models.trained_file import save_layers
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.manifest import (
@@ -56,6 +57,7 @@ class ExportOptions:
         geometry: lengths and policy of the cache.
         scorer: a trained retention scorer's file, which recall slots need; None takes the one
             shipped for this checkpoint.
+        trained_slots: take the recall slots that the scorer's card recommends for each layer.
         cache_type: of the KV cache's numbers; None takes float16 for quantized weights where the
             back end can, else float32.
     """
@@ -68,6 +70,7 @@ class ExportOptions:
     gate: str | None = None
     geometry: Geometry = field(default_factory=Geometry)
     scorer: str | None = None
+    trained_slots: bool = False
     cache_type: str | None = None
 
 
@@ -92,7 +95,7 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
             f"the back end {backend.name} has no target {options.target!r}; "
             f"choose one of {', '.join(backend.targets)}"
         )
-    if options.geometry.varies and backend.name != "onnx":
+    if (options.geometry.varies or options.trained_slots) and backend.name != "onnx":
         raise EdgeInfiniteError(
             f"the back end {backend.name} needs the same recall slots in every layer; "
             "give one number"
@@ -103,8 +106,11 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
     with _bar(progress) as report, _unfinished(output) as folder:
         report("loading the checkpoint", 0.0)
         backbone = load_backbone(options.model)
+        needed = options.trained_slots or options.geometry.most_slots > 0
+        scorer = choose_scorer(options.scorer, backbone, needed)
+        if options.trained_slots:
+            options = replace(options, geometry=with_trained_slots(options.geometry, scorer))
         gate = choose_gate(options.gate, backbone.name, options.geometry)
-        scorer = choose_scorer(options.scorer, backbone, options.geometry)
         config = EdgeInfiniteConfig(options.geometry, gate, scorer=scorer, cache_type=cache_type)
         attach(backbone.model, config)
         _write_artifact(backbone, gate, options, backend, recipe, folder, report)

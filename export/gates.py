@@ -44,18 +44,18 @@ def shipped_gate_path(backbone: str, geometry: Geometry) -> Path:
     return folder / f"{Path(backbone).name}-{geometry.policy}-{lengths}.safetensors"
 
 
-def choose_scorer(asked: str | None, backbone: Backbone, geometry: Geometry) -> str | None:
+def choose_scorer(asked: str | None, backbone: Backbone, needed: bool) -> str | None:
     """What `EdgeInfiniteConfig.scorer` shall be; says so on stderr if it is the shipped one.
 
     Args:
         asked: a file, `untrained`, or None for the shipped scorer.
         backbone: one is shipped for certain weights.
-        geometry: without recall slots none is needed.
+        needed: whether there are recall slots.
 
     Returns:
         `untrained`, a path, or None: there are no slots, or nothing to fill them with.
     """
-    if asked is not None or not geometry.most_slots:
+    if asked is not None or not needed:
         return asked
     shipped = shipped_scorer(parameters_digest(backbone.model, gates=False))
     if shipped is None:

@@ -13,6 +13,8 @@ from typing import Any
 from edgeinfinite import EdgeInfiniteError
 
 POLICIES = ("reencode", "carry")
+TRAINED_SLOTS = "trained"
+"""What a user asks for to get the recall slots that a scorer's card recommends."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,13 @@ class Geometry:
     def __post_init__(self) -> None:
         for name, lowest in {"segment_length": 1, "sink_length": 0, "window_length": 1}.items():
             _check_number(name, getattr(self, name), lowest)
-        for slots in _as_tuple(self.recall_slots):
+        given = _as_tuple(self.recall_slots)
+        for slots in given:
             _check_number("recall_slots", slots, 0)
-        if isinstance(self.recall_slots, list | tuple):
-            # One form for one meaning: budgets that are all equal are a single number.
-            slots = tuple(self.recall_slots)
-            if not slots:
-                raise EdgeInfiniteError("recall slots are an empty list; give one number a layer")
-            object.__setattr__(self, "recall_slots", slots if len(set(slots)) > 1 else slots[0])
+        if not given:
+            raise EdgeInfiniteError("recall slots are an empty list; give one number a layer")
+        # One form for one meaning: budgets that are all equal are a single number.
+        object.__setattr__(self, "recall_slots", given if len(set(given)) > 1 else given[0])
         if self.policy not in POLICIES:
             raise EdgeInfiniteError(
                 f"unknown policy {self.policy!r}; choose one of {', '.join(POLICIES)}"
@@ -129,6 +130,19 @@ class Geometry:
             )
         except TypeError as error:
             raise EdgeInfiniteError(f"geometry {fields!r} can't be read: {error}") from error
+
+
+def geometry_of(options: dict[str, Any]) -> tuple[Geometry, bool]:
+    """A geometry from a user's options, and whether the recall slots are those of a scorer's card.
+
+    They are looked up once the scorer is known (`shipped.with_trained_slots`).
+    """
+    if options.get("recall_slots") != TRAINED_SLOTS:
+        return Geometry(**options), False
+    geometry = Geometry(**options | {"recall_slots": 0})
+    if geometry.policy == "reencode":
+        raise EdgeInfiniteError("policy reencode has no recall slots; use --policy carry")
+    return geometry, True
 
 
 def _as_tuple(slots: int | tuple[int, ...]) -> tuple[int, ...]:

@@ -1,10 +1,13 @@
-"""The trained parts that come with the package: which one was made for a given checkpoint."""
+"""The trained parts that come with the package, and the recall slots that they were trained for."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
-from edgeinfinite import models
+from edgeinfinite import EdgeInfiniteError, models
+from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.trained_file import read_metadata
 
 
@@ -22,3 +25,22 @@ def shipped_scorer(weights_sha256: str) -> Path | None:
         if read_metadata(path).get("weights_sha256") == weights_sha256:
             return path
     return None
+
+
+def with_trained_slots(geometry: Geometry, scorer: str | None) -> Geometry:
+    """The geometry with the recall slots of each layer that a scorer's card recommends.
+
+    Args:
+        geometry: of policy `carry`, with any recall slots.
+        scorer: the scorer's file.
+
+    Raises:
+        EdgeInfiniteError: there is no scorer, its card recommends nothing, or not for this N.
+    """
+    card = read_metadata(Path(scorer)) if scorer and Path(scorer).is_file() else {}
+    if "recall_slots" not in card:
+        raise EdgeInfiniteError(
+            f"{scorer or 'no scorer'} says nothing about recall slots by layer; give a number of "
+            "slots, or a --scorer made with train-scorer"
+        )
+    return replace(geometry, recall_slots=tuple(json.loads(card["recall_slots"])))

@@ -38,8 +38,9 @@ def add_train_scorer(commands: argparse._SubParsersAction[Any]) -> None:
         ("held-out-passes", int, "further ones, for the score (default: 4)"),
         ("gap", int, "tokens between a pair and a query that counts (default: 512)"),
         ("facts", int, "planted in each text and asked for at its end (default: 8)"),
-        ("steps", int, "of the fit (default: 1000)"),
+        ("steps", int, "of the fit (default: 600)"),
         ("seed", int, "of everything random (default: 0)"),
+        ("average-slots", int, "recall slots to share out among the layers (default: 1920)"),
     ):
         parser.add_argument(
             f"--{name}", type=kind, default=argparse.SUPPRESS, help=about, metavar="N"
@@ -54,6 +55,7 @@ def add_train_scorer(commands: argparse._SubParsersAction[Any]) -> None:
 
 def train_scorer(arguments: argparse.Namespace) -> int:
     """Trains, writes the file, prints the held-out score."""
+    from edgeinfinite.training.budgets import BudgetOptions
     from edgeinfinite.training.pairs import PassOptions
     from edgeinfinite.training.scorer import ScorerOptions
     from edgeinfinite.training.scorer import train_scorer as train
@@ -62,8 +64,12 @@ def train_scorer(arguments: argparse.Namespace) -> int:
     watched = PassOptions(
         **{name: given[name] for name in PassOptions.__dataclass_fields__ if name in given}
     )
+    budgets = BudgetOptions(
+        **{name: given[name] for name in BudgetOptions.__dataclass_fields__ if name in given}
+    )
     options = ScorerOptions(
         watched=watched,
+        budgets=budgets,
         **{name: given[name] for name in ScorerOptions.__dataclass_fields__ if name in given},
     )
     with tqdm(

@@ -21,6 +21,7 @@ from edgeinfinite.models.loading import Backbone, load_backbone, parameters_dige
 from edgeinfinite.models.scorer import RetentionScorer
 from edgeinfinite.models.texts import find_documents, split_documents
 from edgeinfinite.models.trained_file import save_layers
+from edgeinfinite.training.budgets import BudgetOptions, layer_budgets
 from edgeinfinite.training.pairs import TARGETS, Pairs, PassOptions, collect_pairs
 
 Progress = Callable[[str, float], None]
@@ -44,6 +45,7 @@ class ScorerOptions:
         held_out_passes: of these further ones over held-out documents, for the score.
         watched: what a pass is.
         target: what of the later attention is fitted, one of `TARGETS`.
+        budgets: how recall slots are shared out among the layers, kept on the file's card.
         steps: of the fit.
         batch: pairs of a step.
         learning_rate: at its start; it falls to zero along a cosine.
@@ -58,8 +60,9 @@ class ScorerOptions:
     held_out_passes: int = 4
     watched: PassOptions = field(default_factory=PassOptions)
     target: str = "largest"
-    steps: int = 1000
-    batch: int = 2048
+    budgets: BudgetOptions = field(default_factory=BudgetOptions)
+    steps: int = 600
+    batch: int = 1024
     learning_rate: float = 3e-3
     seed: int = 0
 
@@ -114,6 +117,9 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
         "held_out_documents": json.dumps([path.name for path in held_out]),
         "options": json.dumps(settings | asdict(options.watched)),
         "held_out_score": json.dumps(metrics),
+        "recall_slots": json.dumps(
+            layer_budgets(scorers, measured, options.budgets, trained_positions)
+        ),
     }
     save_layers(options.output, [scorer.half() for scorer in scorers], card)
     return metrics

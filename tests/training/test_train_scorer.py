@@ -16,12 +16,16 @@ from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.scorer import RetentionScorer
+from edgeinfinite.models.shipped import with_trained_slots
 from edgeinfinite.models.texts import split_documents
 from edgeinfinite.models.trained_file import read_metadata
+from edgeinfinite.training.budgets import BudgetOptions, layer_budgets, share_out
 from edgeinfinite.training.pairs import Pairs, compose
 from edgeinfinite.training.scorer import ScorerOptions, fit_scorers, held_out_score
 
 QUICK = ["--passes", "3", "--tokens", "480", "--gap", "48", "--facts", "1", "--steps", "8"]
+QUICK += ["--average-slots", "128"]
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +59,8 @@ def test_the_trained_scorer_fits_the_model_and_its_card_says_what_it_saw(
     assert len(trained) + len(held_out) == 5 and not set(trained) & set(held_out)
     assert 0 < json.loads(card["held_out_score"])["attention_kept"] <= 1
     model = load_backbone(str(checkpoint)).model
-    geometry = Geometry(8, 4, 8, policy="carry", recall_slots=16)
+    geometry = with_trained_slots(Geometry(128, 4, 8, policy="carry"), str(output))
+    assert geometry.average_slots == 128 and geometry.most_slots % 128 == 0
     attach(model, EdgeInfiniteConfig(geometry, gate="none", scorer=str(output)))
 
 
@@ -89,6 +94,30 @@ def test_fitting_finds_what_the_targets_depend_on():
     assert scores[150]["attention_kept"] > 0.7 > scores[1]["attention_kept"]
 
 
+def test_slots_go_where_a_step_gains_most():
+    worth = np.array([[0.0, 5.0, 6.0, 6.0], [0.0, 0.0, 0.0, 9.0], [0.0, 1.0, 1.5, 1.8]])
+    assert share_out(worth, 0, 1) == [1, 0, 0]
+    assert share_out(worth, 0, 4) == [1, 3, 0]  # three steps at once gain 3 each
+    assert share_out(worth, 0, 6) == [2, 3, 1]
+    assert share_out(worth, 1, 3) == [1, 1, 1]
+    assert share_out(worth, 0, 100) == [3, 3, 3]
+
+
+def test_the_layer_that_recalls_gets_the_slots():
+    """In the second layer later queries look at planted tokens, in the first at none of them."""
+    torch.manual_seed(0)
+    planted = torch.rand(400) < 0.1
+    largest = torch.full((2, 1, 400), -7.0)
+    largest[1, :, planted] = -0.5
+    pairs = Pairs(
+        torch.randn(2, 1, 400, 16).half(), {"largest": largest}, planted, torch.zeros(400).long()
+    )
+    scorers = [RetentionScorer(1, 8).requires_grad_(False) for _ in range(2)]
+    options = BudgetOptions(average_slots=640, least_slots=128, reference_length=2000)
+    first, second = layer_budgets(scorers, pairs, options, 4096)
+    assert first + second == 1280 and first == 128
+
+
 def test_planted_facts_stand_where_the_composed_text_says(checkpoint, texts):
     tokenizer = load_backbone(str(checkpoint)).tokenizer
     document = (texts / "text0.txt").read_text() * 3
@@ -116,6 +145,7 @@ def test_documents_are_held_out_by_their_names_alone(tmp_path):
         (["--tokens", "90"], "too few for a gap"),
         (["--tokens", "600"], "more than the 512 positions"),
         (["--passes", "0"], "passes must be at least 1"),
+        (["--average-slots", "100"], "give a multiple of 128"),
         (["--hold-out", "1"], "between 0 and 1"),
         (["--data", "nowhere"], "nowhere doesn't exist"),
         (["--output", "nowhere/scorer.safetensors"], "doesn't exist; make it first"),
