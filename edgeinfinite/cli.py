@@ -404,7 +404,9 @@ _GENERATE = _ARTIFACT | {
 _BENCH = {
     "artifacts": _option("artifacts' folders", type=Path, nargs="+", metavar="DIR"),
     "--lengths": _option("prompt lengths, as 2048,8192", type=_lengths, metavar="LIST"),
-    "--peers": _option("llama.cpp,onnxruntime-genai,transformers", type=_names, metavar="LIST"),
+    "--peers": _option(
+        "llama.cpp,onnxruntime-genai,transformers, or as llama.cpp:f16", type=_names, metavar="LIST"
+    ),
     "--new-tokens": _option("tokens to decode", type=_positive, metavar="N"),
     "--threads": _option("of every system", type=_positive, metavar="N"),
     "--repeats": _option("of every case; figures are medians", type=_positive, metavar="N"),
