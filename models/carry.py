@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch.nn.functional import embedding
 
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.rotary import RotaryTable
@@ -65,11 +66,10 @@ def carry_layer(
     """
     sinks, segment, window = geometry.sink_length, geometry.segment_length, geometry.window_length
     slots = geometry.slots_of(layer)
-    keys, values = k_cache.squeeze(0), v_cache.squeeze(0)
     candidates = length - sinks - window  # slots used so far and the N oldest
     kept = torch.clamp(candidates, max=slots)
     first = slice(sinks, sinks + slots + segment)
-    recall_k, recall_v = keys[:, :0], values[:, :0]
+    recall_k, recall_v = k_cache[:, :, :0], v_cache[:, :, :0]
     places = torch.arange(slots + segment)
     if longest is None:
         positions, moved_by = places + sinks, candidates - kept
@@ -78,15 +78,22 @@ def carry_layer(
         moved_by = torch.clamp(longest - sinks - window - geometry.most_slots, min=0)
     if scorer is not None and slots:
         recall_k, recall_v = _choose(
-            keys[:, first], values[:, first], candidates, slots, sinks, positions, table, scorer
+            k_cache[:, :, first],
+            v_cache[:, :, first],
+            candidates,
+            slots,
+            sinks,
+            positions,
+            table,
+            scorer,
         )
     rows = sinks + candidates + torch.arange(window)
     distance = moved_by.expand(window)
     return Carried(
-        recall_k.unsqueeze(0),
-        recall_v.unsqueeze(0),
-        table.shift_back(keys[:, rows], distance).unsqueeze(0),
-        values[:, rows].unsqueeze(0),
+        recall_k,
+        recall_v,
+        table.shift_back(k_cache.index_select(2, rows), distance),
+        v_cache.index_select(2, rows),
     )
 
 
@@ -100,20 +107,28 @@ def _choose(
     table: RotaryTable,
     scorer: RetentionScorer,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The best G of `keys`, `values` `[K, G + N, D]`, of which the first `candidates` count.
+    """The best G of `keys`, `values` `[1, K, G + N, D]`, of which the first `candidates` count.
 
     `positions` `[G + N]` are those that the keys are turned to; they go to S..S+G-1.
     """
-    places = torch.arange(keys.shape[1])
+    places = torch.arange(keys.shape[2])
     score = scorer(table.shift_back(keys, positions), values)
     # The same token twice has the same pair in the first layer, up to rounding: the newer one wins,
     # by more than rounding, so that the choice doesn't depend on how the text was fed.
     score = torch.where(places < candidates, score + TIE_BREAK * places, float("-inf"))
     chosen = score.topk(slots, dim=-1, sorted=False).indices.sort(dim=-1).values
-    index = chosen.unsqueeze(-1).expand(-1, -1, keys.shape[-1])
     distance = positions[chosen] - sinks - torch.arange(slots)
-    moved = table.shift_back(keys.gather(1, index), distance)
-    return moved, values.gather(1, index)
+    return table.shift_back(_rows(keys, chosen), distance), _rows(values, chosen)
+
+
+def _rows(x: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+    """Rows `[1, K, G, D]` of `[1, K, n, D]`, each head its own `[1, K, G]`.
+
+    A table lookup copies whole rows, and straight into what a graph returns.
+    """
+    _, heads, count, dim = x.shape
+    flat = chosen + count * torch.arange(heads).unsqueeze(1)
+    return embedding(flat, x.reshape(heads * count, dim))
 
 
 def place(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 
 import torch
+from torch.nn.functional import embedding
 from transformers import PreTrainedModel
 
 from edgeinfinite import EdgeInfiniteError
@@ -30,19 +31,23 @@ class RotaryTable:
         """Keys as they would be, had their tokens stood `slots` positions earlier.
 
         Args:
-            key: `[K, n, D]` after RoPE.
-            slots: `[n]` or `[K, n]` int64, not negative.
+            key: `[..., n, D]` after RoPE.
+            slots: `[n]` or `[..., n]` int64, not negative.
 
         Returns:
-            `[K, n, D]`, float32 arithmetic, `key`'s dtype.
+            `[..., n, D]`, float32 arithmetic, `key`'s dtype.
         """
         if self.cos is None or self.sin is None:
             return key
-        cos, sin = self.cos[slots], self.sin[slots]
-        rotated, rest = key[..., : cos.shape[-1]].float(), key[..., cos.shape[-1] :]
-        first, second = rotated.chunk(2, dim=-1)
-        turned = torch.cat((second, -first), dim=-1)  # the inverse turn: sin(-x) = -sin(x)
-        return torch.cat(((rotated * cos + turned * sin).to(key.dtype), rest), dim=-1)
+        half = self.cos.shape[-1] // 2  # both halves turn by the same angles
+        cos, sin = (embedding(slots, table[:, :half]) for table in (self.cos, self.sin))
+        first, second = key[..., :half].float(), key[..., half : 2 * half].float()
+        # The inverse turn: sin(-x) = -sin(x).
+        turned = [first * cos + second * sin, second * cos - first * sin]
+        parts = [part.to(key.dtype) for part in turned]
+        if 2 * half < key.shape[-1]:
+            parts.append(key[..., 2 * half :])
+        return torch.cat(parts, dim=-1)
 
 
 def rotary_tables(model: PreTrainedModel, positions: int) -> list[RotaryTable]:

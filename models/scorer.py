@@ -40,12 +40,15 @@ class RetentionScorer(nn.Module):
         """Scores, greater for what is more worth keeping.
 
         Args:
-            key: `[K, n, D]` before RoPE.
-            value: `[K, n, D]`.
+            key: `[..., K, n, D]` before RoPE.
+            value: `[..., K, n, D]`.
 
         Returns:
-            `[K, n]` float32.
+            `[..., K, n]` float32.
         """
-        pair = torch.cat((key, value), dim=-1).float()
-        standard = (pair - self.mean) / self.deviation
-        return (torch.relu(standard @ self.w1 + self.b1) @ self.w2 + self.b2).squeeze(-1)
+        # Standardising is linear: inside W1 and b1 it costs nothing per pair.
+        w1 = self.w1 / self.deviation.transpose(-1, -2)
+        b1 = self.b1 - self.mean @ w1
+        dim = key.shape[-1]
+        hidden = key.float() @ w1[:, :dim] + value.float() @ w1[:, dim:] + b1
+        return (torch.relu(hidden) @ self.w2 + self.b2).squeeze(-1)

@@ -64,8 +64,8 @@ class OnnxEngine:
         self.reads_memory = manifest.gate is not None
         self._state_specs = manifest.state
         self._ort = _onnxruntime()
-        compress = manifest.graphs.get(COMPRESS)
-        self._compress_file = compress.file if compress else None
+        rare = manifest.graphs.get(COMPRESS) if self.geometry.policy == "reencode" else None
+        self._rare_file = rare.file if rare else None
         self._graphs = {
             name: _Graph(self._ort, self._session(folder / graph.file, threads), graph)
             for name, graph in manifest.graphs.items()
@@ -97,8 +97,8 @@ class OnnxEngine:
         options.intra_op_num_threads = threads or usable_cpus()
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        # It runs once in N tokens; what it works with goes back to the system afterwards.
-        options.enable_cpu_mem_arena = path.name != self._compress_file
+        # Under `reencode` it runs rarely: what it works with goes back to the system afterwards.
+        options.enable_cpu_mem_arena = path.name != self._rare_file
         # Threads spin while a call runs, where it pays, and sleep between calls.
         options.add_session_config_entry("session.force_spinning_stop", "1")
         try:
