@@ -39,6 +39,7 @@ class Fixture:
 
 
 _UNTRAINED = {"scorer": "untrained"}
+_HALVES = {"cache_type": "float16"}
 FIXTURES = (
     Fixture("reencode", Geometry(24, 4, 8)),
     Fixture("reencode-int4", Geometry(24, 4, 8), quantize="int4", chunk_length=7),
@@ -47,7 +48,18 @@ FIXTURES = (
     Fixture(
         "carry-recall", Geometry(16, 4, 8, policy="carry", recall_slots=32), options=_UNTRAINED
     ),
+    Fixture(
+        "carry-by-layer",
+        Geometry(16, 4, 8, policy="carry", recall_slots=(0, 48)),
+        options=_UNTRAINED,
+    ),
     Fixture("reencode-int8", Geometry(24, 4, 8), quantize="int8"),
+    Fixture("reencode-float16", Geometry(24, 4, 8), options=_HALVES),
+    Fixture(
+        "carry-recall-float16",
+        Geometry(16, 4, 8, policy="carry", recall_slots=32),
+        options=_UNTRAINED | _HALVES,
+    ),
 )
 
 

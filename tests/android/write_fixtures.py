@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from characters import character_sums
 from families import all_families, smollm2, texts
 from templates import CONVERSATIONS, SPECIAL_TOKENS, TEMPLATES
 
@@ -41,7 +42,7 @@ def main(output: Path) -> None:
 
 
 def write_tokenizers(folder: Path) -> None:
-    """`FAMILY/tokenizer.json` and `FAMILY/cases.json`: texts, ids, and texts decoded again."""
+    """`FAMILY/tokenizer.json`; `cases.json`: texts and ids, decoded again; `characters.json`."""
     from tokenizers import Tokenizer
 
     smollm2(folder / "smollm2")
@@ -67,6 +68,7 @@ def write_tokenizers(folder: Path) -> None:
                 }
             )
         write_json(folder / name / "cases.json", cases)
+        write_json(folder / name / "characters.json", character_sums(tokenizer))
 
 
 def write_templates(folder: Path) -> None:

@@ -10,17 +10,16 @@ import io.edgeinfinite.app.ui.viewmodel.ChatViewModel
 import io.edgeinfinite.app.ui.viewmodel.HomeViewModel
 import io.edgeinfinite.app.ui.viewmodel.SettingsViewModel
 import io.edgeinfinite.core.ArtifactImporter
+import io.edgeinfinite.core.EngineDispatcher
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.MainScope
-import kotlinx.coroutines.asCoroutineDispatcher
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.sync.Mutex
 import kotlinx.coroutines.sync.withLock
 import kotlinx.coroutines.withContext
 import java.io.File
-import java.util.concurrent.Executors
 
 /**
  * What the screens share, made once per process.
@@ -36,11 +35,8 @@ class AppServices(
     /** For files and checksums. */
     val io: CoroutineDispatcher = Dispatchers.IO
 
-    /** For engines: one operation at a time, on a stack as large as a native program's. */
-    val computing: CoroutineDispatcher =
-        Executors
-            .newSingleThreadExecutor { Thread(null, it, "engine", ENGINE_STACK).apply { isDaemon = true } }
-            .asCoroutineDispatcher()
+    /** For engines: one operation at a time. */
+    val computing = EngineDispatcher()
 
     /** Held by whatever uses or frees the open model. */
     val oneAtATime = Mutex()
@@ -78,13 +74,14 @@ class AppServices(
         }
     }
 
+    /** No screen of the app is seen any more, so the system may end the process at any time. */
+    fun onHidden() {
+        open?.onHidden()
+    }
+
     /** The device is short of memory. */
     fun onLowMemory() {
         open?.onLowMemory()
         scope.launch { oneAtATime.withLock { withContext(computing) { models.close() } } }
-    }
-
-    private companion object {
-        const val ENGINE_STACK = 8L shl 20
     }
 }

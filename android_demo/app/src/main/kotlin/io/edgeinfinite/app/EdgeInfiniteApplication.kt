@@ -11,12 +11,18 @@ class EdgeInfiniteApplication : Application() {
 
     override fun onTrimMemory(level: Int) {
         super.onTrimMemory(level)
-        // 14 and newer send only UI_HIDDEN and BACKGROUND; older ones the two others as well.
+        // Android 14 and newer send only UI_HIDDEN and BACKGROUND; older ones the two others as well.
         @Suppress("DEPRECATION")
         val isShort =
             level >= ComponentCallbacks2.TRIM_MEMORY_BACKGROUND ||
                 level == ComponentCallbacks2.TRIM_MEMORY_RUNNING_CRITICAL
-        if (isShort) services.onLowMemory()
+        if (isShort) {
+            services.onLowMemory()
+        } else if (level ==
+            ComponentCallbacks2.TRIM_MEMORY_UI_HIDDEN
+        ) {
+            services.onHidden()
+        }
     }
 }
 

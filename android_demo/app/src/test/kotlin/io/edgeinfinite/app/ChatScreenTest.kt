@@ -112,8 +112,8 @@ class ChatScreenTest {
         val read = chat.state.tokensRead
         assertTrue("$read", read < VERY_LONG)
         assertTrue(chat.state.unread > 0)
-        waitUntil { chat.activity.shows(R.id.notice) }
-        chat.activity.view<View>(R.id.notice_action).performClick()
+        waitUntil { chat.activity.shows(R.id.notice_more) }
+        chat.activity.view<View>(R.id.notice_more).performClick()
         waitUntil { chat.state.unread == 0 }
         waitUntil { !chat.activity.shows(R.id.notice) }
         assertEquals(read, chat.state.tokensRead)
@@ -216,10 +216,11 @@ class ChatScreenTest {
         val chat = ChatScreen.open(id)
         waitUntil { chat.state.phase is Phase.Failed && chat.activity.shows(R.id.notice) }
         assertEquals(chat.activity.getString(R.string.retry), chat.activity.textOf(R.id.notice_action))
+        assertFalse(chat.activity.shows(R.id.notice_more))
         assertFalse(chat.activity.view<View>(R.id.send).isEnabled)
         Fixture.artifact.copyRecursively(File(app.filesDir, "models/gone"))
         chat.activity.view<View>(R.id.notice_action).performClick()
-        chat.waitUntilReady()
+        waitUntil { chat.state.phase == Phase.Ready }
         chat.leave()
     }
 

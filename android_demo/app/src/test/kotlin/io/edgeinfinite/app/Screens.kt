@@ -58,7 +58,10 @@ internal class ChatScreen(
     val answers: List<ChatItem.Answer> get() = state.items.filterIsInstance<ChatItem.Answer>()
 
     fun waitUntilReady(): ChatScreen {
-        waitUntil(what = "the chat's being ready") { state.phase == Phase.Ready }
+        waitUntil(what = "the chat's being ready") {
+            check(state.phase !is Phase.Failed) { state.phase }
+            state.phase == Phase.Ready
+        }
         return this
     }
 

@@ -27,7 +27,8 @@ import java.io.File
 /**
  * Draws every screen in two sizes, light and dark, and looks at what can be checked without eyes.
  *
- * The pictures in the README are of a real model: `-Dedgeinfinite.screenshots.model=FOLDER`.
+ * The tests draw the tiny model; the pictures in the README are of a real one, see
+ * `ci/build.sh screenshots`: the properties `edgeinfinite.screenshots.model`, `.text` and `.question`.
  */
 @RunWith(RobolectricTestRunner::class)
 class ScreenshotTest {
@@ -44,7 +45,7 @@ class ScreenshotTest {
         waitUntil(seconds = SLOW) { chat.state.tokensRead > text().length / READING_SHARE }
         forEachLook { look -> drawAgain(look, "reading", ChatScreen.open(chat.id).controller) }
         waitUntil(seconds = SLOW) { !chat.state.canStop }
-        chat.send("Who is this text about?")
+        chat.send(question)
         waitUntil(seconds = SLOW) { chat.state.canStop }
         waitUntil(seconds = SLOW) { !chat.state.canStop }
         forEachLook { look ->
@@ -82,6 +83,8 @@ class ScreenshotTest {
 
     private fun text(): String =
         System.getProperty("edgeinfinite.screenshots.text")?.let { File(it).readText() } ?: Fixture.longText(TEXT)
+
+    private val question = System.getProperty("edgeinfinite.screenshots.question") ?: "Who is this text about?"
 
     private fun forEachLook(action: (Look) -> Unit) = LOOKS.forEach(action)
 

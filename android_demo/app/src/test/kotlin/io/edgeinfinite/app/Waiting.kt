@@ -9,7 +9,7 @@ import org.robolectric.Shadows.shadowOf
  * @throws AssertionError it did not within [seconds].
  */
 internal fun waitUntil(
-    seconds: Int = 20,
+    seconds: Int = 60,
     what: String = "what was waited for",
     holds: () -> Boolean,
 ) {

@@ -1,7 +1,9 @@
 package io.edgeinfinite.core
 
-import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.Job
+import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.flow.Flow
+import kotlinx.coroutines.flow.FlowCollector
 import kotlinx.coroutines.flow.flow
 import kotlinx.coroutines.flow.flowOn
 import kotlinx.coroutines.sync.Mutex
@@ -45,12 +47,14 @@ data class Turn(
  *
  * @property session the text; read it only while nothing runs.
  * @param tokenizer the artifact's, with a chat template.
- * @param dispatcher for all computing, for example `Dispatchers.Default`.
+ * @param dispatcher for all computing; may serve several conversations, is not closed with this one.
+ * @param autosave keeps what runs on disk; null for [save] alone.
  */
 class Conversation(
     val session: Session,
     private val tokenizer: TextTokenizer,
-    private val dispatcher: CoroutineDispatcher,
+    private val dispatcher: EngineDispatcher,
+    private val autosave: Autosave? = null,
 ) : AutoCloseable {
     private val running = Mutex()
     private val history = ArrayList<Turn>()
@@ -64,10 +68,21 @@ class Conversation(
     @Volatile
     private var stopReading = false
 
+    @Volatile
+    private var isInterrupting = false
+
+    /**
+     * Whether a reading ended that nobody had stopped, by [interrupt] or with the process: a reason
+     * to [readOn] unasked.
+     */
+    @Volatile
+    var isInterrupted = false
+        private set
+
     /** What was said and read so far; a copy. */
     val turns: List<Turn> get() = synchronized(history) { history.toList() }
 
-    /** Tokens that a stopped reading has left; [ask] and [attach] read them first. */
+    /** Tokens that a stopped reading has left; [readOn] reads them, [ask] and [attach] do first. */
     val unreadTokens: Int get() = session.unread.size
 
     /**
@@ -84,35 +99,59 @@ class Conversation(
     ): Flow<GenerationEvent.Reading> =
         exclusively {
             if (text.isBlank()) throw EdgeInfiniteException("$name is empty; choose a text")
-            stopReading = false
             val parts = parts(text)
             remember(Turn(Turn.Kind.DOCUMENT, name))
             val total = (session.unread.size + parts.sumOf { it.size }).toLong()
             var read = 0L
-            val context = kotlinx.coroutines.currentCoroutineContext()
-            val cancelled = { stopReading || context[kotlinx.coroutines.Job]?.isActive == false }
             // The turn's opening is a few tokens: never stopped in the middle.
             if (parts[0].isNotEmpty()) session.append(parts[0], progress = { read += it })
             turnIsOpen = true
-            var rest = parts[1]
-            while (rest.isNotEmpty() || !session.unread.isEmpty()) {
-                var pause = false
-                try {
-                    session.append(
-                        rest,
-                        progress = {
-                            read += it
-                            pause = true
-                        },
-                        cancelled = { pause || cancelled() },
-                    )
-                } catch (_: ReadingCancelled) {
-                    if (cancelled()) return@exclusively
-                }
-                rest = IntArray(0)
-                emit(GenerationEvent.Reading(read, total, SessionFigures.of(session)))
-            }
+            // What is to be read is nowhere else: a saved chat holds no path to the file.
+            autosave?.request()
+            readAll(parts[1], read, total)
         }
+
+    /**
+     * Reads what a stopped or interrupted reading has left; nothing when there is nothing.
+     *
+     * @return as of [attach].
+     */
+    fun readOn(): Flow<GenerationEvent.Reading> =
+        exclusively {
+            readAll(IntArray(0), 0, session.unread.size.toLong())
+        }
+
+    private suspend fun FlowCollector<GenerationEvent.Reading>.readAll(
+        tokens: IntArray,
+        alreadyRead: Long,
+        total: Long,
+    ) {
+        val job = currentCoroutineContext()[Job]
+        val cancelled = { stopReading || job?.isActive == false }
+        var read = alreadyRead
+        var rest = tokens
+        while (rest.isNotEmpty() || !session.unread.isEmpty()) {
+            var pause = false
+            try {
+                session.append(
+                    rest,
+                    progress = {
+                        read += it
+                        pause = true
+                    },
+                    cancelled = { pause || cancelled() },
+                )
+            } catch (_: ReadingCancelled) {
+                if (cancelled()) {
+                    isInterrupted = isInterrupting
+                    return
+                }
+            }
+            rest = IntArray(0)
+            emit(GenerationEvent.Reading(read, total, SessionFigures.of(session)))
+            keep(turns, isReading = !session.unread.isEmpty())
+        }
+    }
 
     /**
      * Asks, and streams the answer.
@@ -133,7 +172,11 @@ class Conversation(
                     isFirst() -> tokenizer.encodeChat(listOf(Message(Message.USER, question)))
                     else -> tokenizer.encodeTurn(question)
                 }
-            val generator = Generator(session, tokenizer, tokens, sampler, maxNewTokens)
+            lateinit var generator: Generator
+            generator =
+                Generator(session, tokenizer, tokens, sampler, maxNewTokens) {
+                    keep(turns + Turn(Turn.Kind.ASSISTANT, generator.text))
+                }
             current = generator
             turnIsOpen = false
             remember(Turn(Turn.Kind.USER, question))
@@ -151,17 +194,27 @@ class Conversation(
         current?.stop()
     }
 
+    /** As [stop], but a reading counts as interrupted, also after [save] and [restore]. */
+    fun interrupt() {
+        isInterrupting = true
+        stop()
+    }
+
+    /** Saves what runs after its current chunk or token; from any thread; nothing when idle. */
+    fun saveSoon() {
+        autosave?.request()
+    }
+
     /** Gives up what a stopped reading has left. */
-    suspend fun dropUnread() = running.withLock { session.dropUnread() }
+    suspend fun dropUnread() =
+        running.withLock {
+            isInterrupted = false
+            session.dropUnread()
+        }
 
     /** Writes the session and the history to one file; an older one is replaced when complete. */
     suspend fun save(file: File) =
-        running.withLock {
-            withContext(dispatcher) {
-                val history = Json.encodeToString(History(turns, turnIsOpen))
-                SessionFile.save(session, file, mapOf(EXTRA to history))
-            }
-        }
+        running.withLock { withContext(dispatcher) { write(file, turns, isInterrupted) } }
 
     /** Where the session stands; waits for what runs. */
     suspend fun figures(): SessionFigures = running.withLock { SessionFigures.of(session) }
@@ -180,18 +233,43 @@ class Conversation(
 
     private fun remember(turn: Turn) = synchronized(history) { history.add(turn) }
 
-    private fun <T> exclusively(
-        block: suspend kotlinx.coroutines.flow.FlowCollector<T>.() -> Unit,
-    ): Flow<T> = flow { running.withLock { block() } }.flowOn(dispatcher)
+    private fun <T> exclusively(block: suspend FlowCollector<T>.() -> Unit): Flow<T> =
+        flow {
+            running.withLock {
+                isInterrupted = false
+                isInterrupting = false
+                stopReading = false
+                autosave?.begin()
+                block()
+            }
+        }.flowOn(dispatcher)
+
+    private fun keep(
+        turns: List<Turn>,
+        isReading: Boolean = false,
+    ) {
+        autosave?.saveIfDue(turns) { write(it, turns, isReading) }
+    }
+
+    private fun write(
+        file: File,
+        turns: List<Turn>,
+        isReading: Boolean,
+    ) {
+        val history = json.encodeToString(History(turns, turnIsOpen, isReading))
+        SessionFile.save(session, file, mapOf(EXTRA to history))
+    }
 
     @Serializable
     private data class History(
         val turns: List<Turn>,
         val turnIsOpen: Boolean,
+        val isReading: Boolean = false,
     )
 
     companion object {
         private const val EXTRA = "conversation"
+        private val json = Json { ignoreUnknownKeys = true }
 
         /**
          * Goes on with a saved conversation.
@@ -203,15 +281,17 @@ class Conversation(
             engine: Engine,
             tokenizer: TextTokenizer,
             file: File,
-            dispatcher: CoroutineDispatcher,
+            dispatcher: EngineDispatcher,
+            autosave: Autosave? = null,
         ): Conversation {
             val (session, extra) = SessionFile.load(engine, file)
-            val conversation = Conversation(session, tokenizer, dispatcher)
+            val conversation = Conversation(session, tokenizer, dispatcher, autosave)
             val text = extra[EXTRA] ?: return conversation
             try {
-                val saved = Json.decodeFromString<History>(text)
+                val saved = json.decodeFromString<History>(text)
                 conversation.history += saved.turns
                 conversation.turnIsOpen = saved.turnIsOpen
+                conversation.isInterrupted = saved.isReading && !session.unread.isEmpty()
             } catch (error: SerializationException) {
                 session.close()
                 throw EdgeInfiniteException("${file.name} holds a damaged history; start a new chat", error)

@@ -4,7 +4,8 @@ package io.edgeinfinite.core
  * The three graphs over states that the host owns; what a session needs of a runtime.
  *
  * An engine holds weights and nothing of any text, so sessions may share one, but calls must come
- * one at a time. It never changes `length` and `has_memory`: those are the session's.
+ * one at a time: an [EngineDispatcher] sees to that, and has the stack that native code may need.
+ * An engine never changes `length` and `has_memory`: those are the session's.
  * Letters: T new tokens, V vocabulary, N segment.
  */
 interface Engine : AutoCloseable {

@@ -59,6 +59,8 @@ sealed interface GenerationEvent {
  * @param tokens the prompt or the appended turn; may be empty when unread tokens go on.
  * @param sampler chooses the tokens.
  * @param maxNewTokens the answer's greatest length.
+ * @param afterStep called between two chunks or tokens, when the session has read all that was
+ *   handed out; not counted as time of any step.
  * @throws EdgeInfiniteException [maxNewTokens] is below 1.
  */
 class Generator(
@@ -67,6 +69,7 @@ class Generator(
     private val tokens: IntArray,
     private val sampler: Sampler,
     private val maxNewTokens: Int = MAX_NEW_TOKENS,
+    private val afterStep: () -> Unit = {},
 ) {
     private val stopped = AtomicBoolean(false)
     private val stream = tokenizer.stream()
@@ -141,6 +144,7 @@ class Generator(
                 rest = IntArray(0)
                 if (cancelled()) throw stop
                 emit(GenerationEvent.Reading(read, total, SessionFigures.of(session)))
+                afterStep()
             }
         }
     }
@@ -171,6 +175,7 @@ class Generator(
             if (stopped.get() || !currentCoroutineContext().isActive) return FinishReason.CANCELLED
             token = sampler.sample(logits)
             steps += now() - start
+            afterStep()
         }
         return FinishReason.STOP
     }

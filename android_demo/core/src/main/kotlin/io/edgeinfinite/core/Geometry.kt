@@ -1,7 +1,16 @@
 package io.edgeinfinite.core
 
+import kotlinx.serialization.KSerializer
 import kotlinx.serialization.SerialName
 import kotlinx.serialization.Serializable
+import kotlinx.serialization.builtins.ListSerializer
+import kotlinx.serialization.builtins.serializer
+import kotlinx.serialization.encoding.Decoder
+import kotlinx.serialization.encoding.Encoder
+import kotlinx.serialization.json.JsonArray
+import kotlinx.serialization.json.JsonDecoder
+import kotlinx.serialization.json.int
+import kotlinx.serialization.json.jsonPrimitive
 
 /**
  * The geometry of the fixed-size KV cache,
@@ -15,7 +24,8 @@ import kotlinx.serialization.Serializable
  * @property sinkLength S, first tokens of the text, attended by every segment, never compressed.
  * @property windowLength W, newest tokens that a compression leaves in the cache, at least 1.
  * @property policy what stays in the cache at a compression, see [Policy].
- * @property recallSlots G, pairs that the retention scorer keeps; 0 under `reencode`.
+ * @property recallSlots G, pairs that the retention scorer keeps: one number for all layers, or one
+ *   for each; 0 under `reencode`.
  */
 @Serializable
 data class Geometry(
@@ -23,21 +33,49 @@ data class Geometry(
     @SerialName("sink_length") val sinkLength: Int,
     @SerialName("window_length") val windowLength: Int,
     val policy: String,
-    @SerialName("recall_slots") val recallSlots: Int = 0,
+    @SerialName("recall_slots")
+    @Serializable(RecallSlotsSerializer::class)
+    val recallSlots: List<Int> = listOf(0),
 ) {
-    /** C = S + G + N + W, slots of the cache in every layer. */
-    val capacity: Int get() = sinkLength + recallSlots + segmentLength + windowLength
+    /** G of the layer that has most. */
+    val mostSlots: Int get() = recallSlots.max()
+
+    /** C = S + G + N + W, slots of the largest layer's cache. */
+    val capacity: Int get() = sinkLength + mostSlots + segmentLength + windowLength
+
+    /** G of a layer. */
+    fun slotsOf(layer: Int): Int = if (recallSlots.size == 1) recallSlots[0] else recallSlots[layer]
 
     /**
+     * @param layers of the model.
      * @throws EdgeInfiniteException a length is out of range or the policy is unknown.
      */
-    internal fun check() {
-        if (segmentLength < 1 || sinkLength < 0 || windowLength < 1 || recallSlots < 0) {
+    internal fun check(layers: Int) {
+        val isForLayers = recallSlots.size == 1 || recallSlots.size == layers
+        val isInRange = segmentLength >= 1 && sinkLength >= 0 && windowLength >= 1 && recallSlots.all { it >= 0 }
+        if (!isForLayers || !isInRange) {
             throw EdgeInfiniteException(
                 "the artifact's geometry is impossible (N $segmentLength, S $sinkLength, " +
-                    "W $windowLength, G $recallSlots); export the artifact again",
+                    "W $windowLength, G ${recallSlots.joinToString()}); export the artifact again",
             )
         }
         Policy.named(policy)
     }
+}
+
+/** In the manifest and in session files: a number, or a list of them. */
+private object RecallSlotsSerializer : KSerializer<List<Int>> {
+    private val list = ListSerializer(Int.serializer())
+    override val descriptor = list.descriptor
+
+    override fun deserialize(decoder: Decoder): List<Int> =
+        when (val element = (decoder as JsonDecoder).decodeJsonElement()) {
+            is JsonArray -> element.map { it.jsonPrimitive.int }.also { require(it.isNotEmpty()) { "no recall slots" } }
+            else -> listOf(element.jsonPrimitive.int)
+        }
+
+    override fun serialize(
+        encoder: Encoder,
+        value: List<Int>,
+    ) = if (value.size == 1) encoder.encodeInt(value[0]) else list.serialize(encoder, value)
 }

@@ -3,7 +3,6 @@ package io.edgeinfinite.core
 import kotlinx.serialization.KSerializer
 import kotlinx.serialization.SerialName
 import kotlinx.serialization.Serializable
-import kotlinx.serialization.SerializationException
 import kotlinx.serialization.descriptors.PrimitiveKind
 import kotlinx.serialization.descriptors.PrimitiveSerialDescriptor
 import kotlinx.serialization.encoding.Decoder
@@ -178,7 +177,7 @@ data class Manifest(
                         )
                     }
                     json.decodeFromString<Manifest>(text)
-                } catch (error: SerializationException) {
+                } catch (error: IllegalArgumentException) { // SerializationException is one
                     val reason = error.message.orEmpty().lineSequence().first()
                     throw EdgeInfiniteException("$where can't be read ($reason); export it again", error)
                 }
@@ -188,7 +187,7 @@ data class Manifest(
     }
 
     private fun check(where: String) {
-        geometry.check()
+        geometry.check(backbone.layers)
         val names = files.keys + graphs.values.map { it.file }
         names.find { !isPlainFileName(it) }?.let {
             throw EdgeInfiniteException("$where: file name '$it' points outside the artifact")

@@ -64,7 +64,7 @@ private object Reencode : Policy {
         if (session.engine.readsMemory) session.engine.compressMemory(session.state)
         session.unread.addFirst(session.residual.toIntArray(from = geometry.segmentLength))
         session.residual.clear()
-        session.state.cached = geometry.sinkLength
+        session.state.setLengths { geometry.sinkLength }
     }
 
     /** Whether the text known so far fills the cache: then a segment will be compressed. */
@@ -90,12 +90,13 @@ private object Carry : Policy {
     /** The engine fills the recall slots and moves the window; nothing moves while all fits. */
     override fun compress(session: Session) {
         val geometry = session.engine.geometry
-        val candidates = session.cached - geometry.sinkLength - geometry.windowLength
-        val kept = minOf(geometry.recallSlots, candidates)
-        if (session.engine.readsMemory || kept < candidates) {
-            session.engine.compressMemory(session.state)
+        val state = session.state
+        val fixed = geometry.sinkLength + geometry.windowLength
+        val after = { layer: Int -> fixed + minOf(geometry.slotsOf(layer), state.lengthOf(layer) - fixed) }
+        if (session.engine.readsMemory || (0 until state.layers).any { after(it) != state.lengthOf(it) }) {
+            session.engine.compressMemory(state)
         }
         session.residual.removeFirst(geometry.segmentLength)
-        session.state.cached = geometry.sinkLength + kept + geometry.windowLength
+        state.setLengths(after)
     }
 }

@@ -26,13 +26,20 @@ import java.nio.channels.FileChannel
  *
  * @property dtype numpy's name, `float32`, `int64`, ...
  * @property shape sizes of its axes.
- * @property data its bytes, row-major, little-endian as in the file, from position 0.
+ * @property parts its bytes, row-major, little-endian as in the file: one buffer after the other, each
+ *   from its position to its limit.
  */
 internal class StoredTensor(
     val dtype: String,
     val shape: List<Int>,
-    val data: ByteBuffer,
-)
+    val parts: List<ByteBuffer>,
+) {
+    /** Length in bytes. */
+    val bytes: Long get() = parts.sumOf { it.remaining().toLong() }
+
+    /** All of it in one buffer, as a file that was read has it. */
+    val data: ByteBuffer get() = parts.single()
+}
 
 /** A safetensors file: 8 bytes of header length, a JSON header, the tensors' bytes. */
 internal class Safetensors(
@@ -51,7 +58,7 @@ internal class Safetensors(
             buildJsonObject {
                 putJsonObject(METADATA) { metadata.forEach { (name, value) -> put(name, value) } }
                 for ((name, tensor) in widestFirst) {
-                    val end = offset + tensor.data.remaining()
+                    val end = offset + tensor.bytes
                     putJsonObject(name) {
                         put("dtype", NAMES.getValue(tensor.dtype))
                         put("shape", buildJsonArray { tensor.shape.forEach { add(JsonPrimitive(it)) } })
@@ -69,7 +76,7 @@ internal class Safetensors(
             val channel = stream.channel
             channel.writeAll(start)
             channel.writeAll(ByteBuffer.wrap(padded))
-            widestFirst.forEach { channel.writeAll(it.value.data.duplicate()) }
+            widestFirst.forEach { (_, tensor) -> tensor.parts.forEach { channel.writeAll(it.duplicate()) } }
             channel.force(true)
         }
     }
@@ -127,7 +134,7 @@ internal class Safetensors(
             val metadata =
                 header[METADATA]?.jsonObject.orEmpty().mapValues { it.value.jsonPrimitive.content }
             val tensors = (header - METADATA).mapValues { (name, entry) -> tensorOf(name, entry, data) }
-            val stored = tensors.values.sumOf { it.data.capacity().toLong() }
+            val stored = tensors.values.sumOf { it.bytes }
             require(stored == data.capacity().toLong()) {
                 "the tensors have $stored bytes, the file holds ${data.capacity()}"
             }
@@ -149,7 +156,7 @@ internal class Safetensors(
             require(start in 0..end && end <= data.capacity() && end - start == bytes) {
                 "$name lies outside the file"
             }
-            return StoredTensor(dtype, shape.map { it.toInt() }, data.part(start, bytes))
+            return StoredTensor(dtype, shape.map { it.toInt() }, listOf(data.part(start, bytes)))
         }
     }
 }

@@ -50,8 +50,11 @@ class Session(
     /** Ids of the tokens in the cache after the sinks, oldest first. */
     val residual = TokenQueue()
 
-    /** Slots in use in every layer: sinks, recall slots and residual, at most C. */
+    /** Slots in use in the largest layer: sinks, recall slots and residual, at most C. */
     val cached: Int get() = state.cached
+
+    /** Recall slots in use in the layer that has most. */
+    val recalled: Int get() = cached - minOf(cached, geometry.sinkLength) - residual.size
 
     /** Bytes of the state, constant. */
     val stateBytes: Long get() = state.bytes
@@ -124,7 +127,7 @@ class Session(
         val sinksMissing = maxOf(0, geometry.sinkLength - cached)
         residual.addLast(chunk.copyOfRange(minOf(sinksMissing, count), count))
         unread.removeFirst(count)
-        state.cached += count
+        state.setLengths { state.lengthOf(it) + count }
         tokensRead = maxOf(tokensRead, position)
         return logits
     }

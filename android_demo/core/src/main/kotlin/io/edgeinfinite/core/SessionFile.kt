@@ -30,6 +30,7 @@ object SessionFile {
     /** The newest format that this code reads. */
     const val FORMAT_VERSION = 1
     private const val KEY = "edgeinfinite"
+    private const val HALF_EXPONENT = 0x7C00
     private val json = Json {
         ignoreUnknownKeys = true
         encodeDefaults = true
@@ -60,7 +61,7 @@ object SessionFile {
         val tensors = LinkedHashMap<String, StoredTensor>()
         for (spec in state.specs) {
             val slots = inUse(spec, state)
-            tensors[spec.name] = StoredTensor(spec.dtype, slots.shape, slots.read(state.buffer(spec.name)))
+            tensors[spec.name] = StoredTensor(spec.dtype, slots.shape, slots.views(state.buffer(spec.name)))
         }
         tensors["residual"] = tokenTensor(session.residual)
         tensors["unread"] = tokenTensor(session.unread)
@@ -134,7 +135,7 @@ object SessionFile {
             require(tensor.dtype == spec.dtype && tensor.shape == slots.shape) {
                 "${spec.name} is ${tensor.dtype}${tensor.shape}, expected ${spec.dtype}${slots.shape}"
             }
-            require(spec.dtype != "float32" || isFinite(tensor.data)) {
+            require(isFinite(spec.dtype, tensor.data)) {
                 "${spec.name} holds NaN or infinity"
             }
             slots.write(tensor.data, state.buffer(spec.name))
@@ -162,7 +163,7 @@ object SessionFile {
         val folded = session.compressions * geometry.segmentLength
         val residual = session.residual.size
         val sinks = minOf(session.cached, geometry.sinkLength)
-        val cached = sinks + minOf(geometry.recallSlots.toLong(), folded) + residual
+        val cached = sinks + minOf(geometry.mostSlots.toLong(), folded) + residual
         require(session.cached.toLong() == cached && cached <= geometry.capacity) {
             "${session.cached} slots in use don't agree with $residual tokens"
         }
@@ -175,7 +176,7 @@ object SessionFile {
         val ids = tokens.toIntArray()
         val data = ByteBuffer.allocate(ids.size * Long.SIZE_BYTES).order(ByteOrder.LITTLE_ENDIAN)
         ids.forEachIndexed { index, id -> data.putLong(index * Long.SIZE_BYTES, id.toLong()) }
-        return StoredTensor("int64", listOf(ids.size), data)
+        return StoredTensor("int64", listOf(ids.size), listOf(data))
     }
 
     private fun tokensOf(
@@ -192,10 +193,21 @@ object SessionFile {
         }
     }
 
-    private fun isFinite(data: ByteBuffer): Boolean {
-        val values = data.asFloatBuffer()
-        return (0 until values.capacity()).all { values.get(it).isFinite() }
-    }
+    private fun isFinite(
+        dtype: String,
+        data: ByteBuffer,
+    ): Boolean =
+        when (dtype) {
+            "float32" -> data.asFloatBuffer().let { values ->
+                (0 until values.capacity()).all { values.get(it).isFinite() }
+            }
+            // An exponent of ones only is infinity or NaN.
+            "float16" ->
+                data.asShortBuffer().let { values ->
+                    (0 until values.capacity()).none { values.get(it).toInt() and HALF_EXPONENT == HALF_EXPONENT }
+                }
+            else -> true
+        }
 
     private fun notWhole(
         file: File,

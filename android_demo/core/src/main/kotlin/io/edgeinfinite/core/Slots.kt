@@ -17,13 +17,8 @@ internal class Slots private constructor(
     private val from: Int,
     private val count: Int,
 ) {
-    /** A copy of the part. */
-    fun read(whole: ByteBuffer): ByteBuffer {
-        val copy = ByteBuffer.allocate(blocks * count * slotBytes)
-        for (block in 0 until blocks) copy.put(window(whole, block))
-        (copy as Buffer).flip()
-        return copy
-    }
+    /** The part where it lies, one view per block: a state may be larger than the Java heap. */
+    fun views(whole: ByteBuffer): List<ByteBuffer> = (0 until blocks).map { window(whole, it) }
 
     /**
      * Puts [source] in the part's place.
@@ -103,11 +98,12 @@ fun placeCarried(
     for (cache in state.specs.filter { it.isCache }) {
         val kind = cache.name.first()
         val layer = cache.name.substringAfterLast('_').toInt()
-        val kept = minOf(geometry.recallSlots, state.lengthOf(layer) - sinks - window)
+        val slots = geometry.slotsOf(layer)
+        val kept = minOf(slots, state.lengthOf(layer) - sinks - window)
         val whole = state.buffer(cache.name)
         if (kept > 0) {
             val recall = outputs("${kind}_recall_$layer")
-            Slots.of(cache, sinks, sinks + kept).write(recall, whole, geometry.recallSlots)
+            Slots.of(cache, sinks, sinks + kept).write(recall, whole, slots)
         }
         val start = sinks + kept
         Slots.of(cache, start, start + window).write(outputs("${kind}_window_$layer"), whole)

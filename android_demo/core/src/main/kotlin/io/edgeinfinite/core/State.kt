@@ -44,12 +44,11 @@ class State(
     /** `has_memory [1]` float32. */
     private val memoryFlag: FloatBuffer = buffer("has_memory").asFloatBuffer()
 
-    /** Slots in use, the same in every layer; caches are read up to here only. */
-    var cached: Int
-        get() = length.get(0).toInt()
-        set(value) {
-            for (layer in 0 until length.capacity()) length.put(layer, value.toLong())
-        }
+    /** L. */
+    val layers: Int get() = length.capacity()
+
+    /** Slots in use in the largest layer. */
+    val cached: Int get() = (0 until layers).maxOf(::lengthOf)
 
     /** False before the first compression, then true. */
     var hasMemory: Boolean
@@ -61,8 +60,13 @@ class State(
     /** Bytes of all state tensors, the same for any length of text. */
     val bytes: Long get() = byName.values.sumOf { it.capacity().toLong() }
 
-    /** Slots in use of one layer. */
+    /** Slots in use of one layer; its caches are read up to here only. */
     fun lengthOf(layer: Int): Int = length.get(layer).toInt()
+
+    /** Slots in use of every layer, now [of] its number. */
+    fun setLengths(of: (Int) -> Int) {
+        for (layer in 0 until layers) length.put(layer, of(layer).toLong())
+    }
 
     /**
      * The whole of a tensor's memory, from position 0, in native byte order.

@@ -1,10 +1,16 @@
 package io.edgeinfinite.core
 
-/** Where a session stands; what the memory view shows. */
+/**
+ * Where a session stands; what the memory view shows.
+ *
+ * @property cachedTokens sinks, recall slots in use and the newest tokens.
+ * @property recalledTokens older tokens in the recall slots; 0 where the artifact has none.
+ */
 data class SessionFigures(
     val tokensRead: Long,
     val unreadTokens: Int,
     val cachedTokens: Int,
+    val recalledTokens: Int,
     val compressions: Long,
     val stateBytes: Long,
 ) {
@@ -15,6 +21,7 @@ data class SessionFigures(
                 tokensRead = session.tokensRead,
                 unreadTokens = session.unread.size,
                 cachedTokens = session.cached,
+                recalledTokens = session.recalled,
                 compressions = session.compressions,
                 stateBytes = session.stateBytes,
             )

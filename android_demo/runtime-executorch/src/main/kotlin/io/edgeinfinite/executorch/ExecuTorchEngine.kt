@@ -13,6 +13,7 @@ import io.edgeinfinite.core.Manifest
 import io.edgeinfinite.core.PREFILL
 import io.edgeinfinite.core.State
 import io.edgeinfinite.core.TensorSpec
+import io.edgeinfinite.core.placeCarried
 import org.pytorch.executorch.EValue
 import org.pytorch.executorch.Module
 import org.pytorch.executorch.Tensor
@@ -100,9 +101,14 @@ class ExecuTorchEngine(
 
     override fun compressMemory(state: State) {
         val graph = manifest.graphs.getValue(COMPRESS)
-        val outputs = execute(COMPRESS, graph.inputs.map { EValue.from(tensorOf(it, it.shape, state.buffer(it.name))) })
-        graph.outputs.zip(outputs).forEach { (spec, output) ->
-            spec.updates?.let { output.toTensor().copyDataInto(state.buffer(it).asFloatBuffer()) }
+        val inputs = graph.inputs.map { EValue.from(tensorOf(it, it.shape, state.buffer(it.name))) }
+        val computed = graph.outputs.zip(execute(COMPRESS, inputs)) { spec, output -> spec to output.toTensor() }
+        for ((spec, output) in computed) {
+            spec.updates?.let { output.copyDataInto(state.buffer(it).asFloatBuffer()) }
+        }
+        if (geometry.policy == CARRY) {
+            val byName = computed.associate { (spec, output) -> spec.name to output }
+            placeCarried(state, geometry) { bytesOf(byName.getValue(it)) }
         }
     }
 
@@ -120,14 +126,13 @@ class ExecuTorchEngine(
         start: Int,
     ): FloatArray {
         val graph: GraphSpec = manifest.graphs.getValue(method)
-        val used = state.cached + start + tokens.size
         val inputs =
             graph.inputs.map { spec ->
                 val tensor =
                     when {
                         spec.name == "tokens" -> Tensor.fromBlob(longs(tokens), longArrayOf(1, tokens.size.toLong()))
                         spec.name == "length" -> lengthOf(spec, state, start)
-                        spec.isCache -> cacheOf(spec, state, used)
+                        spec.isCache -> cacheOf(spec, state, start + tokens.size)
                         else -> tensorOf(spec, spec.shape, state.buffer(spec.name))
                     }
                 EValue.from(tensor)
@@ -149,12 +154,13 @@ class ExecuTorchEngine(
         return Tensor.fromBlob(longs(IntArray(layers) { state.lengthOf(it) + start }), longArrayOf(layers.toLong()))
     }
 
-    /** A cache, whole or, where the method takes U slots, its first [used]: one piece of memory. */
+    /** A cache, whole or, where the method takes U slots, those in use and [more]: one piece of memory. */
     private fun cacheOf(
         spec: TensorSpec,
         state: State,
-        used: Int,
+        more: Int,
     ): Tensor {
+        val used = state.lengthOf(spec.name.substringAfterLast('_').toInt()) + more
         val shape = spec.shape.map { if (it < 0) used else it }
         return tensorOf(spec, shape, state.buffer(spec.name))
     }
@@ -174,6 +180,13 @@ class ExecuTorchEngine(
             "int8" -> Tensor.fromBlob(exact, sizes)
             else -> throw EdgeInfiniteException("unknown tensor type '${spec.dtype}'; update the app")
         }
+    }
+
+    /** A copy of a float32 output. */
+    private fun bytesOf(output: Tensor): ByteBuffer {
+        val bytes = ByteBuffer.allocateDirect(output.numel().toInt() * Float.SIZE_BYTES).order(ByteOrder.nativeOrder())
+        output.copyDataInto(bytes.asFloatBuffer())
+        return bytes
     }
 
     private fun longs(values: IntArray) =
@@ -197,6 +210,7 @@ class ExecuTorchEngine(
     private companion object {
         const val CHUNK_LENGTH = 256
         const val MAX_TOKENS = 512
+        const val CARRY = "carry"
 
         /** ExecuTorch chooses. */
         const val DEFAULT_THREADS = 0

@@ -1,8 +1,10 @@
 package io.edgeinfinite.onnx
 
+import io.edgeinfinite.core.Autosave
 import io.edgeinfinite.core.Conversation
 import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.Engine
+import io.edgeinfinite.core.EngineDispatcher
 import io.edgeinfinite.core.FinishReason
 import io.edgeinfinite.core.GenerationEvent
 import io.edgeinfinite.core.Generator
@@ -13,7 +15,6 @@ import io.edgeinfinite.core.Session
 import io.edgeinfinite.core.TextTokenizer
 import io.edgeinfinite.core.Turn
 import kotlinx.coroutines.CancellationException
-import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.cancel
 import kotlinx.coroutines.coroutineScope
 import kotlinx.coroutines.flow.onEach
@@ -39,12 +40,18 @@ class ConversationTest {
     private val recorded = Recorded("reencode")
     private val engine: Engine = recorded.engine()
     private val tokenizer = TextTokenizer.load(recorded.artifact)
+    private val dispatcher = EngineDispatcher()
 
     @AfterAll
-    fun close() = engine.close()
+    fun close() {
+        dispatcher.close()
+        engine.close()
+    }
 
-    private fun conversation(chunkLength: Int = 5) =
-        Conversation(Session(engine, chunkLength), tokenizer, Dispatchers.Default)
+    private fun conversation(
+        chunkLength: Int = 5,
+        autosave: Autosave? = null,
+    ) = Conversation(Session(engine, chunkLength), tokenizer, dispatcher, autosave)
 
     private fun greedy() = Sampler(SamplingOptions())
 
@@ -155,7 +162,10 @@ class ConversationTest {
                         if (it is GenerationEvent.Piece && ++pieces == 3) chat.stop()
                     }.toList()
                 val finished = events.last() as GenerationEvent.Finished
-                if (finished.reason == FinishReason.CANCELLED) assertTrue(finished.statistics.newTokens in 3..70)
+                assertEquals(FinishReason.CANCELLED, finished.reason)
+                // The flow hands pieces over without waiting for the one who stops.
+                assertTrue(finished.statistics.newTokens in 3..70)
+                assertEquals(finished.text, chat.turns.last().text)
                 assertTrue(chat.ask("more", greedy(), 3).toList().last() is GenerationEvent.Finished)
             }
         }
@@ -204,7 +214,7 @@ class ConversationTest {
                     chat.save(file)
                     (chat.ask("What?", greedy(), 12).toList().last() as GenerationEvent.Finished).text
                 }
-            Conversation.restore(engine, tokenizer, file, Dispatchers.Default).use { chat ->
+            Conversation.restore(engine, tokenizer, file, dispatcher).use { chat ->
                 assertEquals(listOf("Hi", "notes"), chat.turns.map { it.text }.filter { it in listOf("Hi", "notes") })
                 val answer = chat.ask("What?", greedy(), 12).toList().last() as GenerationEvent.Finished
                 assertEquals(straight, answer.text)

@@ -94,6 +94,22 @@ class SessionFileTest {
     }
 
     @Test
+    fun `infinity in a cache of half-precision numbers is refused`() {
+        Recorded("reencode-float16").engine().use { halves ->
+            val file = folder.resolve("infinite").toFile()
+            Session(halves).use { session ->
+                session.append(tokens)
+                SessionFile.save(session, file)
+                SessionFile.load(halves, file).session.close()
+                session.state.buffer("v_cache_1").putShort(0, 0x7C00)
+                SessionFile.save(session, file)
+            }
+            val error = assertThrows(EdgeInfiniteException::class.java) { SessionFile.load(halves, file) }
+            assertTrue("v_cache_1 holds NaN or infinity" in error.message!!, error.message)
+        }
+    }
+
+    @Test
     fun `a newer format is refused`() =
         refuses(edited { it.replace("\\\"format\\\":1", "\\\"format\\\":9") }, "update the app")
 

@@ -9,6 +9,7 @@ import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.params.ParameterizedTest
 import org.junit.jupiter.params.provider.MethodSource
 import java.io.File
+import java.security.MessageDigest
 
 /** Ids and texts as the tokenizers library of the Python runtime gives them. */
 class TokenizerFixturesTest {
@@ -38,7 +39,36 @@ class TokenizerFixturesTest {
         }
     }
 
+    @ParameterizedTest
+    @MethodSource("families")
+    fun `every character of every script, among its neighbours and alone, is encoded as in Python`(family: String) {
+        val tokenizer = tokenizerOf(family)
+        val expected = Json.decodeFromJsonElement<List<String>>(Fixtures.json("tokenizers/$family/characters.json"))
+        // As tests/android/characters.py does it.
+        val blocks = SCRIPTS.chunked(BLOCK)
+        assertEquals(expected.size, blocks.size)
+        blocks.zip(expected) { block, sum ->
+            val digest = MessageDigest.getInstance("SHA-256")
+            for (points in block.chunked(TOGETHER)) {
+                val characters = points.filter { it !in SURROGATES }.map(Character::toString)
+                for (text in listOf(characters.joinToString(""), characters.joinToString(" ", "a"))) {
+                    val ids = tokenizer.encode(text, addSpecialTokens = false)
+                    digest.update(ids.joinToString(",", postfix = "\n").encodeToByteArray())
+                }
+            }
+            val ours = digest.digest().joinToString("") { "%02x".format(it) }
+            assertEquals(sum, ours, "$family: a character from U+%04X to U+%04X".format(block.first(), block.last()))
+        }
+    }
+
     companion object {
+        private const val BLOCK = 768
+        private const val TOGETHER = 24
+
+        /** The first two planes hold every script, and emoji. */
+        private val SCRIPTS = 0..0x1FFFF
+        private val SURROGATES = 0xd800..0xdfff
+
         @JvmStatic
         fun families(): List<String> =
             checkNotNull(File(Fixtures.folder, "tokenizers").list()).sorted().also { check(it.size > 8) }

@@ -59,14 +59,14 @@ class TokenizerFuzzTest {
     /** Snippets may have been cut inside a surrogate pair. */
     private fun wholeCharacters(text: CharSequence): String {
         val whole = StringBuilder()
-        text.codePoints().filter { it !in 0xd800..0xdfff }.forEach(whole::appendCodePoint)
+        text.codePoints().filter { it !in SURROGATES }.forEach(whole::appendCodePoint)
         return whole.toString()
     }
 
     private fun randomPoint(random: Random): Int {
         while (true) {
             val point = random.nextInt(BOUNDS[random.nextInt(BOUNDS.size)])
-            if (point !in 0xd800..0xdfff) return point
+            if (point !in SURROGATES) return point
         }
     }
 
@@ -74,6 +74,7 @@ class TokenizerFuzzTest {
 
     companion object {
         private const val TEXTS = 3000
+        private val SURROGATES = 0xd800..0xdfff
 
         /** Most scripts, all that is in use, everything. */
         private val BOUNDS = listOf(0x3000, 0x20000, 0x110000)

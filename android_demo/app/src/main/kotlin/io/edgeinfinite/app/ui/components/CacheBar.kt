@@ -8,7 +8,7 @@ import android.util.AttributeSet
 import android.view.View
 import io.edgeinfinite.app.R
 
-/** The slots of the cache: sinks, newest tokens, free. */
+/** The slots of the cache: sinks, recall slots, newest tokens, free. */
 class CacheBar
 @JvmOverloads
 constructor(
@@ -17,18 +17,13 @@ constructor(
 ) : View(context, attributes) {
     private val paint = Paint(Paint.ANTI_ALIAS_FLAG)
     private val outline = Path()
-    private val colors =
-        intArrayOf(R.color.primary, R.color.tertiary, R.color.outline_variant).map(context::getColor)
-    private var parts = listOf(0f, 0f, 1f)
+    private val colors = COLORS.map(context::getColor)
+    private var parts = emptyList<Float>()
 
-    /** Shows slots in use of [capacity]; they sum to at most that. */
-    fun show(
-        sinks: Int,
-        residual: Int,
-        capacity: Int,
-    ) {
-        val all = maxOf(1, capacity).toFloat()
-        parts = listOf(sinks / all, residual / all, (all - sinks - residual) / all)
+    /** Shows how the slots are used: one number for each of [COLORS], in its order. */
+    fun show(slots: List<Int>) {
+        val all = maxOf(1, slots.sum()).toFloat()
+        parts = slots.map { it / all }
         invalidate()
     }
 
@@ -58,7 +53,9 @@ constructor(
         canvas.restore()
     }
 
-    private companion object {
-        const val RADIUS = 8f
+    companion object {
+        /** Of sinks, recall slots, newest tokens, free slots. */
+        val COLORS = listOf(R.color.primary, R.color.secondary, R.color.tertiary, R.color.outline_variant)
+        private const val RADIUS = 8f
     }
 }

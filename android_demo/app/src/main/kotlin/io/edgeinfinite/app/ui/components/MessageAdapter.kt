@@ -96,7 +96,7 @@ class MessageAdapter(
 
     private fun fileNote(item: ChatItem.File): String =
         when {
-            item.isBeingRead -> context.getString(R.string.thinking)
+            item.isBeingRead -> context.getString(R.string.document_reading)
             item.unread > 0 -> context.getString(R.string.document_partly, Format.count(item.unread))
             else -> context.getString(R.string.document_note)
         }

@@ -184,19 +184,23 @@ class ChatActivity : ScreenActivity() {
             }
         view<View>(R.id.notice).showIf(state.notice != null || failed != null || isPartlyRead)
         view<TextView>(R.id.notice_text).text = text
+        view<View>(R.id.notice_more).run {
+            showIf(state.notice == null && failed == null)
+            setOnClickListener { viewModel.dropUnread() }
+        }
         view<TextView>(R.id.notice_action).run {
             setText(
                 when {
                     state.notice != null -> R.string.dismiss
                     failed != null -> R.string.retry
-                    else -> R.string.drop_unread
+                    else -> R.string.read_on
                 },
             )
             setOnClickListener {
                 when {
                     state.notice != null -> viewModel.dismissNotice()
                     failed != null -> viewModel.resume()
-                    else -> viewModel.dropUnread()
+                    else -> viewModel.readOn()
                 }
             }
         }

@@ -1,6 +1,9 @@
 package io.edgeinfinite.app.ui.screens
 
 import android.os.Bundle
+import android.text.SpannableStringBuilder
+import android.text.Spanned
+import android.text.style.ForegroundColorSpan
 import android.view.View
 import android.widget.TextView
 import io.edgeinfinite.app.R
@@ -80,16 +83,11 @@ class MemoryActivity : ScreenActivity() {
         readsMemory: Boolean,
     ) {
         val sinks = minOf(session.cachedTokens, geometry.sinkLength)
-        val residual = session.cachedTokens - sinks
-        val free = geometry.capacity - session.cachedTokens
-        view<CacheBar>(R.id.cache).show(sinks, residual, geometry.capacity)
-        view<TextView>(R.id.cache_legend).text =
-            listOf(
-                getString(R.string.memory_sinks, Format.count(sinks.toLong())),
-                getString(R.string.memory_residual, Format.count(residual.toLong())),
-                getString(R.string.memory_free, Format.count(free.toLong())),
-            ).joinToString("  ·  ")
-        val folded = session.compressions * geometry.segmentLength
+        val newest = session.cachedTokens - sinks - session.recalledTokens
+        val slots = listOf(sinks, session.recalledTokens, newest, geometry.capacity - session.cachedTokens)
+        view<CacheBar>(R.id.cache).show(slots)
+        view<TextView>(R.id.cache_legend).text = legend(slots, hasRecall = geometry.mostSlots > 0)
+        val folded = session.compressions * geometry.segmentLength - session.recalledTokens
         val rest =
             when {
                 folded == 0L -> getString(R.string.memory_exact)
@@ -103,6 +101,22 @@ class MemoryActivity : ScreenActivity() {
                 Format.count(geometry.capacity.toLong()),
                 rest,
             )
+    }
+
+    /** The bar's parts in words, each behind a dot of its colour. */
+    private fun legend(
+        slots: List<Int>,
+        hasRecall: Boolean,
+    ): CharSequence {
+        val text = SpannableStringBuilder()
+        LEGEND.forEachIndexed { index, label ->
+            if (label == R.string.memory_recalled && !hasRecall) return@forEachIndexed
+            if (text.isNotEmpty()) text.append("   ")
+            val color = ForegroundColorSpan(getColor(CacheBar.COLORS[index]))
+            text.append("\u25CF ", color, Spanned.SPAN_EXCLUSIVE_EXCLUSIVE)
+            text.append(getString(label, Format.count(slots[index].toLong())).replace(' ', '\u00A0'))
+        }
+        return text
     }
 
     private fun showSpeed(state: ChatUiState) {
@@ -120,4 +134,15 @@ class MemoryActivity : ScreenActivity() {
     }
 
     private fun rate(value: Double) = getString(R.string.tokens_per_second, Format.rate(value))
+
+    private companion object {
+        /** As [CacheBar.COLORS]. */
+        val LEGEND =
+            listOf(
+                R.string.memory_sinks,
+                R.string.memory_recalled,
+                R.string.memory_residual,
+                R.string.memory_free,
+            )
+    }
 }

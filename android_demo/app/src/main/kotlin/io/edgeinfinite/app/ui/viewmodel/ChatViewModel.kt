@@ -5,13 +5,12 @@ import io.edgeinfinite.app.AppServices
 import io.edgeinfinite.app.data.AnswerFigures
 import io.edgeinfinite.app.data.ChatRecord
 import io.edgeinfinite.core.EdgeInfiniteException
-import io.edgeinfinite.core.FinishReason
 import io.edgeinfinite.core.GenerationEvent
-import io.edgeinfinite.core.GenerationStatistics
 import io.edgeinfinite.core.SessionFigures
 import io.edgeinfinite.core.Turn
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.NonCancellable
+import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.StateFlow
 import kotlinx.coroutines.flow.asStateFlow
@@ -31,8 +30,12 @@ import kotlinx.coroutines.yield
  */
 class ChatViewModel(
     private val services: AppServices,
-    private var record: ChatRecord,
+    record: ChatRecord,
 ) {
+    /** Changed between operations only. */
+    @Volatile
+    private var record: ChatRecord = record
+
     /** The chat's, as in [ChatRecord]. */
     val id: String = record.id
 
@@ -47,9 +50,12 @@ class ChatViewModel(
     /** What the session's file holds. */
     private var saved: SessionFigures? = null
 
-    /** The screen came to the front: opens the model, again if the settings ask for it. */
+    /**
+     * The screen came to the front: opens the model, again if the settings ask for it, and goes on
+     * with a reading that was cut off. Nothing while something runs.
+     */
     fun resume() {
-        operate { }
+        if (!mutable.value.canStop) operate { if (it.conversation.isInterrupted) readOn(it) }
     }
 
     /** Asks; the answer streams into [state]. */
@@ -67,12 +73,11 @@ class ChatViewModel(
         operate { chat ->
             val document = withContext(services.io) { services.documents.readText(uri) }
             show(Phase.Reading(document.name, 0, 0, null), ChatItem.File(document.name, isBeingRead = true))
-            val start = System.nanoTime()
-            chat.conversation.attach(document.name, document.text).collect { event ->
-                showReading(document.name, event, start)
-                yield()
-            }
+            read(document.name, chat.conversation.attach(document.name, document.text))
         }
+
+    /** Goes on with a reading that was stopped. */
+    fun readOn() = operate(::readOn)
 
     /** Ends what runs; what was read or written so far stays. */
     fun stop() {
@@ -85,9 +90,15 @@ class ChatViewModel(
     /** Hides the notice. */
     fun dismissNotice() = mutable.update { it.copy(notice = null) }
 
+    /** Nobody looks any more, and the system may end the process: saves what runs. */
+    fun onHidden() {
+        open?.conversation?.saveSoon()
+    }
+
     /** Stops, says why, and frees the state; the next operation or [resume] loads it again. */
     fun onLowMemory() {
         if (mutable.value.canStop) mutable.update { it.copy(notice = Notice.LowMemory) }
+        open?.conversation?.interrupt()
         close()
     }
 
@@ -124,7 +135,7 @@ class ChatViewModel(
     private suspend fun opened(): OpenChat {
         open?.let { if (it.agreesWith(services.settings.settings.value)) return it else release() }
         mutable.update { it.copy(phase = Phase.Loading) }
-        val chat = OpenChat.open(services, record)
+        val chat = OpenChat.open(services, record, ::keepRecord)
         open = chat
         saved = chat.figures
         val manifest = chat.model.artifact.manifest
@@ -146,6 +157,33 @@ class ChatViewModel(
         withContext(services.computing) { chat.conversation.close() }
     }
 
+    private suspend fun readOn(chat: OpenChat) {
+        val turns = chat.conversation.turns
+        // A question's own text may have been stopped too; that has no name.
+        val name = turns.lastOrNull()?.takeIf { it.kind == Turn.Kind.DOCUMENT }?.text
+        val items = ChatUiState.itemsOf(turns, record.figures, unread = 0)
+        val total = chat.figures.unreadTokens.toLong()
+        mutable.update {
+            it.copy(
+                phase = Phase.Reading(name, 0, total, null),
+                items = if (name == null) items else items.dropLast(1) + ChatItem.File(name, isBeingRead = true),
+                notice = null,
+            )
+        }
+        read(name, chat.conversation.readOn())
+    }
+
+    private suspend fun read(
+        name: String?,
+        events: Flow<GenerationEvent.Reading>,
+    ) {
+        val start = System.nanoTime()
+        events.collect { event ->
+            showReading(name, event, start)
+            yield()
+        }
+    }
+
     private suspend fun ask(
         chat: OpenChat,
         question: String,
@@ -165,7 +203,7 @@ class ChatViewModel(
                             showAnswer(text.toString())
                             yield() // a burst of pieces must not hold up the main thread
                         }
-                        is GenerationEvent.Finished -> figures = figuresOf(event)
+                        is GenerationEvent.Finished -> figures = event.figures()
                     }
                 }
         } finally {
@@ -248,27 +286,10 @@ class ChatViewModel(
 
     private fun answersOf(chat: OpenChat) = chat.conversation.turns.count { it.kind == Turn.Kind.ASSISTANT }
 
-    private fun titleOf(turns: List<Turn>): String =
-        turns.firstOrNull()?.text.orEmpty().lineSequence().firstOrNull().orEmpty().take(TITLE)
-
-    private fun figuresOf(event: GenerationEvent.Finished): AnswerFigures {
-        val statistics: GenerationStatistics = event.statistics
-        return AnswerFigures(
-            ttftS = statistics.ttftS,
-            prefillTokensPerS = statistics.prefillTokensPerS,
-            decodeTokensPerS = statistics.decodeTokensPerS,
-            slowestTokenS = statistics.slowestTokenS,
-            end =
-            when (event.reason) {
-                FinishReason.STOP -> null
-                FinishReason.LENGTH -> AnswerFigures.End.CUT
-                FinishReason.CANCELLED -> AnswerFigures.End.STOPPED
-            },
-        )
-    }
+    /** A running operation was saved; on the engine's thread, so before [settle] says how it ended. */
+    private fun keepRecord(turns: List<Turn>) = services.chats.save(record.during(turns, mutable.value.tokensRead))
 
     private companion object {
         const val NANOS = 1e9
-        const val TITLE = 80
     }
 }

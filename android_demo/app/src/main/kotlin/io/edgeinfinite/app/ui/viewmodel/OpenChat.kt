@@ -4,12 +4,14 @@ import io.edgeinfinite.app.AppServices
 import io.edgeinfinite.app.data.AppSettings
 import io.edgeinfinite.app.data.ChatRecord
 import io.edgeinfinite.app.data.LoadedModel
+import io.edgeinfinite.core.Autosave
 import io.edgeinfinite.core.Conversation
 import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.Sampler
 import io.edgeinfinite.core.SamplingOptions
 import io.edgeinfinite.core.Session
 import io.edgeinfinite.core.SessionFigures
+import io.edgeinfinite.core.Turn
 import kotlinx.coroutines.withContext
 
 /**
@@ -40,20 +42,24 @@ class OpenChat private constructor(
         /**
          * Opens the model and goes on where the chat's file ends, or begins anew.
          *
+         * @param onSaved called on the engine's thread whenever a running operation was saved.
          * @throws EdgeInfiniteException the model can't be opened.
          */
         suspend fun open(
             services: AppServices,
             record: ChatRecord,
+            onSaved: (List<Turn>) -> Unit,
         ): OpenChat =
             withContext(services.computing) {
                 val threads = services.settings.settings.value.threads
                 val model = services.models.open(record.model, threads)
                 val file = services.chats.sessionFile(record.id)
-                val fresh = { Conversation(Session(model.engine), model.tokenizer, services.computing) }
+                val autosave = Autosave(file, onSaved = onSaved)
+                val fresh = { Conversation(Session(model.engine), model.tokenizer, services.computing, autosave) }
                 if (!file.exists()) return@withContext OpenChat(model, fresh(), null, threads)
                 try {
-                    val saved = Conversation.restore(model.engine, model.tokenizer, file, services.computing)
+                    val saved =
+                        Conversation.restore(model.engine, model.tokenizer, file, services.computing, autosave)
                     OpenChat(model, saved, null, threads)
                 } catch (error: EdgeInfiniteException) {
                     OpenChat(model, fresh(), error.message, threads)

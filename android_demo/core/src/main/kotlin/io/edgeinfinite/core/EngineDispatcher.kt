@@ -1,0 +1,38 @@
+package io.edgeinfinite.core
+
+import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.Runnable
+import java.util.concurrent.Executors
+import kotlin.coroutines.CoroutineContext
+
+/**
+ * Where engines compute: one thread, so one call at a time, with a stack as large as a native
+ * program's own.
+ *
+ * The runtimes are native code written for such stacks. The threads of `Dispatchers.Default` and
+ * `Dispatchers.IO` have whatever the virtual machine gives, about 1 MiB on Android, and a native
+ * stack that overflows ends the process without an exception; so a [Conversation] takes this and no
+ * other dispatcher.
+ *
+ * @param name of the thread.
+ */
+class EngineDispatcher(
+    name: String = "engine",
+) : CoroutineDispatcher(),
+    AutoCloseable {
+    private val executor =
+        Executors.newSingleThreadExecutor { Thread(null, it, name, STACK_BYTES).apply { isDaemon = true } }
+
+    override fun dispatch(
+        context: CoroutineContext,
+        block: Runnable,
+    ) = executor.execute(block)
+
+    /** Ends the thread when what was dispatched so far is done. */
+    override fun close() = executor.shutdown()
+
+    companion object {
+        /** Stack of the thread. */
+        const val STACK_BYTES = 8L shl 20
+    }
+}
