@@ -39,8 +39,9 @@ def with_trained_slots(geometry: Geometry, scorer: str | None) -> Geometry:
     """
     card = read_metadata(Path(scorer)) if scorer and Path(scorer).is_file() else {}
     if "recall_slots" not in card:
+        where = f"{scorer} says nothing" if scorer else "without a trained scorer nothing is known"
         raise EdgeInfiniteError(
-            f"{scorer or 'no scorer'} says nothing about recall slots by layer; give a number of "
-            "slots, or a --scorer made with train-scorer"
+            f"{where} about recall slots by layer; give a number of slots, or a --scorer made with "
+            "train-scorer"
         )
     return replace(geometry, recall_slots=tuple(json.loads(card["recall_slots"])))

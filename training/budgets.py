@@ -58,7 +58,8 @@ def layer_budgets(
 
     Args:
         scorers: one for each layer.
-        pairs: with planted facts, of texts that the scorers weren't fitted to.
+        pairs: with planted facts; those that the scorers were fitted to will do, since half of the
+            worth is counted as if they knew nothing.
         options: see there.
         positions: that the backbone was trained on; the slots leave room for sinks and window.
     """
@@ -112,17 +113,13 @@ def share_out(worth: np.ndarray, least: int, total: int) -> list[int]:
     while left > 0:
         # A layer may gain nothing by one step and much by ten: the best gain per step counts.
         best = max(
-            (
-                (worth[layer, g + count] - worth[layer, g]) / count,
-                -layer,
-                count,
-            )
+            ((worth[layer, g + count] - worth[layer, g]) / count, -g, -layer, count)
             for layer, g in enumerate(given)
             if g < most
             for count in (_best_count(worth[layer, g : g + left + 1]),)
         )
-        given[-best[1]] += best[2]
-        left -= best[2]
+        given[-best[2]] += best[3]
+        left -= best[3]
     return given
 
 

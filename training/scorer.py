@@ -118,7 +118,7 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
         "options": json.dumps(settings | asdict(options.watched)),
         "held_out_score": json.dumps(metrics),
         "recall_slots": json.dumps(
-            layer_budgets(scorers, measured, options.budgets, trained_positions)
+            layer_budgets(scorers, fitted, options.budgets, trained_positions)
         ),
     }
     save_layers(options.output, [scorer.half() for scorer in scorers], card)

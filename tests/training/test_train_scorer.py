@@ -101,6 +101,7 @@ def test_slots_go_where_a_step_gains_most():
     assert share_out(worth, 0, 6) == [2, 3, 1]
     assert share_out(worth, 1, 3) == [1, 1, 1]
     assert share_out(worth, 0, 100) == [3, 3, 3]
+    assert share_out(np.zeros((3, 5)), 0, 6) == [2, 2, 2]
 
 
 def test_the_layer_that_recalls_gets_the_slots():

@@ -1,0 +1,89 @@
+"""The scorers that come with the package."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tiny_artifact import tiny_checkpoint
+
+from edgeinfinite import models
+from edgeinfinite.cli import main
+from edgeinfinite.models import shipped
+from edgeinfinite.models.loading import DEMO_MODEL, load_backbone, parameters_digest
+from edgeinfinite.models.shipped import shipped_scorer
+from edgeinfinite.models.trained_file import read_metadata
+from edgeinfinite.runtime_py.manifest import read_manifest
+
+SCORERS = sorted((Path(next(iter(models.__path__))) / "scorers").glob("*.safetensors"))
+MEGABYTE = 1_000_000
+
+
+def test_a_scorer_is_found_by_the_weights_it_was_trained_for():
+    assert SCORERS
+    for path in SCORERS:
+        assert shipped_scorer(read_metadata(path)["weights_sha256"]) == path
+    assert shipped_scorer("0" * 64) is None
+
+
+@pytest.mark.parametrize("path", SCORERS, ids=lambda path: path.stem)
+def test_a_shipped_scorer_is_small_and_says_what_it_was_made_from(path):
+    assert path.stat().st_size <= MEGABYTE
+    card = read_metadata(path)
+    trained, held_out = (json.loads(card[k]) for k in ("trained_on", "held_out_documents"))
+    assert trained and held_out and not set(trained) & set(held_out)
+    about = path.with_suffix(".md").read_text(encoding="utf-8")
+    assert "edgeinfinite train-scorer" in about and card["backbone"] in about
+    assert all(name in about for name in held_out)
+
+
+@pytest.mark.slow
+def test_the_demo_model_has_one():
+    digest = parameters_digest(load_backbone(DEMO_MODEL).model, gates=False)
+    found = shipped_scorer(digest)
+    assert found is not None and found.stem == DEMO_MODEL
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory) -> Path:
+    """A folder with a checkpoint and a package in which a scorer is shipped for it."""
+    folder = tmp_path_factory.mktemp("package")
+    checkpoint, texts = tiny_checkpoint(folder / "tiny"), folder / "texts"
+    texts.mkdir()
+    (folder / "scorers").mkdir()
+    for number in range(2):
+        (texts / f"{number}.txt").write_text("A dog went home.\n" * 300)
+    train = ["train-scorer", "--model", str(checkpoint), "--data", str(texts)]
+    train += ["--output", str(folder / "scorers" / "tiny.safetensors"), "--tokens", "400"]
+    train += ["--passes", "2", "--held-out-passes", "1", "--gap", "40", "--facts", "1"]
+    assert main([*train, "--steps", "1", "--average-slots", "128"]) == 0
+    return folder
+
+
+def export(package: Path, output: Path, slots: str, *more: str) -> int:
+    lengths = ["--segment-length", "128", "--sink-length", "4", "--window-length", "8"]
+    command = ["export", "--model", str(package / "tiny"), "--output", str(output), *lengths]
+    return main([*command, "--recall-slots", slots, "--policy", "carry", *more])
+
+
+@pytest.mark.parametrize("slots", ["128", "trained"])
+def test_export_takes_the_shipped_scorer_and_says_so(package, tmp_path, monkeypatch, capsys, slots):
+    monkeypatch.setattr(shipped.models, "__path__", [str(package)])
+    assert export(package, tmp_path / "artifact", slots) == 0
+    assert "filled by the shipped scorer tiny.safetensors" in capsys.readouterr().err
+    card = read_metadata(package / "scorers" / "tiny.safetensors")
+    geometry = read_manifest(tmp_path / "artifact").geometry
+    expected = [128, 128] if slots == "128" else json.loads(card["recall_slots"])
+    assert [geometry.slots_of(layer) for layer in range(2)] == expected
+
+
+def test_trained_slots_need_a_card_that_names_them(package, tmp_path, capsys):
+    assert export(package, tmp_path / "artifact", "trained") == 2
+    assert "without a trained scorer nothing is known" in capsys.readouterr().err
+    assert export(package, tmp_path / "artifact", "trained", "--policy", "reencode") == 2
+    assert "no recall slots" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        export(package, tmp_path / "artifact", "many")
+    assert "or trained, not 'many'" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
