@@ -20,7 +20,6 @@ from edgeinfinite.models.rotary import rotary_tables
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.session_file import load_session, save_session
-from edgeinfinite.runtime_py.session_file import load_session, save_session
 from tiny import assert_close, attached, random_tokens, tiny_llama
 
 
@@ -270,12 +269,3 @@ def test_a_saved_session_goes_on_also_with_budgets_by_layer(slots, tmp_path):
     restored, _ = load_session(engine, tmp_path / "session")
     assert_close(restored.append([5, 6]), session.append([5, 6]))
     assert restored.state.length.tolist() == session.state.length.tolist()
-
-
-def test_a_session_with_budgets_by_layer_survives_its_file(tmp_path):
-    engine = engine_for(geometry_of(3, (9, 3), 3, 5), NO_GATE)
-    session, _ = straight(engine, random_tokens(70))
-    save_session(session, tmp_path / "session.safetensors")
-    restored, _ = load_session(engine, tmp_path / "session.safetensors")
-    more = random_tokens(20, seed=1)
-    np.testing.assert_array_equal(restored.append(more), session.append(more))
