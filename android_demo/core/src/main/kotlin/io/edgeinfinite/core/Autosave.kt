@@ -11,7 +11,8 @@ import java.io.File
  * @property file replaced by every save.
  * @param pauseS least seconds from one save to the next, unless asked for.
  * @param clock seconds from any start.
- * @param onSaved called after each save, on the engine's thread, with the history that was saved.
+ * @param onSaved called after each save with the history that was saved, on the engine's thread and
+ *   between two steps, so it may read the session.
  */
 class Autosave(
     val file: File,

@@ -45,6 +45,8 @@ class ChatViewModel(
     val state: StateFlow<ChatUiState> = mutable.asStateFlow()
 
     private val trace = MemoryTrace(services.io)
+
+    @Volatile
     private var open: OpenChat? = null
 
     /** What the session's file holds. */
@@ -287,7 +289,10 @@ class ChatViewModel(
     private fun answersOf(chat: OpenChat) = chat.conversation.turns.count { it.kind == Turn.Kind.ASSISTANT }
 
     /** A running operation was saved; on the engine's thread, so before [settle] says how it ended. */
-    private fun keepRecord(turns: List<Turn>) = services.chats.save(record.during(turns, mutable.value.tokensRead))
+    private fun keepRecord(turns: List<Turn>) {
+        val tokensRead = open?.figures?.tokensRead ?: return
+        services.chats.save(record.during(turns, tokensRead))
+    }
 
     private companion object {
         const val NANOS = 1e9

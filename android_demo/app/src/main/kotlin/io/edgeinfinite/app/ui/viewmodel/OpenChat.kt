@@ -27,7 +27,7 @@ class OpenChat private constructor(
 ) {
     private var sampler: Pair<SamplingOptions, Sampler>? = null
 
-    /** Where the text stands; only between operations. */
+    /** Where the text stands; only between operations, or on the engine's thread between two steps. */
     val figures: SessionFigures get() = SessionFigures.of(conversation.session)
 
     /** Whether it was opened with these settings. */
