@@ -22,7 +22,8 @@ from edgeinfinite.export.executorch.passes.graph_tools import finish, replace
 from edgeinfinite.export.executorch.passes.in_place_caches import in_place_caches
 from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
 from edgeinfinite.export.executorch.sharing import share_segments
-from edgeinfinite.runtime_py.manifest import DECODE, PREFILL
+from edgeinfinite.export.executorch.shortcuts import known_delegates, no_linears_to_find
+from edgeinfinite.runtime_py.manifest import COMPRESS
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,14 +34,16 @@ def lower(programs: dict[str, ExportedProgram]) -> EdgeProgramManager:
     Args:
         programs: after `passes.run_passes`, by method.
     """
-    unknown = set().union(*(unknown_operators(programs[name]) for name in (PREFILL, DECODE)))
+    large = [program for name, program in programs.items() if name != COMPRESS]
+    unknown = set().union(*map(unknown_operators, large))
     if not unknown:
         edges = {name: _edge(program) for name, program in programs.items()}
         partitioner = StagePartitioner()
         for program in edges.values():
             partitioner.separate_constants(program)
         manager = EdgeProgramManager(edges, compile_config=COMPILE_CONFIG)
-        manager = manager.to_backend(partitioner)
+        with no_linears_to_find():
+            manager = manager.to_backend(partitioner)
     else:
         _LOG.warning("lowering the long way, for %s", ", ".join(sorted(unknown)))
         manager = to_edge_transform_and_lower(
@@ -77,7 +80,8 @@ def write_program(manager: EdgeProgramManager, path: Path) -> Any:
         memory_planning_pass=MemoryPlanningPass(alloc_graph_input=False),
         extract_delegate_segments=True,
     )
-    program = manager.to_executorch(config)
+    with known_delegates():
+        program = manager.to_executorch(config)
     with path.open("wb") as file:
         program.write_to_file(file)
     share_segments(path)

@@ -1,0 +1,66 @@
+"""Two places where ExecuTorch traces partitions again whose results are known.
+
+With 30 layers these take a third of an export's time. Each is switched off by name, for as long as
+it isn't needed; should a later version lack the name, the export is slow again, not wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import torch
+from executorch.backends.xnnpack import xnnpack_preprocess
+from executorch.exir.lowered_backend_module import LoweredBackendModule
+from executorch.exir.pass_base import ExportPass
+from torch.export import ExportedProgram
+from torch.fx import GraphModule
+from torch.fx.passes.infra.pass_base import PassResult
+
+
+@contextmanager
+def no_linears_to_find() -> Iterator[None]:
+    """Inside, XNNPACK's preparation doesn't look for linear layers taken apart into `mm`.
+
+    Ours are whole. A `mm` that is left is refused there, not passed over.
+    """
+    with mock.patch.object(xnnpack_preprocess, "ConvertToLinearPass", _Nothing, create=False):
+        yield
+
+
+class _Nothing(ExportPass):
+    """A pass that leaves the graph as it is, without tracing it."""
+
+    def call(self, graph_module: GraphModule) -> PassResult:
+        return PassResult(graph_module, False)
+
+
+@contextmanager
+def known_delegates() -> Iterator[None]:
+    """Inside, a partition isn't computed to learn the shapes of its results.
+
+    ExecuTorch's last passes do that for every partition, operator by operator, on tensors without
+    data. The shapes stand in the partition's own graph.
+    """
+    original = LoweredBackendModule.original_module.fget
+    known = property(lambda module: _KnownResults(original(module)))
+    with mock.patch.object(LoweredBackendModule, "original_module", known):
+        yield
+
+
+class _KnownResults:
+    """A partition's program whose module returns tensors of the right shapes."""
+
+    def __init__(self, program: ExportedProgram) -> None:
+        self._program = program
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._program, name)
+
+    def module(self) -> Any:
+        """What `ExportedProgram.module` is asked for here: something to call."""
+        results: Any = self._program.graph.output_node().args[0]
+        values = [node.meta["val"] for node in results]
+        return lambda *_: [torch.empty(value.shape, dtype=value.dtype) for value in values]
