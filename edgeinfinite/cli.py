@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from edgeinfinite import EdgeInfiniteError, __version__
 from edgeinfinite.evaluation.command import add_evaluate
 from edgeinfinite.models.configuration import CACHE_TYPES
-from edgeinfinite.models.geometry import POLICIES, TRAINED_SLOTS, Geometry, geometry_of
+from edgeinfinite.models.geometry import (
+    CARRY_LENGTHS,
+    POLICIES,
+    TRAINED_SLOTS,
+    Geometry,
+    geometry_of,
+)
 from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS, Generation, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.statistics import GenerationStatistics, check_writable, write_rows
@@ -64,6 +70,10 @@ def export(arguments: argparse.Namespace) -> int:
     from edgeinfinite.export.exporter import ExportOptions, export_artifact
 
     given = _given(arguments, ExportOptions)
+    chosen_by_size = "segment_length" if geometry.policy == "reencode" else "recall_slots"
+    if "state_mb" in given and chosen_by_size in vars(arguments):
+        option = "--" + chosen_by_size.replace("_", "-")
+        raise EdgeInfiniteError(f"--state-mb chooses {option}; leave one of them out")
     folder = export_artifact(ExportOptions(**given, geometry=geometry, trained_slots=trained))
     print(f"{folder}: {_folder_bytes(folder) / 1e6:,.1f} MB")
     return 0
@@ -309,6 +319,11 @@ def _file(about: str, metavar: str = "FILE") -> dict[str, Any]:
     return _option(about, type=Path, default=None, metavar=metavar)
 
 
+def _length(name: str, metavar: str) -> dict[str, Any]:
+    default = f"default: {getattr(Geometry, name)}, under carry {CARRY_LENGTHS[name]}"
+    return _option(default, type=int, metavar=metavar)
+
+
 def _positive(text: str) -> int:
     try:
         number = int(text)
@@ -350,9 +365,9 @@ _MODEL = "ID|FOLDER|FILE.gguf|smollm2-135m-instruct"
 
 _GEOMETRY = {
     "--policy": _option(choices=POLICIES),
-    "--segment-length": _option(f"default: {Geometry.segment_length}", type=int, metavar="N"),
-    "--sink-length": _option(f"default: {Geometry.sink_length}", type=int, metavar="S"),
-    "--window-length": _option(f"default: {Geometry.window_length}", type=int, metavar="W"),
+    "--segment-length": _length("segment_length", "N"),
+    "--sink-length": _length("sink_length", "S"),
+    "--window-length": _length("window_length", "W"),
     "--recall-slots": _option(
         "under policy carry, filled by a scorer: one number, or one a layer as 0,512,128, or "
         "trained for those on the scorer's card",
@@ -369,6 +384,9 @@ _EXPORT = _GEOMETRY | {
     "--backend": _option(choices=("onnx", "executorch")),
     "--target": _option(choices=("cpu", "qnn-htp")),
     "--quantize": _option(choices=("none", "int8", "int4")),
+    "--state-mb": _option(
+        "largest state: chooses segment length or recall slots", type=float, metavar="MB"
+    ),
     "--cache-type": _option("of the KV cache (default: the recipe's)", choices=CACHE_TYPES),
 }
 

@@ -23,12 +23,19 @@ from edgeinfinite.export.graphs import ModelShape
 from edgeinfinite.export.parity import check_parity
 from edgeinfinite.export.recipes import Recipe, recipe_named
 from edgeinfinite.export.text_files import write_text_files
-from edgeinfinite.models.attach import attach, attention_layers, backbone_parameters
-from edgeinfinite.models.configuration import EdgeInfiniteConfig
+from edgeinfinite.models.attach import (
+    attach,
+    attention_layers,
+    backbone_parameters,
+    check_supported,
+    head_dim_of,
+)
+from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.gate_file import save_gate
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import Backbone, load_backbone, parameters_digest
 from edgeinfinite.models.shipped import with_trained_slots
+from edgeinfinite.models.state_size import StateShape, geometry_within
 from edgeinfinite.models.trained_file import save_layers
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.manifest import (
@@ -58,6 +65,8 @@ class ExportOptions:
         scorer: a trained retention scorer's file, which recall slots need; None takes the one
             shipped for this checkpoint.
         trained_slots: take the recall slots that the scorer's card recommends for each layer.
+        state_mb: megabytes that the state may take: chooses the segment length (`reencode`) or the
+            recall slots (`carry`); None leaves the geometry as it is.
         cache_type: of the KV cache's numbers; None takes float16 for quantized weights where the
             back end can, else float32.
     """
@@ -71,6 +80,7 @@ class ExportOptions:
     geometry: Geometry = field(default_factory=Geometry)
     scorer: str | None = None
     trained_slots: bool = False
+    state_mb: float | None = None
     cache_type: str | None = None
 
 
@@ -106,6 +116,8 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
     with _bar(progress) as report, _unfinished(output) as folder:
         report("loading the checkpoint", 0.0)
         backbone = load_backbone(options.model)
+        if options.state_mb is not None:
+            options = replace(options, geometry=_geometry_within(options, backbone, cache_type))
         needed = options.trained_slots or options.geometry.most_slots > 0
         scorer = choose_scorer(options.scorer, backbone, needed)
         if options.trained_slots:
@@ -115,6 +127,22 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
         attach(backbone.model, config)
         _write_artifact(backbone, gate, options, backend, recipe, folder, report)
     return output
+
+
+def _geometry_within(options: ExportOptions, backbone: Backbone, cache_type: str) -> Geometry:
+    assert options.state_mb is not None
+    check_supported(backbone.model)
+    text = backbone.model.config.get_text_config()
+    gate = choose_gate(options.gate, backbone.name, options.geometry)
+    shape = StateShape(
+        text.num_hidden_layers,
+        text.num_key_value_heads,
+        head_dim_of(text),
+        cache_type,
+        reads_memory=gate != NO_GATE,
+        positions=text.max_position_embeddings,
+    )
+    return geometry_within(options.geometry, options.state_mb, shape)
 
 
 def _cache_type(options: ExportOptions, backend: Backend) -> str:

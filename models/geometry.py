@@ -16,6 +16,9 @@ POLICIES = ("reencode", "carry")
 TRAINED_SLOTS = "trained"
 """What a user asks for to get the recall slots that a scorer's card recommends."""
 
+CARRY_LENGTHS = {"segment_length": 128, "sink_length": 64, "window_length": 436}
+"""Under `carry` short segments cost nothing but time, and lose less (DESIGN §2b)."""
+
 
 @dataclass(frozen=True)
 class Geometry:
@@ -135,8 +138,11 @@ class Geometry:
 def geometry_of(options: dict[str, Any]) -> tuple[Geometry, bool]:
     """A geometry from a user's options, and whether the recall slots are those of a scorer's card.
 
-    They are looked up once the scorer is known (`shipped.with_trained_slots`).
+    They are looked up once the scorer is known (`shipped.with_trained_slots`). Lengths that aren't
+    given are the policy's: the paper's for `reencode`, `CARRY_LENGTHS` for `carry`.
     """
+    if options.get("policy") == "carry":
+        options = CARRY_LENGTHS | options
     if options.get("recall_slots") != TRAINED_SLOTS:
         return Geometry(**options), False
     geometry = Geometry(**options | {"recall_slots": 0})

@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -18,7 +20,9 @@ from transformers import (
     AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    modeling_gguf_pytorch_utils,
 )
+from transformers.utils import logging
 
 from edgeinfinite import EdgeInfiniteError
 
@@ -54,6 +58,15 @@ def load_backbone(source: str) -> Backbone:
         EdgeInfiniteError: nothing is found there, it can't be read, or its weights aren't finite.
     """
     path = _demo_file() if source == DEMO_MODEL else Path(source)
+    with _bars_on_terminals_only():
+        backbone = _load(source, path)
+    for name, parameter in backbone.model.named_parameters():
+        if not torch.isfinite(parameter).all():
+            raise EdgeInfiniteError(f"model {source}: {name} holds NaN or infinity")
+    return backbone
+
+
+def _load(source: str, path: Path) -> Backbone:
     try:
         if path.suffix == ".gguf":
             with _gguf_read_once():
@@ -70,9 +83,6 @@ def load_backbone(source: str) -> Backbone:
             f"model {source} can't be loaded: {_first_line(error)} (give {DEMO_MODEL}, a .gguf "
             "file, a folder with config.json, weights and tokenizer.json, or a hub id)"
         ) from error
-    for name, parameter in model.named_parameters():
-        if not torch.isfinite(parameter).all():
-            raise EdgeInfiniteError(f"model {source}: {name} holds NaN or infinity")
     name = source if source == DEMO_MODEL or not path.exists() else path.resolve().name
     return Backbone(name, model.eval().requires_grad_(False), tokenizer)
 
@@ -149,6 +159,24 @@ def _gguf_read_once() -> Iterator[None]:
     finally:
         for name, original in originals.items():
             setattr(gguf, name, original)
+
+
+@contextmanager
+def _bars_on_terminals_only() -> Iterator[None]:
+    """Transformers draws its progress bars into log files too."""
+    if sys.stderr.isatty():
+        yield
+        return
+    gguf_utils: Any = modeling_gguf_pytorch_utils
+    shown, bar = logging.is_progress_bar_enabled(), gguf_utils.tqdm
+    logging.disable_progress_bar()
+    gguf_utils.tqdm = functools.partial(bar, disable=True)
+    try:
+        yield
+    finally:
+        gguf_utils.tqdm = bar
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _looks_like_path(source: str) -> bool:

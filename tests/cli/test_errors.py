@@ -75,6 +75,12 @@ ERRORS = [
     ("export --model {tmp}/nowhere --output {tmp}/new", "nowhere"),
     ("export --model {checkpoint} --output {tmp}/new --segment-length 0", "segment length is 0"),
     ("export --model {checkpoint} --output {tmp}/new --quantize int3", "invalid choice"),
+    ("export --model {checkpoint} --output {tmp}/new --state-mb 0.001", "give at least"),
+    (
+        "export --model {checkpoint} --output {tmp}/new --state-mb 1 --segment-length 64",
+        "leave one of them out",
+    ),
+    ("export --model {checkpoint} --output {tmp}/new --cache-type int3", "invalid choice"),
     ("export --model {checkpoint}", "required: --output"),
     ("verify {tmp}/nowhere", "nowhere"),
     ("dance", "invalid choice: 'dance'"),

@@ -1,0 +1,78 @@
+"""Choosing the geometry by the size that the state may have: `--state-mb` (DESIGN §4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.models.geometry import Geometry
+
+_BYTES = {"float32": 4, "float16": 2}
+_ROUND = 64
+"""Segments are whole multiples of it: sizes that matrix kernels like."""
+
+
+@dataclass(frozen=True)
+class StateShape:
+    """What the bytes of a state depend on, apart from the geometry.
+
+    Args:
+        layers, kv_heads, head_dim: L, K, D.
+        cache_type: of K and V, `float32` or `float16`.
+        reads_memory: whether M and z (float32) belong to the state.
+        positions: that the backbone was trained on; no cache is larger.
+    """
+
+    layers: int
+    kv_heads: int
+    head_dim: int
+    cache_type: str
+    reads_memory: bool
+    positions: int
+
+    @property
+    def slot_bytes(self) -> int:
+        """K and V of one token in all layers."""
+        return 2 * self.layers * self.kv_heads * self.head_dim * _BYTES[self.cache_type]
+
+    @property
+    def fixed_bytes(self) -> int:
+        """M, z and the counters, as `runtime_py.state.state_specs` lists them."""
+        memory = 4 * self.layers * self.kv_heads * self.head_dim * (self.head_dim + 1)
+        return (memory if self.reads_memory else 0) + 8 * self.layers + 4
+
+
+def geometry_within(geometry: Geometry, megabytes: float, shape: StateShape) -> Geometry:
+    """The geometry that makes the most of so many bytes of state.
+
+    Under `reencode` the segment grows, under `carry` the recall slots, the same in every layer;
+    everything else stays as given.
+
+    Args:
+        geometry: its policy and the lengths to keep.
+        megabytes: of 10⁶ bytes, for the whole state.
+        shape: see there.
+
+    Raises:
+        EdgeInfiniteError: too few for the lengths to keep; says how many would do.
+    """
+    slots = int((megabytes * 1e6 - shape.fixed_bytes) // shape.slot_bytes)
+    slots = min(slots, shape.positions)
+    kept = geometry.sink_length + geometry.window_length
+    if geometry.policy == "reencode":
+        segment = (slots - kept) // _ROUND * _ROUND
+        _check_room(segment >= _ROUND, kept + _ROUND, megabytes, shape)
+        return replace(geometry, segment_length=segment)
+    kept += geometry.segment_length
+    recall = (slots - kept) // geometry.segment_length * geometry.segment_length
+    _check_room(recall >= 0, kept, megabytes, shape)
+    return replace(geometry, recall_slots=recall)
+
+
+def _check_room(enough: bool, slots: int, megabytes: float, shape: StateShape) -> None:
+    if not enough:
+        least = (slots * shape.slot_bytes + shape.fixed_bytes) / 1e6
+        raise EdgeInfiniteError(
+            f"a state of {megabytes:g} MB is too small for these lengths; give at least "
+            f"{least + 0.05:.1f} MB, or shorter sinks and window"
+        )

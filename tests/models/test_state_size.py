@@ -1,0 +1,57 @@
+"""`--state-mb`: the geometry that fits, and not a slot less than fits."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.models.geometry import CARRY_LENGTHS, Geometry
+from edgeinfinite.models.state_size import StateShape, geometry_within
+from edgeinfinite.runtime_py.state import State, state_specs
+
+SMOLLM2 = StateShape(30, 3, 64, "float16", True, 8192)
+CARRY = Geometry(policy="carry", **CARRY_LENGTHS)
+
+
+def bytes_of(geometry: Geometry, shape: StateShape) -> int:
+    specs = state_specs(
+        shape.layers,
+        shape.kv_heads,
+        geometry.capacities(shape.layers),
+        shape.head_dim,
+        memory=shape.reads_memory,
+        cache_type=shape.cache_type,
+    )
+    return State(specs).nbytes
+
+
+@given(
+    megabytes=st.floats(31, 160),
+    cache_type=st.sampled_from(["float32", "float16"]),
+    policy=st.sampled_from(["reencode", "carry"]),
+    reads_memory=st.booleans(),
+)
+def test_the_state_is_as_large_as_it_may_be(megabytes, cache_type, policy, reads_memory):
+    shape = dataclasses.replace(SMOLLM2, cache_type=cache_type, reads_memory=reads_memory)
+    start = CARRY if policy == "carry" else Geometry(sink_length=32, window_length=64)
+    geometry = geometry_within(start, megabytes, shape)
+    assert bytes_of(geometry, shape) <= megabytes * 1e6
+    assert geometry.capacity <= shape.positions
+    if policy == "carry":
+        more = dataclasses.replace(geometry, recall_slots=geometry.recall_slots + 128)
+    else:
+        more = dataclasses.replace(geometry, segment_length=geometry.segment_length + 64)
+    assert bytes_of(more, shape) > megabytes * 1e6 or more.capacity > shape.positions
+
+
+@pytest.mark.parametrize("geometry", [CARRY, Geometry()], ids=["carry", "reencode"])
+def test_too_few_bytes_are_refused_with_the_number_that_would_do(geometry):
+    with pytest.raises(EdgeInfiniteError, match="give at least") as refused:
+        geometry_within(geometry, 3.0, SMOLLM2)
+    least = float(str(refused.value).partition("at least ")[2].split()[0])
+    fitting = geometry_within(geometry, least, SMOLLM2)
+    assert bytes_of(fitting, SMOLLM2) <= least * 1e6
