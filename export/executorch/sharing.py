@@ -43,7 +43,7 @@ def share_segments(path: Path) -> int:
     data = bytearray(path.read_bytes())
     magic, length, program, base, whole = _HEADER.unpack_from(data, 8)
     segments = _segments(data) if magic == _MAGIC else []
-    if not segments:
+    if not segments or not segments[0].size:
         return 0
     constants = bytes(data[base : base + segments[0].size])
     new = bytearray(constants)

@@ -21,7 +21,7 @@ from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.export.executorch import BACKEND
 from edgeinfinite.export.executorch.backend import _trace
 from edgeinfinite.export.executorch.graphs import graphs_of, state_of
-from edgeinfinite.export.executorch.lowering import lower
+from edgeinfinite.export.executorch.lowering import lower, write_program
 from edgeinfinite.export.executorch.passes import run_passes
 from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
 from edgeinfinite.export.executorch.report import _name
@@ -141,6 +141,18 @@ def test_equal_bytes_stand_in_the_file_once(folder: Path) -> None:
     before = (folder / "model.pte").read_bytes()
     assert share_segments(folder / "model.pte") == 0  # the tiny model has nothing to share
     assert (folder / "model.pte").read_bytes() == before
+
+
+def test_a_program_that_has_no_constants_of_its_own_is_written_as_it_is(tmp_path: Path) -> None:
+    class Layer(torch.nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x)
+
+    layer = Layer(600, 600).requires_grad_(False)
+    program = torch.export.export(layer, (torch.randn(1, 600),), strict=False)
+    write_program(lower({"part": program}), tmp_path / "part.pte")
+    assert share_segments(tmp_path / "part.pte") == 0
+    assert (tmp_path / "part.pte").stat().st_size > 600 * 600 * 4
 
 
 def test_a_tied_embedding_in_int8_is_stored_once(tmp_path: Path) -> None:
