@@ -9,7 +9,10 @@ C capacity, V vocabulary.
 from __future__ import annotations
 
 import importlib.util
+import os
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -152,19 +155,21 @@ def _executorch() -> tuple[Any, Any]:
     """torch and ExecuTorch's runtime with the operators that the programs use."""
     try:
         import torch
-        from executorch.extension.pybindings import portable_lib
+
+        # Not `portable_lib`, the same in Python: it imports the compiler, 3 seconds and 140 MB.
+        from executorch.extension.pybindings import _portable_lib
     except ImportError as error:
         raise EdgeInfiniteError(
             f"this artifact needs the package {error.name or 'executorch'}; "
             f"install it with: {_INSTALL}"
         ) from error
-    operators = set(portable_lib._get_operator_names())
+    operators = set(_portable_lib._get_operator_names())
     if "quantized_decomposed::embedding_byte.out" not in operators:
         import executorch.kernels.quantized  # noqa: F401
     if "llama::update_cache.out" not in operators:
         # Not through executorch.extension.llm.custom_ops, which imports PyTorch's compiler.
         torch.ops.load_library(str(_custom_operators()))
-    return torch, portable_lib
+    return torch, _portable_lib
 
 
 def _custom_operators() -> Path:
@@ -180,7 +185,8 @@ def _custom_operators() -> Path:
 
 def _set_threads(runtime: Any, threads: int | None) -> None:
     """Not while an engine lives: its methods would go on with a pool that is gone, and crash."""
-    now = runtime._threadpool_get_thread_count()
+    with _silent():
+        now = runtime._threadpool_get_thread_count()
     if not _ALIVE:
         if now != (threads or usable_cpus()):
             runtime._unsafe_reset_threadpool(threads or usable_cpus())
@@ -189,3 +195,20 @@ def _set_threads(runtime: Any, threads: int | None) -> None:
             f"executorch runs on {now} threads in this process, {threads} were asked for; it has "
             f"one pool for all engines: close the others first, or ask for {now}"
         )
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keeps what C++ writes to stderr to itself: here, five lines about files of ARM systems."""
+    try:
+        kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    except OSError:  # no stderr: nothing to keep clean
+        yield
+        return
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

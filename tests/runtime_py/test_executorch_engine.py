@@ -267,6 +267,19 @@ for threads in (1, 2, 1):
     subprocess.run([sys.executable, "-c", program, str(folder)], check=True, timeout=120)
 
 
+def test_running_needs_no_compiler_and_prints_nothing(folder: Path) -> None:
+    program = """
+import sys
+from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.session import Session
+Session(load_engine(sys.argv[1])).append([5, 6, 7])
+assert not {"executorch.exir", "torchao", "transformers"} & set(sys.modules)
+"""
+    command = [sys.executable, "-c", program, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 @pytest.mark.parametrize("kept", [0, 10, 1000, 0.5, 0.99])
 def test_a_truncated_program_is_refused_with_one_clear_line(
     folder: Path, tmp_path: Path, kept: float, capfd: pytest.CaptureFixture[str]
