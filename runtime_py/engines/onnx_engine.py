@@ -27,8 +27,8 @@ from edgeinfinite.runtime_py.manifest import (
 from edgeinfinite.runtime_py.state import State
 
 CHUNK_LENGTH = 128
-"""T of a prefill call. SmolLM2-135M in int4 on two threads, tokens per second: 740 with 64, 778 with
-128, 828 with 256, 830 with 512; but 256 holds 32 MB more of activations at the peak."""
+"""T of a prefill call. SmolLM2-135M in int4 on two threads, tokens per second: 740 with 64, 778
+with 128, 828 with 256, 830 with 512; but 256 holds 32 MB more of activations at the peak."""
 
 _INSTALL = "pip install 'onnxruntime>=1.31,<1.32'"
 
