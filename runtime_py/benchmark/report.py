@@ -91,6 +91,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
 
     matplotlib.use("agg")
     from matplotlib import pyplot
+    from matplotlib.ticker import FuncFormatter, LogLocator
 
     figure, panels = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
     for name in dict.fromkeys((row.system, row.settings) for row in rows):
@@ -110,6 +111,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         panel.set(xscale="log", yscale="log", xlabel="prompt (tokens)", ylabel=label)
         ticks = sorted({row.prompt_tokens for row in rows})
         panel.set_xticks(ticks, [f"{t // 1024}k" if t >= 1024 else str(t) for t in ticks])
+        panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
+        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
         panel.minorticks_off()
         panel.grid(alpha=0.3)
     panels[0].legend(fontsize=8)
