@@ -110,7 +110,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     for panel, label in zip(panels, ("time to first token (s)", "peak memory (MB)"), strict=True):
         panel.set(xscale="log", yscale="log", xlabel="prompt (tokens)", ylabel=label)
         ticks = sorted({row.prompt_tokens for row in rows})
-        panel.set_xticks(ticks, [f"{t // 1024}k" if t >= 1024 else str(t) for t in ticks])
+        panel.set_xticks(ticks, [_thousands(t) for t in ticks])
         panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
         panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
         panel.minorticks_off()
@@ -118,3 +118,9 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     panels[0].legend(fontsize=8)
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
+
+
+def _thousands(tokens: int) -> str:
+    if tokens < 1000:
+        return str(tokens)
+    return f"{tokens // 1024}k" if tokens % 1024 == 0 else f"{tokens / 1000:g}k"
