@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -51,6 +52,8 @@ def start() -> Callable[..., subprocess.Popen[bytes]]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,  # `communicate` would lose what a buffer holds
+            # A shell's background jobs, and so their tests, are started with Ctrl-C ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     return started
