@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from edgeinfinite import EdgeInfiniteError, __version__
+from edgeinfinite.arguments import file_option, given, lengths, names, option, positive
 from edgeinfinite.evaluation.command import add_evaluate
 from edgeinfinite.models.configuration import CACHE_TYPES
 from edgeinfinite.models.geometry import (
@@ -66,15 +67,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def export(arguments: argparse.Namespace) -> int:
     """Writes the artifact of a model."""
-    geometry, trained = geometry_of(_given(arguments, Geometry))
+    geometry, trained = geometry_of(given(arguments, Geometry))
     from edgeinfinite.export.exporter import ExportOptions, export_artifact
 
-    given = _given(arguments, ExportOptions)
+    options = given(arguments, ExportOptions)
     chosen_by_size = "segment_length" if geometry.policy == "reencode" else "recall_slots"
-    if "state_mb" in given and chosen_by_size in vars(arguments):
-        option = "--" + chosen_by_size.replace("_", "-")
-        raise EdgeInfiniteError(f"--state-mb chooses {option}; leave one of them out")
-    folder = export_artifact(ExportOptions(**given, geometry=geometry, trained_slots=trained))
+    if "state_mb" in options and chosen_by_size in vars(arguments):
+        name = "--" + chosen_by_size.replace("_", "-")
+        raise EdgeInfiniteError(f"--state-mb chooses {name}; leave one of them out")
+    folder = export_artifact(ExportOptions(**options, geometry=geometry, trained_slots=trained))
     print(f"{folder}: {_folder_bytes(folder) / 1e6:,.1f} MB")
     return 0
 
@@ -101,7 +102,7 @@ def verify(arguments: argparse.Namespace) -> int:
 def generate(arguments: argparse.Namespace) -> int:
     """Reads one prompt and streams the answer to stdout."""
     prompt = _prompt(arguments)
-    sampler = Sampler(SamplingOptions(**_given(arguments, SamplingOptions)))
+    sampler = Sampler(SamplingOptions(**given(arguments, SamplingOptions)))
     check_writable(arguments.stats_json)
     session, tokenizer = _load(arguments)
     if arguments.raw or not tokenizer.has_chat_template:
@@ -123,7 +124,7 @@ def chat(arguments: argparse.Namespace) -> int:
     from edgeinfinite.runtime_py.session import Session
     from edgeinfinite.runtime_py.session_file import load_session, save_session
 
-    sampler = Sampler(SamplingOptions(**_given(arguments, SamplingOptions)))
+    sampler = Sampler(SamplingOptions(**given(arguments, SamplingOptions)))
     path: Path | None = arguments.session
     check_writable(path)
     session, tokenizer = _load(arguments)
@@ -157,7 +158,7 @@ def bench(arguments: argparse.Namespace) -> int:
 
     check_writable(arguments.json)
     check_writable(arguments.plot)
-    options = BenchOptions(**_given(arguments, BenchOptions))
+    options = BenchOptions(**given(arguments, BenchOptions))
 
     def peer_model(kind: str, model: str) -> Path:
         from edgeinfinite.export.peer_models import prepare_peer_model  # needs torch, we don't
@@ -302,40 +303,17 @@ def _parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(command.__name__, help=about, description=about)
         sub.set_defaults(command=command)
         prompt = sub.add_mutually_exclusive_group(required=True) if command is generate else sub
-        for name, option in options.items():
+        for name, settings in options.items():
             owner = prompt if name.startswith("--prompt") else sub
-            owner.add_argument(name, **option)
+            owner.add_argument(name, **settings)
     add_train_scorer(commands)
     add_evaluate(commands, {"--gate": _EXPORT["--gate"]} | _GEOMETRY)
     return parser
 
 
-def _option(about: str | None = None, **more: Any) -> dict[str, Any]:
-    """An option; without a default here it stays away, and `_given` leaves it to a dataclass."""
-    return {"help": about, "default": argparse.SUPPRESS, **more}
-
-
-def _file(about: str, metavar: str = "FILE") -> dict[str, Any]:
-    return _option(about, type=Path, default=None, metavar=metavar)
-
-
 def _length(name: str, metavar: str) -> dict[str, Any]:
     default = f"default: {getattr(Geometry, name)}, under carry {CARRY_LENGTHS[name]}"
-    return _option(default, type=int, metavar=metavar)
-
-
-def _positive(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"give a whole number of at least 1, not {text!r}")
-    return number
-
-
-def _lengths(text: str) -> tuple[int, ...]:
-    return tuple(_positive(part) for part in text.split(","))
+    return option(default, type=int, metavar=metavar)
 
 
 def _slots(text: str) -> int | str | tuple[int, ...]:
@@ -350,92 +328,84 @@ def _slots(text: str) -> int | str | tuple[int, ...]:
     return slots if len(slots) > 1 else slots[0]
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _given(arguments: argparse.Namespace, options: type[Any]) -> dict[str, Any]:
-    """The fields of a dataclass that stand on the command line; it knows the other defaults."""
-    given = vars(arguments)
-    return {f.name: given[f.name] for f in dataclasses.fields(options) if f.name in given}
-
-
-_ARTIFACT = {"artifact": _option("the artifact's folder", type=Path, metavar="DIR")}
+_ARTIFACT = {"artifact": option("the artifact's folder", type=Path, metavar="DIR")}
 _MODEL = "ID|FOLDER|FILE.gguf|smollm2-135m-instruct"
 
 _GEOMETRY = {
-    "--policy": _option(choices=POLICIES),
+    "--policy": option(choices=POLICIES),
     "--segment-length": _length("segment_length", "N"),
     "--sink-length": _length("sink_length", "S"),
     "--window-length": _length("window_length", "W"),
-    "--recall-slots": _option(
+    "--recall-slots": option(
         "under policy carry, filled by a scorer: one number, or one a layer as 0,512,128, or "
         "trained for those on the scorer's card",
         type=_slots,
         metavar="G",
     ),
-    "--scorer": _option("retention scorer (default: the model's)", metavar="FILE"),
+    "--scorer": option("retention scorer (default: the model's)", metavar="FILE"),
 }
 
 _EXPORT = _GEOMETRY | {
-    "--model": _option("the checkpoint", metavar=_MODEL, required=True),
-    "--output": _option("the artifact's folder", type=Path, metavar="DIR", required=True),
-    "--gate": _option("trained gate (default: the model's)", metavar="FILE|untrained|none"),
-    "--backend": _option(choices=("onnx", "executorch")),
-    "--target": _option(choices=("cpu", "qnn-htp")),
-    "--quantize": _option(choices=("none", "int8", "int4")),
-    "--state-mb": _option(
+    "--model": option("the checkpoint", metavar=_MODEL, required=True),
+    "--output": option("the artifact's folder", type=Path, metavar="DIR", required=True),
+    "--gate": option("trained gate (default: the model's)", metavar="FILE|untrained|none"),
+    "--backend": option(choices=("onnx", "executorch")),
+    "--target": option(choices=("cpu", "qnn-htp")),
+    "--quantize": option(choices=("none", "int8", "int4")),
+    "--state-mb": option(
         "largest state: chooses segment length or recall slots", type=float, metavar="MB"
     ),
-    "--cache-type": _option("of the KV cache (default: the recipe's)", choices=CACHE_TYPES),
+    "--cache-type": option("of the KV cache (default: the recipe's)", choices=CACHE_TYPES),
 }
 
 _VERIFY = _ARTIFACT | {
-    "--against": _file("another artifact to compare with", "DIR2"),
-    "--text": _file("text to run the models on"),
-    "--model": _option("checkpoint (default: the manifest's)", default=None, metavar=_MODEL),
-    "--json": _file("write the checks as rows"),
+    "--against": file_option("another artifact to compare with", "DIR2"),
+    "--text": file_option("text to run the models on"),
+    "--model": option("checkpoint (default: the manifest's)", default=None, metavar=_MODEL),
+    "--json": file_option("write the checks as rows"),
 }
 
 _ANSWER = {
-    "--max-new-tokens": _option(
+    "--max-new-tokens": option(
         f"longest answer (default: {MAX_NEW_TOKENS})",
-        type=_positive,
+        type=positive,
         default=MAX_NEW_TOKENS,
         metavar="N",
     ),
-    "--temperature": _option("0, the default, is greedy", type=float, metavar="T"),
-    "--top-k": _option("sample among the K likeliest tokens", type=int, metavar="K"),
-    "--top-p": _option("sample among the likeliest that sum to P", type=float, metavar="P"),
-    "--seed": _option("the same seed gives the same answer", type=int, metavar="N"),
-    "--threads": _option("default: the engine's own", type=_positive, default=None, metavar="N"),
+    "--temperature": option("0, the default, is greedy", type=float, metavar="T"),
+    "--top-k": option("sample among the K likeliest tokens", type=int, metavar="K"),
+    "--top-p": option("sample among the likeliest that sum to P", type=float, metavar="P"),
+    "--seed": option("the same seed gives the same answer", type=int, metavar="N"),
+    "--threads": option("default: the engine's own", type=positive, default=None, metavar="N"),
 }
 
 _GENERATE = _ARTIFACT | {
-    "--prompt": _option("the message", default=None, metavar="TEXT"),
-    "--prompt-file": _file("the message, UTF-8"),
-    "--raw": _option("continue the text, no chat template", action="store_true", default=False),
-    "--stats": _option("figures of the answer on stderr", action="store_true", default=False),
-    "--stats-json": _file("the same as a row"),
+    "--prompt": option("the message", default=None, metavar="TEXT"),
+    "--prompt-file": file_option("the message, UTF-8"),
+    "--raw": option("continue the text, no chat template", action="store_true", default=False),
+    "--stats": option("figures of the answer on stderr", action="store_true", default=False),
+    "--stats-json": file_option("the same as a row"),
 }
 
 _BENCH = {
-    "artifacts": _option("artifacts' folders", type=Path, nargs="+", metavar="DIR"),
-    "--lengths": _option("prompt lengths, as 2048,8192", type=_lengths, metavar="LIST"),
-    "--peers": _option(
-        "llama.cpp,onnxruntime-genai,transformers, or as llama.cpp:f16", type=_names, metavar="LIST"
+    "artifacts": option("artifacts' folders", type=Path, nargs="+", metavar="DIR"),
+    "--lengths": option("prompt lengths, as 2048,8192", type=lengths, metavar="LIST"),
+    "--peers": option(
+        "llama.cpp,onnxruntime-genai,transformers, or as llama.cpp:f16", type=names, metavar="LIST"
     ),
-    "--new-tokens": _option("tokens to decode", type=_positive, metavar="N"),
-    "--threads": _option("of every system", type=_positive, metavar="N"),
-    "--repeats": _option("of every case; figures are medians", type=_positive, metavar="N"),
-    "--time-limit": _option("seconds for one repeat", type=float, metavar="S"),
-    "--model": _option("the peers' checkpoint (default: the artifact's)", metavar=_MODEL),
-    "--peer-cache": _option("folder for converted peer models", type=Path, metavar="DIR"),
-    "--json": _file("write the rows"),
-    "--plot": _file("time to first token and memory against length", "FILE.png"),
+    "--new-tokens": option("tokens to decode", type=positive, metavar="N"),
+    "--threads": option("of every system", type=positive, metavar="N"),
+    "--repeats": option("of every case; figures are medians", type=positive, metavar="N"),
+    "--time-limit": option("seconds for one repeat", type=float, metavar="S"),
+    "--model": option("the peers' checkpoint (default: the artifact's)", metavar=_MODEL),
+    "--peer-cache": option("folder for converted peer models", type=Path, metavar="DIR"),
+    "--json": file_option("write the rows"),
+    "--plot": file_option("time to first token and memory against length", "FILE.png"),
 }
 
-_CHAT = _ARTIFACT | {"--session": _file("go on with it if it exists; saved after every answer")}
+_CHAT = _ARTIFACT | {
+    "--session": file_option("go on with it if it exists; saved after every answer")
+}
 
 
 if __name__ == "__main__":

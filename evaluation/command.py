@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.arguments import given, lengths, names
 from edgeinfinite.models.geometry import Geometry, geometry_of
 from edgeinfinite.runtime_py.statistics import check_writable
 
@@ -40,7 +41,7 @@ def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -
         task.set_defaults(command=run)
         task.add_argument("--model", required=True, help="the checkpoint, as for export")
         task.add_argument("--data", required=True, nargs="+", type=Path, metavar="FOLDER|FILE")
-        task.add_argument("--methods", type=_names, metavar="LIST", default=argparse.SUPPRESS)
+        task.add_argument("--methods", type=names, metavar="LIST", default=argparse.SUPPRESS)
         task.add_argument(
             "--json", type=Path, metavar="FILE", help="rows; gone on with if it is there"
         )
@@ -51,10 +52,10 @@ def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -
         )
         for name, option in geometry.items():
             task.add_argument(name, **option)
-    _add(passkey, "--lengths", "of the prompts (default: 4000,7500,16000)", type=_lengths)
+    _add(passkey, "--lengths", "of the prompts (default: 4000,7500,16000)", type=lengths)
     _add(passkey, "--samples", "texts of each length (default: 6)", type=int)
     _add(passkey, "--facts", "planted in each text (default: 8)", type=int)
-    _add(passkey, "--kinds", "of numbers,words,names,sentences (default: all)", type=_names)
+    _add(passkey, "--kinds", "of numbers,words,names,sentences (default: all)", type=names)
     _add(perplexity, "--tokens", "of each text (default: 8192)", type=int)
     _add(perplexity, "--documents", "how many of those given (default: all)", type=int)
     _add(perplexity, "--bin-length", "tokens averaged into a row (default: 1024)", type=int)
@@ -65,23 +66,12 @@ def _add(parser: argparse.ArgumentParser, name: str, about: str, **more: Any) ->
     parser.add_argument(name, help=about, default=argparse.SUPPRESS, **more)
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _lengths(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"give numbers as 4000,7500, not {text!r}") from None
-
-
 def evaluate_passkey(arguments: argparse.Namespace) -> int:
     """Runs `evaluate passkey`."""
     from edgeinfinite.evaluation.passkey import PasskeyOptions, measure_passkey, planned
     from edgeinfinite.evaluation.report import passkey_table, plot_passkey
 
-    options = PasskeyOptions(**_given(arguments, PasskeyOptions))
+    options = PasskeyOptions(**given(arguments, PasskeyOptions))
     with _prepared("evaluate passkey", arguments, options) as (
         backbone,
         documents,
@@ -114,7 +104,7 @@ def evaluate_perplexity(arguments: argparse.Namespace) -> int:
     )
     from edgeinfinite.evaluation.report import perplexity_table, plot_perplexity
 
-    options = PerplexityOptions(**_given(arguments, PerplexityOptions))
+    options = PerplexityOptions(**given(arguments, PerplexityOptions))
     with _prepared("evaluate perplexity", arguments, options) as prepared:
         backbone, documents, setting, results = prepared
         with _bar(planned_tokens(len(documents), options, backbone.model)) as progress:
@@ -148,25 +138,19 @@ def _prepared(command: str, arguments: argparse.Namespace, options: Any) -> Iter
     from edgeinfinite.evaluation.documents import unseen_documents
     from edgeinfinite.evaluation.methods import Setting, check_methods
     from edgeinfinite.evaluation.results import Results
-    from edgeinfinite.models.loading import load_backbone, parameters_digest
-    from edgeinfinite.models.shipped import shipped_scorer, with_trained_slots
+    from edgeinfinite.models.loading import load_backbone
+    from edgeinfinite.models.shipped import choose_scorer, with_trained_slots
 
-    given = vars(arguments)
-    geometry, trained = geometry_of(_given(arguments, Geometry))
+    geometry, trained = geometry_of(given(arguments, Geometry))
     backbone = load_backbone(arguments.model)
-    setting = Setting(
-        geometry,
-        scorer=given.get("scorer"),
-        **{name: given[name] for name in ("gate", "zero_gate") if name in given},
-    )
-    if (trained or geometry.most_slots) and setting.scorer is None:
-        found = shipped_scorer(parameters_digest(backbone.model, gates=False))
-        if found is None:
+    setting = Setting(**given(arguments, Setting), geometry=geometry)
+    if trained or geometry.most_slots:
+        scorer = choose_scorer(setting.scorer, backbone)
+        if scorer is None:
             raise EdgeInfiniteError(
                 f"no scorer is shipped for {backbone.name}; give --scorer FILE (train-scorer)"
             )
-        print(f"note: recall slots are filled by the shipped scorer {found.name}", file=sys.stderr)
-        setting = replace(setting, scorer=str(found))
+        setting = replace(setting, scorer=scorer)
     if trained:
         slots = with_trained_slots(geometry, setting.scorer)
         setting = replace(setting, geometry=slots)
@@ -201,8 +185,3 @@ def _bar(tokens: int) -> Iterator[Progress]:
             bar.update(new)
 
         yield show
-
-
-def _given(arguments: argparse.Namespace, options: type[Any]) -> dict[str, Any]:
-    given = vars(arguments)
-    return {name: given[name] for name in options.__dataclass_fields__ if name in given}

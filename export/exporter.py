@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from edgeinfinite import EdgeInfiniteError, __version__
 from edgeinfinite.export.backend import Backend, ExportedGraphs, Progress, backend_named
 from edgeinfinite.export.checks import Check
-from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE, choose_gate, choose_scorer
+from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE, choose_gate
 from edgeinfinite.export.graphs import ModelShape
 from edgeinfinite.export.parity import check_parity
 from edgeinfinite.export.recipes import Recipe, recipe_named
@@ -34,7 +34,7 @@ from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.gate_file import save_gate
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import Backbone, load_backbone, parameters_digest
-from edgeinfinite.models.shipped import with_trained_slots
+from edgeinfinite.models.shipped import choose_scorer, with_trained_slots
 from edgeinfinite.models.state_size import StateShape, geometry_within
 from edgeinfinite.models.trained_file import save_layers
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -119,7 +119,7 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
         if options.state_mb is not None:
             options = replace(options, geometry=_geometry_within(options, backbone, cache_type))
         needed = options.trained_slots or options.geometry.most_slots > 0
-        scorer = choose_scorer(options.scorer, backbone, needed)
+        scorer = choose_scorer(options.scorer, backbone) if needed else None
         if options.trained_slots:
             options = replace(options, geometry=with_trained_slots(options.geometry, scorer))
         gate = choose_gate(options.gate, backbone.name, options.geometry)
@@ -173,10 +173,10 @@ def _write_artifact(
     report("writing the tokenizer", 0.7)
     write_text_files(backbone, folder)
     gate_info = _write_gate(model, gate, folder)
-    if options.geometry.recall_slots:
+    if options.geometry.most_slots:
         scorers: list[Any] = [layer.retention_scorer for layer in attention_layers(model)]
         save_layers(folder / SCORER_FILE, scorers, {})
-    manifest = _manifest(backbone, gate_info, exported, options, backend, folder, parity={})
+    manifest = _manifest(backbone, gate_info, exported, options, backend, folder)
     write_manifest(folder, manifest)
     checks = check_parity(
         folder,
@@ -185,8 +185,7 @@ def _write_artifact(
     )
     _refuse_failed(checks)
     parity = {check.check: check.value for check in checks}
-    manifest = _manifest(backbone, gate_info, exported, options, backend, folder, parity=parity)
-    write_manifest(folder, manifest)
+    write_manifest(folder, replace(manifest, parity=parity))
 
 
 def _write_gate(model: PreTrainedModel, gate: str, folder: Path) -> GateInfo | None:
@@ -211,8 +210,8 @@ def _manifest(
     options: ExportOptions,
     backend: Backend,
     folder: Path,
-    parity: dict[str, float],
 ) -> Manifest:
+    """All but the parity figures, which the artifact itself is needed for."""
     model = backbone.model
     shape = ModelShape.of(model)
     info = BackboneInfo(
@@ -239,7 +238,7 @@ def _manifest(
         state=exported.state,
         graphs=exported.graphs,
         quantization=exported.quantization,
-        parity=parity,
+        parity={},
         files={path.name: file_entry(path) for path in files},
         tools={"edgeinfinite": __version__}
         | {package: importlib.metadata.version(package) for package in packages},

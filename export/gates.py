@@ -1,15 +1,12 @@
-"""Which gate and which retention scorer go into an artifact."""
+"""Which gate goes into an artifact."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from edgeinfinite import models
 from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_GATE
 from edgeinfinite.models.geometry import Geometry
-from edgeinfinite.models.loading import Backbone, parameters_digest
-from edgeinfinite.models.shipped import shipped_scorer
 
 GATE_FILE = "gate.safetensors"
 SCORER_FILE = "scorer.safetensors"
@@ -42,23 +39,3 @@ def shipped_gate_path(backbone: str, geometry: Geometry) -> Path:
     lengths = f"s{geometry.sink_length}-n{geometry.segment_length}-w{geometry.window_length}"
     folder = Path(next(iter(models.__path__))) / "gates"
     return folder / f"{Path(backbone).name}-{geometry.policy}-{lengths}.safetensors"
-
-
-def choose_scorer(asked: str | None, backbone: Backbone, needed: bool) -> str | None:
-    """What `EdgeInfiniteConfig.scorer` shall be; says so on stderr if it is the shipped one.
-
-    Args:
-        asked: a file, `untrained`, or None for the shipped scorer.
-        backbone: one is shipped for certain weights.
-        needed: whether there are recall slots.
-
-    Returns:
-        `untrained`, a path, or None: there are no slots, or nothing to fill them with.
-    """
-    if asked is not None or not needed:
-        return asked
-    shipped = shipped_scorer(parameters_digest(backbone.model, gates=False))
-    if shipped is None:
-        return None
-    print(f"note: recall slots are filled by the shipped scorer {shipped.name}", file=sys.stderr)
-    return str(shipped)

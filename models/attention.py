@@ -110,11 +110,11 @@ AttentionMaskInterface.register(ATTENTION_NAME, _no_mask)
 
 
 @contextmanager
-def _attention_of(model: PreTrainedModel) -> Iterator[None]:
-    """Only a forward pass with a state uses our attention; without one the backbone is its own."""
+def attention_implementation(model: PreTrainedModel, name: str) -> Iterator[None]:
+    """Inside, the model attends with a registered function; outside the backbone is its own."""
     config = model.config.get_text_config()
     before = config._attn_implementation
-    config._attn_implementation = ATTENTION_NAME
+    config._attn_implementation = name
     try:
         yield
     finally:
@@ -135,7 +135,7 @@ def run_tokens(
     Returns:
         Logits `[1, logits_to_keep or T, V]`.
     """
-    with _attention_of(model):
+    with attention_implementation(model, ATTENTION_NAME):
         output = model(
             input_ids=tokens,
             position_ids=state.positions(tokens.shape[1]),

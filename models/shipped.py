@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 from edgeinfinite import EdgeInfiniteError, models
 from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.loading import Backbone, parameters_digest
 from edgeinfinite.models.trained_file import read_metadata
 
 
@@ -25,6 +27,25 @@ def shipped_scorer(weights_sha256: str) -> Path | None:
         if read_metadata(path).get("weights_sha256") == weights_sha256:
             return path
     return None
+
+
+def choose_scorer(asked: str | None, backbone: Backbone) -> str | None:
+    """What fills the recall slots; says so on stderr if it is the shipped scorer.
+
+    Args:
+        asked: a file, `untrained`, or None for the shipped one.
+        backbone: a scorer is shipped for certain weights.
+
+    Returns:
+        `untrained`, a path, or None: nothing is shipped for these weights.
+    """
+    if asked is not None:
+        return asked
+    shipped = shipped_scorer(parameters_digest(backbone.model, gates=False))
+    if shipped is None:
+        return None
+    print(f"note: recall slots are filled by the shipped scorer {shipped.name}", file=sys.stderr)
+    return str(shipped)
 
 
 def with_trained_slots(geometry: Geometry, scorer: str | None) -> Geometry:

@@ -9,6 +9,8 @@ from typing import Any
 
 from tqdm import tqdm
 
+from edgeinfinite.arguments import given
+
 _DEFAULTS_NOTE = "the defaults suit a model of 135M parameters on two cores"
 
 
@@ -60,17 +62,10 @@ def train_scorer(arguments: argparse.Namespace) -> int:
     from edgeinfinite.training.scorer import ScorerOptions
     from edgeinfinite.training.scorer import train_scorer as train
 
-    given = vars(arguments)
-    watched = PassOptions(
-        **{name: given[name] for name in PassOptions.__dataclass_fields__ if name in given}
-    )
-    budgets = BudgetOptions(
-        **{name: given[name] for name in BudgetOptions.__dataclass_fields__ if name in given}
-    )
     options = ScorerOptions(
-        watched=watched,
-        budgets=budgets,
-        **{name: given[name] for name in ScorerOptions.__dataclass_fields__ if name in given},
+        **given(arguments, ScorerOptions),
+        watched=PassOptions(**given(arguments, PassOptions)),
+        budgets=BudgetOptions(**given(arguments, BudgetOptions)),
     )
     with tqdm(
         total=1000, file=sys.stderr, bar_format="{desc}: {percentage:3.0f} % {elapsed}<{remaining}"

@@ -5,14 +5,15 @@ Letters: H query heads, K KV heads, T tokens, D head dimension.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+
+from edgeinfinite.models.attention import attention_implementation
 
 OBSERVED_ATTENTION = "edgeinfinite-observed"
 _WATCH_ARGUMENT = "edgeinfinite_watch"
@@ -61,7 +62,7 @@ def observe(
         asking: the last so many tokens are those of `Observation.asked`.
         observer: called with the layer's index and what was seen; it may keep that.
     """
-    with torch.inference_mode(), _observed(model):
+    with torch.inference_mode(), attention_implementation(model, OBSERVED_ATTENTION):
         model(
             input_ids=torch.tensor([tokens]),
             use_cache=False,
@@ -121,14 +122,3 @@ def _observed_attention(
 
 AttentionInterface.register(OBSERVED_ATTENTION, _observed_attention)
 AttentionMaskInterface.register(OBSERVED_ATTENTION, lambda *args, **kwargs: None)
-
-
-@contextmanager
-def _observed(model: PreTrainedModel) -> Iterator[None]:
-    config = model.config.get_text_config()
-    before = config._attn_implementation
-    config._attn_implementation = OBSERVED_ATTENTION
-    try:
-        yield
-    finally:
-        config._attn_implementation = before

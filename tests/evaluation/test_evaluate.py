@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tiny_artifact import tiny_checkpoint
+from tiny_texts import tiny_texts
 
 from edgeinfinite.cli import main
 from edgeinfinite.evaluation import passkey, perplexity
@@ -36,11 +36,7 @@ def checkpoint(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("texts")
-    for number in range(4):
-        words = np.random.default_rng(number).choice(["a", "dog", "went", "home\n"], 900)
-        (folder / f"text{number}.txt").write_text(" ".join(words))
-    return folder
+    return tiny_texts(tmp_path_factory.mktemp("texts"), 4)
 
 
 def evaluate(task: str, checkpoint: Path, texts: Path, *more: str) -> int:

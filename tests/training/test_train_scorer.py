@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tiny_artifact import tiny_checkpoint
+from tiny_texts import tiny_texts
 
 from edgeinfinite.cli import main
 from edgeinfinite.models.attach import attach
@@ -35,11 +36,7 @@ def checkpoint(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("texts")
-    for number in range(5):
-        words = np.random.default_rng(number).choice(["a", "dog", "went", "home\n"], 900)
-        (folder / f"text{number}.txt").write_text(" ".join(words))
-    return folder
+    return tiny_texts(tmp_path_factory.mktemp("texts"), 5)
 
 
 def train(checkpoint: Path, texts: Path, output: Path, *more: str) -> int:
@@ -53,7 +50,7 @@ def test_the_trained_scorer_fits_the_model_and_its_card_says_what_it_saw(
     output = tmp_path / "scorer.safetensors"
     assert train(checkpoint, texts, output) == 0
     shown = capsys.readouterr()
-    assert "planted kept: " in shown.out and "watching" in shown.err
+    assert "planted kept: " in shown.out and "fitting" in shown.err
     card = read_metadata(output)
     trained, held_out = (json.loads(card[k]) for k in ("trained_on", "held_out_documents"))
     assert len(trained) + len(held_out) == 5 and not set(trained) & set(held_out)
