@@ -17,10 +17,11 @@ from edgeinfinite.evaluation.command import add_evaluate
 from edgeinfinite.models.configuration import CACHE_TYPES
 from edgeinfinite.models.geometry import (
     CARRY_LENGTHS,
+    CARRY_SLOTS,
     POLICIES,
     TRAINED_SLOTS,
     Geometry,
-    geometry_of,
+    GeometryOptions,
 )
 from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS, Generation, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
@@ -67,15 +68,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def export(arguments: argparse.Namespace) -> int:
     """Writes the artifact of a model."""
-    geometry, trained = geometry_of(given(arguments, Geometry))
+    asked = GeometryOptions(**given(arguments, GeometryOptions))
     from edgeinfinite.export.exporter import ExportOptions, export_artifact
 
-    options = given(arguments, ExportOptions)
-    chosen_by_size = "segment_length" if geometry.policy == "reencode" else "recall_slots"
-    if "state_mb" in options and chosen_by_size in vars(arguments):
-        name = "--" + chosen_by_size.replace("_", "-")
-        raise EdgeInfiniteError(f"--state-mb chooses {name}; leave one of them out")
-    folder = export_artifact(ExportOptions(**options, geometry=geometry, trained_slots=trained))
+    options = ExportOptions(**given(arguments, ExportOptions), geometry=asked)
+    folder = export_artifact(options)
     print(f"{folder}: {_folder_bytes(folder) / 1e6:,.1f} MB")
     return 0
 
@@ -312,7 +309,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _length(name: str, metavar: str) -> dict[str, Any]:
-    default = f"default: {getattr(Geometry, name)}, under carry {CARRY_LENGTHS[name]}"
+    default = f"default: {CARRY_LENGTHS[name]} under carry, else {getattr(Geometry, name)}"
     return option(default, type=int, metavar=metavar)
 
 
@@ -332,13 +329,16 @@ _ARTIFACT = {"artifact": option("the artifact's folder", type=Path, metavar="DIR
 _MODEL = "ID|FOLDER|FILE.gguf|smollm2-135m-instruct"
 
 _GEOMETRY = {
-    "--policy": option(choices=POLICIES),
+    "--policy": option(
+        "default: carry where a scorer is shipped or given, else the paper's reencode",
+        choices=POLICIES,
+    ),
     "--segment-length": _length("segment_length", "N"),
     "--sink-length": _length("sink_length", "S"),
     "--window-length": _length("window_length", "W"),
     "--recall-slots": option(
-        "under policy carry, filled by a scorer: one number, or one a layer as 0,512,128, or "
-        "trained for those on the scorer's card",
+        "under carry, filled by a scorer: one number, or one a layer as 0,512,128, or trained "
+        f"for those on the scorer's card (default: {CARRY_SLOTS} where there is a scorer)",
         type=_slots,
         metavar="G",
     ),

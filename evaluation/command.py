@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.arguments import given, lengths, names
-from edgeinfinite.models.geometry import Geometry, geometry_of
+from edgeinfinite.models.geometry import GeometryOptions
 from edgeinfinite.runtime_py.statistics import check_writable
 
 if TYPE_CHECKING:
@@ -139,21 +139,13 @@ def _prepared(command: str, arguments: argparse.Namespace, options: Any) -> Iter
     from edgeinfinite.evaluation.methods import Setting, check_methods
     from edgeinfinite.evaluation.results import Results
     from edgeinfinite.models.loading import load_backbone
-    from edgeinfinite.models.shipped import choose_scorer, with_trained_slots
+    from edgeinfinite.models.shipped import choose_geometry
 
-    geometry, trained = geometry_of(given(arguments, Geometry))
+    asked = GeometryOptions(**given(arguments, GeometryOptions))
     backbone = load_backbone(arguments.model)
-    setting = Setting(**given(arguments, Setting), geometry=geometry)
-    if trained or geometry.most_slots:
-        scorer = choose_scorer(setting.scorer, backbone)
-        if scorer is None:
-            raise EdgeInfiniteError(
-                f"no scorer is shipped for {backbone.name}; give --scorer FILE (train-scorer)"
-            )
-        setting = replace(setting, scorer=scorer)
-    if trained:
-        slots = with_trained_slots(geometry, setting.scorer)
-        setting = replace(setting, geometry=slots)
+    parts = given(arguments, Setting)
+    geometry, scorer = choose_geometry(asked, parts.pop("scorer", None), backbone)
+    setting = Setting(geometry, scorer=scorer, **parts)
     check_methods(options.methods, setting, controls=command.endswith("perplexity"))
     documents = unseen_documents(arguments.data, [setting.scorer, setting.gate, setting.zero_gate])
     depends_on = asdict(options) | asdict(setting) | {"model": backbone.name}

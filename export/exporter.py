@@ -28,15 +28,16 @@ from edgeinfinite.models.attach import (
     attention_layers,
     backbone_parameters,
     check_supported,
+    config_of,
     head_dim_of,
 )
-from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_SCORER, EdgeInfiniteConfig
 from edgeinfinite.models.gate_file import save_gate
-from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.geometry import Geometry, GeometryOptions
 from edgeinfinite.models.loading import Backbone, load_backbone, parameters_digest
-from edgeinfinite.models.shipped import choose_scorer, with_trained_slots
+from edgeinfinite.models.shipped import choose_geometry
 from edgeinfinite.models.state_size import StateShape, geometry_within
-from edgeinfinite.models.trained_file import save_layers
+from edgeinfinite.models.trained_file import read_metadata, save_layers
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.manifest import (
     MANIFEST_FILE,
@@ -61,10 +62,9 @@ class ExportOptions:
         quantize: a recipe's name.
         gate: a trained gate's file, `untrained`, `none` (the memory is never read), or None for
             the gate shipped for this model and geometry, untrained where there is none.
-        geometry: lengths and policy of the cache.
+        geometry: lengths and policy of the cache; what isn't asked for is the model's default.
         scorer: a trained retention scorer's file, which recall slots need; None takes the one
             shipped for this checkpoint.
-        trained_slots: take the recall slots that the scorer's card recommends for each layer.
         state_mb: megabytes that the state may take: chooses the segment length (`reencode`) or the
             recall slots (`carry`); None leaves the geometry as it is.
         cache_type: of the KV cache's numbers; None takes float16 for quantized weights where the
@@ -77,9 +77,8 @@ class ExportOptions:
     target: str = "cpu"
     quantize: str = "none"
     gate: str | None = None
-    geometry: Geometry = field(default_factory=Geometry)
+    geometry: Geometry | GeometryOptions = field(default_factory=GeometryOptions)
     scorer: str | None = None
-    trained_slots: bool = False
     state_mb: float | None = None
     cache_type: str | None = None
 
@@ -105,7 +104,7 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
             f"the back end {backend.name} has no target {options.target!r}; "
             f"choose one of {', '.join(backend.targets)}"
         )
-    if (options.geometry.varies or options.trained_slots) and backend.name != "onnx":
+    if options.geometry.varies and backend.name != "onnx":
         raise EdgeInfiniteError(
             f"the back end {backend.name} needs the same recall slots in every layer; "
             "give one number"
@@ -116,24 +115,28 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
     with _bar(progress) as report, _unfinished(output) as folder:
         report("loading the checkpoint", 0.0)
         backbone = load_backbone(options.model)
+        geometry, scorer = choose_geometry(options.geometry, options.scorer, backbone)
         if options.state_mb is not None:
-            options = replace(options, geometry=_geometry_within(options, backbone, cache_type))
-        needed = options.trained_slots or options.geometry.most_slots > 0
-        scorer = choose_scorer(options.scorer, backbone) if needed else None
-        if options.trained_slots:
-            options = replace(options, geometry=with_trained_slots(options.geometry, scorer))
-        gate = choose_gate(options.gate, backbone.name, options.geometry)
-        config = EdgeInfiniteConfig(options.geometry, gate, scorer=scorer, cache_type=cache_type)
+            geometry = _geometry_within(geometry, options, backbone, cache_type)
+        gate = choose_gate(options.gate, backbone.name, geometry)
+        config = EdgeInfiniteConfig(geometry, gate, scorer=scorer, cache_type=cache_type)
         attach(backbone.model, config)
         _write_artifact(backbone, gate, options, backend, recipe, folder, report)
     return output
 
 
-def _geometry_within(options: ExportOptions, backbone: Backbone, cache_type: str) -> Geometry:
+def _geometry_within(
+    geometry: Geometry, options: ExportOptions, backbone: Backbone, cache_type: str
+) -> Geometry:
     assert options.state_mb is not None
+    chosen = "segment_length" if geometry.policy == "reencode" else "recall_slots"
+    asked = options.geometry
+    if isinstance(asked, GeometryOptions) and getattr(asked, chosen) is not None:
+        name = "--" + chosen.replace("_", "-")
+        raise EdgeInfiniteError(f"--state-mb chooses {name}; leave one of them out")
     check_supported(backbone.model)
     text = backbone.model.config.get_text_config()
-    gate = choose_gate(options.gate, backbone.name, options.geometry)
+    gate = choose_gate(options.gate, backbone.name, geometry)
     shape = StateShape(
         text.num_hidden_layers,
         text.num_key_value_heads,
@@ -142,7 +145,7 @@ def _geometry_within(options: ExportOptions, backbone: Backbone, cache_type: str
         reads_memory=gate != NO_GATE,
         positions=text.max_position_embeddings,
     )
-    return geometry_within(options.geometry, options.state_mb, shape)
+    return geometry_within(geometry, options.state_mb, shape)
 
 
 def _cache_type(options: ExportOptions, backend: Backend) -> str:
@@ -173,9 +176,9 @@ def _write_artifact(
     report("writing the tokenizer", 0.7)
     write_text_files(backbone, folder)
     gate_info = _write_gate(model, gate, folder)
-    if options.geometry.most_slots:
-        scorers: list[Any] = [layer.retention_scorer for layer in attention_layers(model)]
-        save_layers(folder / SCORER_FILE, scorers, {})
+    scorers: list[Any] = [layer.retention_scorer for layer in attention_layers(model)]
+    if scorers[0] is not None:
+        save_layers(folder / SCORER_FILE, scorers, _card_of_scorer(model))
     manifest = _manifest(backbone, gate_info, exported, options, backend, folder)
     write_manifest(folder, manifest)
     checks = check_parity(
@@ -186,6 +189,12 @@ def _write_artifact(
     _refuse_failed(checks)
     parity = {check.check: check.value for check in checks}
     write_manifest(folder, replace(manifest, parity=parity))
+
+
+def _card_of_scorer(model: PreTrainedModel) -> dict[str, str]:
+    """What the scorer was trained on goes along: `evaluate` leaves those documents out."""
+    scorer = config_of(model).scorer
+    return {} if scorer is None or scorer == UNTRAINED_SCORER else read_metadata(Path(scorer))
 
 
 def _write_gate(model: PreTrainedModel, gate: str, folder: Path) -> GateInfo | None:

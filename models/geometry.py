@@ -16,8 +16,11 @@ POLICIES = ("reencode", "carry")
 TRAINED_SLOTS = "trained"
 """What a user asks for to get the recall slots that a scorer's card recommends."""
 
-CARRY_LENGTHS = {"segment_length": 128, "sink_length": 64, "window_length": 436}
+CARRY_LENGTHS = {"segment_length": 128, "sink_length": 64, "window_length": 448}
 """Under `carry` short segments cost nothing but time, and lose less (DESIGN §2b)."""
+
+CARRY_SLOTS = 512
+"""Recall slots under `carry` where a scorer is known: the knee of the curve in docs/recall.md."""
 
 
 @dataclass(frozen=True)
@@ -135,20 +138,65 @@ class Geometry:
             raise EdgeInfiniteError(f"geometry {fields!r} can't be read: {error}") from error
 
 
-def geometry_of(options: dict[str, Any]) -> tuple[Geometry, bool]:
-    """A geometry from a user's options, and whether the recall slots are those of a scorer's card.
+@dataclass(frozen=True)
+class GeometryOptions:
+    """What a user asks of the geometry; None leaves it to the policy, or the policy to the model.
 
-    They are looked up once the scorer is known (`shipped.with_trained_slots`). Lengths that aren't
-    given are the policy's: the paper's for `reencode`, `CARRY_LENGTHS` for `carry`.
+    Args:
+        policy: None is `carry` where a scorer is known for the model, else the paper's `reencode`.
+        segment_length, sink_length, window_length: None is the policy's own length: the paper's
+            for `reencode`, `CARRY_LENGTHS` for `carry`.
+        recall_slots: as in `Geometry`, or `trained` for those on the scorer's card; None is
+            `CARRY_SLOTS` under `carry` where a scorer is known, else 0.
+
+    Raises:
+        EdgeInfiniteError: a value can't be right whatever the others are.
     """
-    if options.get("policy") == "carry":
-        options = CARRY_LENGTHS | options
-    if options.get("recall_slots") != TRAINED_SLOTS:
-        return Geometry(**options), False
-    geometry = Geometry(**options | {"recall_slots": 0})
-    if geometry.policy == "reencode":
-        raise EdgeInfiniteError("policy reencode has no recall slots; use --policy carry")
-    return geometry, True
+
+    policy: str | None = None
+    segment_length: int | None = None
+    sink_length: int | None = None
+    window_length: int | None = None
+    recall_slots: int | tuple[int, ...] | str | None = None
+
+    def __post_init__(self) -> None:
+        plain = {name: value for name, value in self._given().items() if name != "recall_slots"}
+        Geometry(**plain)
+        if self.policy == "reencode" and self.recall_slots:
+            raise EdgeInfiniteError("policy reencode has no recall slots; use --policy carry")
+
+    @property
+    def trained_slots(self) -> bool:
+        """Whether the recall slots are those on the scorer's card."""
+        return self.recall_slots == TRAINED_SLOTS
+
+    @property
+    def varies(self) -> bool:
+        """Whether the layers may get different numbers of recall slots."""
+        return self.trained_slots or isinstance(self.recall_slots, tuple)
+
+    def resolve(self, *, scorer: bool) -> Geometry:
+        """The geometry meant; without recall slots where they are to come from a card.
+
+        Args:
+            scorer: whether one is known for the model.
+
+        Raises:
+            EdgeInfiniteError: the values don't go together.
+        """
+        asked = self._given()
+        if self.trained_slots:
+            asked["recall_slots"] = 0
+        if asked.setdefault("policy", "carry" if scorer else "reencode") == "reencode":
+            return Geometry(**asked)
+        asked = CARRY_LENGTHS | asked
+        if scorer and "recall_slots" not in asked:
+            segment = asked["segment_length"]
+            asked["recall_slots"] = max(1, round(CARRY_SLOTS / segment)) * segment
+        return Geometry(**asked)
+
+    def _given(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def _as_tuple(slots: int | tuple[int, ...]) -> tuple[int, ...]:

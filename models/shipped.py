@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from edgeinfinite import EdgeInfiniteError, models
-from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.geometry import Geometry, GeometryOptions
 from edgeinfinite.models.loading import Backbone, parameters_digest
 from edgeinfinite.models.trained_file import read_metadata
 
@@ -29,23 +29,50 @@ def shipped_scorer(weights_sha256: str) -> Path | None:
     return None
 
 
-def choose_scorer(asked: str | None, backbone: Backbone) -> str | None:
-    """What fills the recall slots; says so on stderr if it is the shipped scorer.
+def choose_geometry(
+    asked: Geometry | GeometryOptions, scorer: str | None, backbone: Backbone
+) -> tuple[Geometry, str | None]:
+    """The geometry for a model, and what fills its recall slots; says so if it is the default.
+
+    Without options a model whose scorer is known gets policy `carry`, any other one the paper's.
 
     Args:
-        asked: a file, `untrained`, or None for the shipped one.
+        asked: what is given is used as it is, the rest is the model's default.
+        scorer: a file, `untrained`, or None for the shipped one.
         backbone: a scorer is shipped for certain weights.
 
     Returns:
-        `untrained`, a path, or None: nothing is shipped for these weights.
+        The geometry, and `untrained`, a path, or None where there are no recall slots.
+
+    Raises:
+        EdgeInfiniteError: the options don't go together, or recall slots have no scorer.
     """
-    if asked is not None:
-        return asked
-    shipped = shipped_scorer(parameters_digest(backbone.model, gates=False))
-    if shipped is None:
-        return None
-    print(f"note: recall slots are filled by the shipped scorer {shipped.name}", file=sys.stderr)
-    return str(shipped)
+    if isinstance(asked, Geometry):
+        asked = GeometryOptions(**asdict(asked))
+    shipped = None
+    if scorer is None and asked.policy != "reencode":
+        shipped = shipped_scorer(parameters_digest(backbone.model, gates=False))
+        scorer = str(shipped) if shipped else None
+    geometry = asked.resolve(scorer=scorer is not None)
+    if asked.trained_slots:
+        geometry = with_trained_slots(geometry, scorer)
+    if asked.policy is None and scorer is not None:
+        print(
+            f"note: policy carry, the default for {backbone.name}; "
+            "--policy reencode is the paper's Algorithm 1",
+            file=sys.stderr,
+        )
+    if not geometry.most_slots:
+        return geometry, None
+    if scorer is None:
+        raise EdgeInfiniteError(
+            f"no scorer is shipped for {backbone.name}, and recall slots need one; give "
+            "--scorer FILE, made with train-scorer"
+        )
+    if shipped is not None:
+        note = f"recall slots are filled by the shipped scorer {shipped.name}"
+        print(f"note: {note}", file=sys.stderr)
+    return geometry, scorer
 
 
 def with_trained_slots(geometry: Geometry, scorer: str | None) -> Geometry:

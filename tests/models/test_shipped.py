@@ -11,8 +11,9 @@ from tiny_artifact import tiny_checkpoint
 from edgeinfinite import models
 from edgeinfinite.cli import main
 from edgeinfinite.models import shipped
+from edgeinfinite.models.geometry import CARRY_LENGTHS, CARRY_SLOTS, Geometry, GeometryOptions
 from edgeinfinite.models.loading import DEMO_MODEL, load_backbone, parameters_digest
-from edgeinfinite.models.shipped import shipped_scorer
+from edgeinfinite.models.shipped import choose_geometry, shipped_scorer
 from edgeinfinite.models.trained_file import read_metadata
 from edgeinfinite.runtime_py.manifest import read_manifest
 
@@ -87,3 +88,37 @@ def test_trained_slots_need_a_card_that_names_them(package, tmp_path, capsys):
         export(package, tmp_path / "artifact", "many")
     assert "or trained, not 'many'" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_model_with_a_shipped_scorer_gets_carry_and_the_paper_stays_selectable(
+    package, monkeypatch, capsys
+):
+    backbone = load_backbone(str(package / "tiny"))
+    assert choose_geometry(GeometryOptions(), None, backbone) == (Geometry(), None)
+    assert not capsys.readouterr().err
+    monkeypatch.setattr(shipped.models, "__path__", [str(package)])
+    file = str(package / "scorers" / "tiny.safetensors")
+    default = Geometry(policy="carry", recall_slots=CARRY_SLOTS, **CARRY_LENGTHS)
+    assert choose_geometry(GeometryOptions(), None, backbone) == (default, file)
+    said = capsys.readouterr().err
+    assert "policy carry, the default for" in said and "shipped scorer tiny.safetensors" in said
+    paper = GeometryOptions(policy="reencode")
+    assert choose_geometry(paper, None, backbone) == (Geometry(), None)
+    plain = GeometryOptions(recall_slots=0)
+    assert choose_geometry(plain, None, backbone)[0].recall_slots == 0
+    # What the Python API gives whole is not touched.
+    whole = Geometry(16, 4, 8)
+    assert choose_geometry(whole, None, backbone) == (whole, None)
+
+
+def test_a_scorer_of_ones_own_makes_carry_the_default_too(package):
+    backbone = load_backbone(str(package / "tiny"))
+    geometry, scorer = choose_geometry(GeometryOptions(segment_length=100), "untrained", backbone)
+    assert (geometry.policy, geometry.recall_slots, scorer) == ("carry", 500, "untrained")
+
+
+def test_an_exported_scorer_keeps_its_card(package, tmp_path, monkeypatch):
+    monkeypatch.setattr(shipped.models, "__path__", [str(package)])
+    assert export(package, tmp_path / "artifact", "128") == 0
+    card = read_metadata(package / "scorers" / "tiny.safetensors")
+    assert read_metadata(tmp_path / "artifact" / "scorer.safetensors") == card
