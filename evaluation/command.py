@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.arguments import given, lengths, names
+from edgeinfinite.models.configuration import CACHE_TYPES
 from edgeinfinite.models.geometry import GeometryOptions
 from edgeinfinite.runtime_py.statistics import check_writable
 
@@ -49,6 +50,12 @@ def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -
         task.add_argument("--seed", type=int, metavar="N", default=argparse.SUPPRESS)
         task.add_argument(
             "--dtype", choices=("float32", "bfloat16"), default="float32", help="of the backbone"
+        )
+        task.add_argument(
+            "--cache-type",
+            choices=CACHE_TYPES,
+            default=argparse.SUPPRESS,
+            help="of the KV caches (default: float32)",
         )
         for name, option in geometry.items():
             task.add_argument(name, **option)

@@ -14,15 +14,21 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.models.attach import attach
+from edgeinfinite.evaluation.baselines import BASELINES, Lola, baseline_scorer
+from edgeinfinite.models.attach import attach, attention_layers, head_dim_of
 from edgeinfinite.models.attention import run_tokens
-from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.configuration import (
+    NO_GATE,
+    UNTRAINED_GATE,
+    UNTRAINED_SCORER,
+    EdgeInfiniteConfig,
+)
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.state import State
 
-METHODS = ("full", "streaming", "edgeinfinite")
+METHODS = ("full", "streaming", "edgeinfinite", *BASELINES)
 GATE_CONTROLS = (
     "memory-off",
     "untrained-gate",
@@ -30,7 +36,6 @@ GATE_CONTROLS = (
     "swapped-memory",
     "zero-memory-gate",
 )
-_WITHOUT_MEMORY = ("full", "streaming", "memory-off")
 
 
 @dataclass(frozen=True)
@@ -42,12 +47,14 @@ class Setting:
         gate: of `edgeinfinite`, `trained-gate` and `swapped-memory`.
         scorer: of the recall slots.
         zero_gate: for `zero-memory-gate`, one that was trained while the memory reads zero.
+        cache_type: of every method's KV cache.
     """
 
     geometry: Geometry
     gate: str = NO_GATE
     scorer: str | None = None
     zero_gate: str | None = None
+    cache_type: str = "float32"
 
 
 def check_methods(methods: Sequence[str], setting: Setting, *, controls: bool) -> None:
@@ -65,6 +72,10 @@ def check_methods(methods: Sequence[str], setting: Setting, *, controls: bool) -
     for method in methods:
         if method not in known:
             raise EdgeInfiniteError(f"unknown method {method!r}; choose of {', '.join(known)}")
+        if method in BASELINES and not setting.geometry.most_slots:
+            raise EdgeInfiniteError(f"{method} fills recall slots; give --recall-slots")
+        if method == "lola" and setting.geometry.varies:
+            raise EdgeInfiniteError("lola needs the same recall slots in every layer")
         needs_gate = method in ("trained-gate", "swapped-memory")
         if needs_gate and setting.gate in (NO_GATE, UNTRAINED_GATE):
             raise EdgeInfiniteError(f"{method} needs a trained gate; give --gate FILE")
@@ -89,11 +100,11 @@ def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteCon
         # A cache as long as the text: nothing ever leaves it.
         window = max(1, tokens - 1)
         whole = Geometry(segment_length=1, sink_length=0, window_length=window, policy="carry")
-        return EdgeInfiniteConfig(whole, NO_GATE)
+        return EdgeInfiniteConfig(whole, NO_GATE, cache_type=setting.cache_type)
     if method == "streaming":
         window = geometry.window_length + geometry.average_slots
         streaming = replace(geometry, policy="carry", recall_slots=0, window_length=window)
-        return EdgeInfiniteConfig(streaming, NO_GATE)
+        return EdgeInfiniteConfig(streaming, NO_GATE, cache_type=setting.cache_type)
     gate = setting.gate
     if method == "memory-off":
         gate = NO_GATE
@@ -102,7 +113,8 @@ def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteCon
     elif method == "zero-memory-gate":
         assert setting.zero_gate is not None
         gate = setting.zero_gate
-    return EdgeInfiniteConfig(geometry, gate, scorer=setting.scorer)
+    scorer = UNTRAINED_SCORER if method in BASELINES else setting.scorer
+    return EdgeInfiniteConfig(geometry, gate, scorer=scorer, cache_type=setting.cache_type)
 
 
 def reads_whole(method: str, tokens: int, model: PreTrainedModel) -> bool:
@@ -144,6 +156,12 @@ class Reader:
     ) -> None:
         config = configuration(method, setting, tokens)
         attach(model, config)
+        if method in BASELINES:
+            text = model.config.get_text_config()
+            for layer in attention_layers(model):
+                layer.retention_scorer = baseline_scorer(
+                    method, text.num_key_value_heads, head_dim_of(text)
+                )
         memories = _memories(model, other) if method == "swapped-memory" else None
         if method == "zero-memory-gate":
             memories = []
@@ -185,7 +203,7 @@ class Reader:
         """Remembers the state; calling the result brings it back, any number of times."""
         session, engine = self._session, self._engine
         arrays = {name: array.copy() for name, array in session.state.arrays.items()}
-        last = engine.last
+        last, sums = engine.last, engine.lola_sums
         counters = session.tokens_read, session.compressions, list(session.residual)
 
         def restore() -> None:
@@ -193,7 +211,7 @@ class Reader:
                 session.state.arrays[name][...] = array
             session.tokens_read, session.compressions = counters[:2]
             session.residual = list(counters[2])
-            engine.last = last
+            engine.last, engine.lola_sums = last, sums
 
         return restore
 
@@ -219,6 +237,17 @@ class _MeasuringEngine(TorchEngine):
         self.last: torch.Tensor | None = None
         self.nats, self.best = np.empty(0), np.empty(0, bool)
         self._compressions = 0
+        self.lola_sums = [(0 * m, 0 * z) for m, z in self.lola_sums]
+
+    @property
+    def lola_sums(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """M and z of every layer's `Lola`, which belong to the text; empty for other scorers."""
+        return [(s.memory, s.norm) for s in self._scorers if isinstance(s, Lola)]
+
+    @lola_sums.setter
+    def lola_sums(self, sums: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
+        for scorer, (memory, norm) in zip(self._scorers, sums, strict=bool(sums)):
+            scorer.memory, scorer.norm = memory, norm
 
     def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
         ids = torch.from_numpy(tokens)
@@ -237,7 +266,18 @@ class _MeasuringEngine(TorchEngine):
             self.last = logits[-1:].clone()
         return logits[-1].numpy()
 
+    def _fold_for_lola(self, state: State) -> None:
+        """The N oldest of the residual; the first time also what already stands in the slots."""
+        geometry, shared = self.geometry, self._shared(state)
+        end = int(shared.length[0]) - geometry.window_length
+        for layer, (scorer, table) in enumerate(zip(self._scorers, self._tables, strict=True)):
+            start = end - geometry.segment_length if scorer.norm.any() else geometry.sink_length
+            keys, values = (c[layer][0, :, start:end] for c in (shared.k_cache, shared.v_cache))
+            scorer.fold(table.shift_back(keys, torch.arange(start, end)), values)
+
     def compress_memory(self, state: State) -> None:
+        if self.lola_sums:
+            self._fold_for_lola(state)
         super().compress_memory(state)
         if self._memories is None:
             return

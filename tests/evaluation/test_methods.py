@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.evaluation.baselines import BASELINES, KeyDiff, Lola, RandomSlots
 from edgeinfinite.evaluation.methods import Reader, Setting, check_methods, configuration
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
 from edgeinfinite.models.gate_file import save_gate
@@ -131,9 +132,63 @@ def test_an_untrained_gate_is_nearly_no_gate():
         (["trained-gate"], True, "needs a trained gate"),
         (["swapped-memory"], True, "needs a trained gate"),
         (["zero-memory-gate"], True, "--zero-gate"),
+        (["keydiff"], False, "give --recall-slots"),
         ([], True, "no method"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(methods, controls, says):
     with pytest.raises(EdgeInfiniteError, match=says):
-        check_methods(methods, setting(), controls=controls)
+        check_methods(methods, setting(PAPER), controls=controls)
+
+
+@pytest.mark.parametrize("method", BASELINES)
+def test_a_baseline_differs_in_what_the_slots_hold_alone(method):
+    tokens, room = random_tokens(120), CARRY.capacity
+    ours, theirs = (Reader(tiny_llama(), m, setting(), 120) for m in ("edgeinfinite", method))
+    assert theirs.state_bytes == ours.state_bytes
+    expected, got = ours.read(tokens).nats[1:], theirs.read(tokens).nats[1:]
+    np.testing.assert_array_equal(got[: room - 1], expected[: room - 1])
+    assert np.abs(got[room:] - expected[room:]).max() > 1e-3
+    restore, after = theirs.save(), random_tokens(40, seed=1)
+    first = theirs.read(after).nats
+    restore()
+    np.testing.assert_array_equal(theirs.read(after).nats, first)
+    theirs.restart()
+    np.testing.assert_array_equal(theirs.read(tokens).nats[1:], got)
+
+
+def test_lola_keeps_what_its_memory_recalls_worst():
+    torch.manual_seed(0)
+    key, value = torch.randn(1, 6, 8), torch.randn(1, 1, 8).expand(1, 6, 8)
+    scorer = Lola(1, 8)
+    scorer.fold(key, value)
+    assert scorer(key, value).max() < 1e-4  # one value for every key: nothing is forgotten
+    odd = torch.cat((value[:, :5], value[:, 5:] + 3), dim=1)
+    assert scorer(key, odd).argmax() == 5
+
+
+def test_keydiff_keeps_the_key_unlike_the_others():
+    key = torch.ones(1, 6, 8) + 0.01 * torch.arange(8)
+    key[:, 3] *= -1
+    assert KeyDiff()(key, torch.zeros(1, 6, 8)).argmax() == 3
+
+
+def test_random_slots_belong_to_the_pair():
+    torch.manual_seed(0)
+    value = torch.randn(2, 300, 8)
+    score = RandomSlots()(torch.randn(2, 300, 8), value)
+    assert torch.equal(RandomSlots()(torch.randn(2, 300, 8), value), score)
+    # As likely early as late: the mean place of the best half is the middle, within 3 deviations.
+    best = score.argsort(-1)[:, :150].float().mean(-1)
+    assert (best - 149.5).abs().max() < 3 * 300 / 12**0.5 / 150**0.5
+
+
+def test_a_float16_cache_costs_half_the_bytes_and_little_else():
+    tokens = random_tokens(120)
+    whole, half = (
+        Reader(tiny_llama(), "edgeinfinite", setting(cache_type=kind), 120)
+        for kind in ("float32", "float16")
+    )
+    assert half.state_bytes < 0.6 * whole.state_bytes
+    difference = np.abs(half.read(tokens).nats[1:] - whole.read(tokens).nats[1:])
+    assert 0 < difference[: CARRY.capacity - 1].max() < 0.02

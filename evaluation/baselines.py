@@ -1,0 +1,67 @@
+"""Other ways to rank what stays in the recall slots, to compare the trained scorer with.
+
+Each takes a scorer's place in `carry_layer`, with the same slots, window and bytes of state.
+Letters: K KV heads, n pairs, N segment, D head dimension.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from edgeinfinite.models.memory import compress, feature_map
+
+_EPSILON = 1e-6
+
+
+class RandomSlots(nn.Module):
+    """A number that looks random but belongs to the pair: every token is as likely to be kept."""
+
+    def forward(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        """`[..., K, n]` of pairs `[..., K, n, D]`; the value alone, keys are rounded when moved."""
+        del key
+        weights = torch.arange(1, value.shape[-1] + 1, dtype=torch.float64).sqrt()
+        return ((value.double() @ weights) * 1e4).sin().float()
+
+
+class KeyDiff(nn.Module):
+    """Keeps keys that are unlike the others: minus the cosine with their mean (2504.15364)."""
+
+    def forward(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        """`[..., K, n]` of pairs `[..., K, n, D]`."""
+        del value
+        directions = nn.functional.normalize(key.float(), dim=-1)
+        anchor = directions.mean(-2, keepdim=True)
+        return -nn.functional.cosine_similarity(directions, anchor, dim=-1)
+
+
+class Lola(nn.Module):
+    """Keeps what the linear memory recalls worst: ‖σ(k) M / σ(k) z − v‖ (LoLA, 2505.23666).
+
+    M and z hold every pair that has left the window, with its key before RoPE.
+    """
+
+    def __init__(self, kv_heads: int, head_dim: int) -> None:
+        super().__init__()
+        self.memory = torch.zeros(kv_heads, head_dim, head_dim)
+        self.norm = torch.zeros(kv_heads, head_dim)
+
+    def fold(self, key: torch.Tensor, value: torch.Tensor) -> None:
+        """Adds pairs `[K, N, D]` that leave the window; new tensors, the old ones stay as saved."""
+        self.memory, self.norm = compress(key, value, self.memory, self.norm)
+
+    def forward(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        """`[..., K, n]` of pairs `[..., K, n, D]`."""
+        features = feature_map(key.float())
+        read = features @ self.memory / (features @ self.norm.unsqueeze(-1) + _EPSILON)
+        return (read - value.float()).norm(dim=-1)
+
+
+BASELINES = ("random", "keydiff", "lola")
+
+
+def baseline_scorer(method: str, kv_heads: int, head_dim: int) -> nn.Module:
+    """The scorer of one layer for a method of `BASELINES`."""
+    if method == "random":
+        return RandomSlots()
+    return KeyDiff() if method == "keydiff" else Lola(kv_heads, head_dim)
