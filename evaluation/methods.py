@@ -201,19 +201,28 @@ class Reader:
 
     def save(self) -> Callable[[], None]:
         """Remembers the state; calling the result brings it back, any number of times."""
-        session, engine = self._session, self._engine
-        arrays = {name: array.copy() for name, array in session.state.arrays.items()}
+        engine, restore_session = self._engine, saved(self._session)
         last, sums = engine.last, engine.lola_sums
-        counters = session.tokens_read, session.compressions, list(session.residual)
 
         def restore() -> None:
-            for name, array in arrays.items():
-                session.state.arrays[name][...] = array
-            session.tokens_read, session.compressions = counters[:2]
-            session.residual = list(counters[2])
+            restore_session()
             engine.last, engine.lola_sums = last, sums
 
         return restore
+
+
+def saved(session: Session) -> Callable[[], None]:
+    """Remembers a session's state; calling the result brings it back, any number of times."""
+    arrays = {name: array.copy() for name, array in session.state.arrays.items()}
+    counters = session.tokens_read, session.compressions, list(session.residual)
+
+    def restore() -> None:
+        for name, array in arrays.items():
+            session.state.arrays[name][...] = array
+        session.tokens_read, session.compressions = counters[:2]
+        session.residual = list(counters[2])
+
+    return restore
 
 
 class _MeasuringEngine(TorchEngine):

@@ -7,16 +7,17 @@ on the length and the sample alone: every method gets the same texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.evaluation.facts import KINDS, Fact, draw_facts
-from edgeinfinite.evaluation.methods import Reader, Setting, check_methods, reads_whole
+from edgeinfinite.evaluation.methods import Prediction
 from edgeinfinite.evaluation.results import Progress, Results, Row
 from edgeinfinite.models.texts import encode, excerpt, read_document
 
@@ -67,11 +68,36 @@ class PlantedText:
     depths: list[float]
 
 
+class FactReader(Protocol):
+    """What a text with facts is read with: `methods.Reader`, `artifact.ArtifactReader`."""
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the state."""
+        ...
+
+    def skip(self, tokens: Sequence[int], progress: Callable[[int], None] | None = None) -> None:
+        """Reads on without measuring."""
+        ...
+
+    def read(self, tokens: Sequence[int]) -> Prediction:
+        """Reads on and measures."""
+        ...
+
+    def save(self) -> Callable[[], None]:
+        """Remembers the state; calling the result brings it back."""
+        ...
+
+
+Reading = tuple[int, int, str]
+"""Length, seed and method."""
+
+
 def measure_passkey(
-    model: PreTrainedModel,
+    readings: Sequence[Reading],
+    open_reader: Callable[[str, int], FactReader],
     tokenizer: PreTrainedTokenizerBase,
     documents: Sequence[Path],
-    setting: Setting,
     options: PasskeyOptions,
     results: Results,
     progress: Progress,
@@ -79,36 +105,45 @@ def measure_passkey(
     """Measures what isn't in `results` yet, the methods taking turns on each text.
 
     Args:
-        model: the backbone, any dtype; attached here.
-        tokenizer: its own.
+        readings: what to measure, see `planned`.
+        open_reader: a new text's reader for a method and a length.
+        tokenizer: the backbone's own.
         documents: texts that no trained part has seen.
-        setting: what the methods are built from.
-        options: what to measure.
+        options: what is planted in them.
         results: where the rows go.
         progress: see there.
 
     Raises:
-        EdgeInfiniteError: a method is unknown, or a document too short.
+        EdgeInfiniteError: a document is too short.
     """
-    check_methods(options.methods, setting, controls=False)
-    for length, seed, method in planned(options, model):
+    for length, seed, method in readings:
         if results.has(method=method, prompt_tokens=length, seed=seed):
             progress("", length)
             continue
         text = planted_text(documents, tokenizer, length, seed, options)
-        reader = Reader(model, method, setting, length)
+        reader = open_reader(method, length)
         reader.skip(text.tokens, lambda new, method=method: progress(method, new))  # type: ignore[misc]
         results.add(list(_ask(reader, text, tokenizer, method, length, seed)))
 
 
-def planned(options: PasskeyOptions, model: PreTrainedModel) -> list[tuple[int, int, str]]:
-    """Length, seed and method of every reading; the short ones first."""
+def planned(
+    options: PasskeyOptions,
+    methods: Sequence[str],
+    reads: Callable[[str, int], bool] = lambda method, length: True,
+) -> list[Reading]:
+    """Every reading, the short ones first.
+
+    Args:
+        options: lengths and samples.
+        methods: to take turns.
+        reads: whether a method can read so many tokens.
+    """
     return [
         (length, options.seed + sample, method)
         for length in sorted(options.lengths)
         for sample in range(options.samples)
-        for method in options.methods
-        if reads_whole(method, length, model)
+        for method in methods
+        if reads(method, length)
     ]
 
 
@@ -145,7 +180,7 @@ def _question(fact: Fact, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int]
 
 
 def _ask(
-    reader: Reader,
+    reader: FactReader,
     text: PlantedText,
     tokenizer: PreTrainedTokenizerBase,
     method: str,
@@ -156,7 +191,8 @@ def _ask(
     for fact, depth in zip(text.facts, text.depths, strict=True):
         restore()
         asked, answer = _question(fact, tokenizer)
-        prediction = reader.read(asked)
+        reader.skip(asked[:-answer])
+        prediction = reader.read(asked[-answer:])
         yield {
             "method": method,
             "prompt_tokens": length,
@@ -164,8 +200,8 @@ def _ask(
             "seed": seed,
             "kind": fact.kind,
             # All of the answer's tokens are the likeliest ones: greedy decoding would say it.
-            "correct": bool(prediction.best[-answer:].all()),
-            "nats_per_digit_token": float(prediction.nats[-answer:].mean()),
+            "correct": bool(prediction.best.all()),
+            "nats_per_digit_token": float(prediction.nats.mean()),
             "answer_tokens": answer,
             "state_bytes": reader.state_bytes,
         }

@@ -10,7 +10,8 @@ from tiny_artifact import tiny_checkpoint
 from tiny_texts import tiny_texts
 
 from edgeinfinite.cli import main
-from edgeinfinite.evaluation import passkey, perplexity
+from edgeinfinite.evaluation import artifact as artifact_reader
+from edgeinfinite.evaluation import methods, perplexity
 from edgeinfinite.evaluation.passkey import PasskeyOptions, planted_text
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.trained_file import read_metadata
@@ -94,7 +95,7 @@ def test_perplexity_gives_a_row_for_every_bin(checkpoint, texts, tmp_path, capsy
     assert "| streaming |" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("task", "module"), [("passkey", passkey), ("perplexity", perplexity)])
+@pytest.mark.parametrize(("task", "module"), [("passkey", methods), ("perplexity", perplexity)])
 def test_an_interrupted_run_goes_on_where_it_stopped(
     checkpoint, texts, tmp_path, monkeypatch, task, module
 ):
@@ -181,6 +182,33 @@ def test_full_attention_stops_at_the_trained_positions(checkpoint, texts, tmp_pa
         == 0
     )
     assert {row["method"] for row in rows_of(out)} == {"streaming"}
+
+
+def test_an_artifact_is_asked_the_same_and_answers_the_same(
+    checkpoint, texts, tmp_path, capsys, monkeypatch
+):
+    slots = ["--recall-slots", "32", "--scorer", "untrained"]
+    artifact, out = tmp_path / "artifact", [tmp_path / "model.json", tmp_path / "artifact.json"]
+    export = ["export", "--model", str(checkpoint), "--output", str(artifact), *CARRY, *slots]
+    assert main(export) == 0
+    more = ["--methods", "edgeinfinite", "--json", str(out[0])]
+    assert evaluate("passkey", checkpoint, texts, *slots, *more) == 0
+    ask = ["evaluate", "passkey", "--artifact", str(artifact), "--data", str(texts), *PASSKEY]
+    assert main([*ask, "--json", str(out[1]), "--threads", "1"]) == 0
+    expected, got = map(rows_of, out)
+    assert {row.pop("method") for row in expected} == {"edgeinfinite"}
+    assert {row.pop("method") for row in got} == {"artifact"}
+    for ours, theirs in zip(expected, got, strict=True):
+        nats = ours.pop("nats_per_digit_token"), theirs.pop("nats_per_digit_token")
+        assert nats[0] == pytest.approx(nats[1], rel=1e-3)
+        assert ours == theirs
+    # What stands there already is not computed again.
+    monkeypatch.setattr(artifact_reader, "Session", None)
+    assert main([*ask, "--json", str(out[1])]) == 0
+    assert rows_of(out[1])[0]["method"] == "artifact"
+    capsys.readouterr()
+    assert main([*ask, "--policy", "carry"]) == 2
+    assert "leave --policy out" in capsys.readouterr().err
 
 
 def test_a_sample_is_the_same_text_for_all_methods_and_another_for_each_seed(checkpoint, texts):

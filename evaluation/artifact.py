@@ -1,0 +1,87 @@
+"""Reading texts with an exported artifact, and measuring its predictions: what users ship."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from transformers import PreTrainedTokenizerFast
+
+from edgeinfinite.evaluation.methods import Prediction, saved
+from edgeinfinite.models.shipped import shipped_scorer
+from edgeinfinite.models.trained_file import read_metadata
+from edgeinfinite.runtime_py.engines import Engine
+from edgeinfinite.runtime_py.manifest import Manifest
+from edgeinfinite.runtime_py.session import Session
+
+ARTIFACT_METHOD = "artifact"
+"""Its name among the methods, in rows and tables."""
+
+
+class ArtifactReader:
+    """As `methods.Reader`, with the graphs of an artifact, which give the last token's logits only.
+
+    Args:
+        engine: of the artifact.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._session = Session(engine)
+        self._last = np.empty(0, np.float32)
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the state."""
+        return self._session.state_bytes
+
+    def skip(self, tokens: Sequence[int], progress: Callable[[int], None] | None = None) -> None:
+        """Reads on without measuring."""
+        self._last = self._session.append(tokens, progress=progress)
+
+    def read(self, tokens: Sequence[int]) -> Prediction:
+        """Reads on token by token, something having been read before."""
+        nats, best = [], []
+        for token in tokens:
+            logits = self._last.astype(np.float64)
+            highest = logits.max()
+            nats.append(highest + np.log(np.exp(logits - highest).sum()) - logits[token])
+            best.append(logits.argmax() == token)
+            self._last = self._session.append([token])
+        return Prediction(np.array(nats), np.array(best, bool))
+
+    def save(self) -> Callable[[], None]:
+        """Remembers the state; calling the result brings it back, any number of times."""
+        restore_session, last = saved(self._session), self._last
+
+        def restore() -> None:
+            restore_session()
+            self._last = last
+
+        return restore
+
+
+def tokenizer_of(folder: Path) -> PreTrainedTokenizerFast:
+    """The artifact's own tokenizer, as texts are planted with."""
+    return PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+
+
+def trained_parts(folder: Path, manifest: Manifest) -> list[str | None]:
+    """Files whose cards name the documents that training has seen.
+
+    Args:
+        folder: the artifact.
+        manifest: its own.
+    """
+    names = [name for name in manifest.files if name.endswith(".safetensors")]
+    own: list[str | None] = [str(folder / name) for name in names]
+    if manifest.geometry.most_slots and not any(_names_documents(folder / name) for name in names):
+        # Artifacts of before the card went along have the shipped scorer, or one without a card.
+        shipped = shipped_scorer(manifest.backbone.weights_sha256)
+        own.append(str(shipped) if shipped else None)
+    return own
+
+
+def _names_documents(path: Path) -> bool:
+    return bool(json.loads(read_metadata(path).get("trained_on", "[]")))
