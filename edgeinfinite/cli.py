@@ -27,6 +27,7 @@ from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS, Generation, inter
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.statistics import GenerationStatistics, check_writable, write_rows
 from edgeinfinite.training.command import add_train_scorer
+from edgeinfinite.training.gate_command import add_train_gate
 
 if TYPE_CHECKING:
     from edgeinfinite.runtime_py.engines import Engine
@@ -304,6 +305,8 @@ def _parser() -> argparse.ArgumentParser:
             owner = prompt if name.startswith("--prompt") else sub
             owner.add_argument(name, **settings)
     add_train_scorer(commands)
+    lengths_only = ("--segment-length", "--sink-length", "--window-length")
+    add_train_gate(commands, {name: _GEOMETRY[name] for name in lengths_only})
     add_evaluate(commands, {"--gate": _EXPORT["--gate"]} | _GEOMETRY)
     return parser
 

@@ -104,7 +104,8 @@ def parameters_digest(model: PreTrainedModel, *, gates: bool = True) -> str:
     for name, tensor in sorted(model.state_dict().items()):
         if gates or not any(own in name for own in (".memory_gate.", ".retention_scorer.")):
             digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().data)
+            data = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+            digest.update(data.numpy().data)
     return digest.hexdigest()
 
 

@@ -15,8 +15,12 @@ _CHARACTERS_PER_TOKEN = 8
 """Generous: a stretch of so many characters for a token surely holds enough tokens."""
 
 
-def find_documents(paths: Sequence[Path]) -> list[Path]:
-    """The text files among `paths`, folders searched for `*.txt`, in the order of their names.
+def find_documents(paths: Sequence[Path], suffixes: Sequence[str] = (".txt",)) -> list[Path]:
+    """The files among `paths`, folders searched for text files, in the order of their names.
+
+    Args:
+        paths: files or folders.
+        suffixes: of the files that count in a folder.
 
     Raises:
         EdgeInfiniteError: a path doesn't exist, or there is no text at all.
@@ -25,9 +29,11 @@ def find_documents(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise EdgeInfiniteError(f"{path} doesn't exist; give text files or folders of .txt")
-        found += sorted(path.glob("*.txt")) if path.is_dir() else [path]
+        inside = sorted(path.iterdir()) if path.is_dir() else []
+        found += [file for file in inside if file.suffix in suffixes] if path.is_dir() else [path]
     if not found:
-        raise EdgeInfiniteError(f"no .txt file in {', '.join(map(str, paths))}")
+        kinds = " or ".join(suffixes)
+        raise EdgeInfiniteError(f"no {kinds} file in {', '.join(map(str, paths))}")
     return sorted(set(found), key=lambda path: (path.name, path))
 
 

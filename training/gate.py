@@ -1,0 +1,283 @@
+"""Training the memory gate; the backbone stays as it is, to the last bit (DESIGN §2, §7).
+
+Every segment is a step: the memory that a pass reads was folded from what the same model computed
+for the segments before it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from transformers import PreTrainedModel
+
+from edgeinfinite import EdgeInfiniteError, __version__
+from edgeinfinite.models.attach import attach, attention_layers
+from edgeinfinite.models.configuration import UNTRAINED_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.gate_file import save_gate
+from edgeinfinite.models.loading import Backbone, load_backbone, parameters_digest
+from edgeinfinite.models.texts import split_documents
+from edgeinfinite.training.gate_data import Document, Samples, load_documents
+from edgeinfinite.training.gate_loss import Teacher, cross_entropy, divergence, watch_teacher
+from edgeinfinite.training.gate_options import GateOptions
+from edgeinfinite.training.gate_run import Checkpoint, Metrics
+from edgeinfinite.training.gate_score import held_out_losses
+from edgeinfinite.training.gate_segments import Pass, SegmentState, read_segments
+
+Progress = Callable[[str, float], None]
+"""What is being done, and the share that is done."""
+
+_WARM_UP = 0.05
+_LEAST_RATE = 0.1
+_LARGEST_NORM = 1.0
+
+
+def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
+    """Trains, measures on held-out documents, and writes the file.
+
+    A run that was cut off goes on where its checkpoint stands, with the same result. With several
+    processes (`accelerate launch`) each reads stretches of its own and gradients are averaged.
+
+    Returns:
+        Nats per token of held-out stretches, see `gate_score.SCORES`; empty in other processes
+        than the first.
+
+    Raises:
+        EdgeInfiniteError: the model isn't supported, the data is missing or too short, the loss
+            isn't finite, or a run with other options was cut off at this output.
+    """
+    accelerator = Accelerator()
+    checkpoint = Checkpoint(options.output, options.identity())
+    state = checkpoint.load()
+    progress("loading the checkpoint", 0.0)
+    backbone = load_backbone(options.model)
+    digest = parameters_digest(backbone.model, gates=False)
+    model = _attached(backbone, options, accelerator)
+    trained, held_out = _documents(backbone, options, accelerator, progress)
+    length = options.longest.tokens(options.segments)
+    measured = Samples(held_out, length, options.seed)
+    training = Training(model, options, accelerator, Samples(trained, length, options.seed))
+    if state is not None:
+        training.restore(state)
+    if accelerator.is_main_process:
+        metrics = Metrics(_beside(options, "metrics"), training.steps_done)
+    before = parameters_digest(model, gates=False)
+    while training.samples_done < options.samples:
+        rows = list(training.read_samples(progress))
+        if accelerator.is_main_process:
+            metrics.add(rows)
+            checkpoint.save(training.state())
+    if parameters_digest(model, gates=False) != before:
+        raise EdgeInfiniteError("training changed the backbone; nothing was written, report this")
+    if not accelerator.is_main_process:
+        return {}
+    losses = held_out_losses(
+        model,
+        measured,
+        options.longest,
+        options.held_out_samples,
+        lambda done: progress("measuring on held-out documents", done),
+    )
+    score = {name: fmean(values) for name, values in losses.items()}
+    card = {
+        "edgeinfinite": __version__,
+        "backbone": backbone.name,
+        "weights_sha256": digest,
+        "geometry": json.dumps(options.geometry.to_dict()),
+        "trained_on": json.dumps([document.name for document in trained]),
+        "held_out_documents": json.dumps([document.name for document in held_out]),
+        "options": json.dumps(options.card()),
+        "tokens": str(training.tokens_done),
+        "held_out_score": json.dumps(score),
+    }
+    save_gate(options.output, attention_layers(model), card)
+    metrics.plot(_beside(options, "plot"))
+    checkpoint.remove()
+    return score
+
+
+def _beside(options: GateOptions, name: str) -> Path:
+    suffix = {"metrics": ".jsonl", "plot": ".png"}[name]
+    return getattr(options, name) or options.output.with_suffix(suffix)
+
+
+def _attached(
+    backbone: Backbone, options: GateOptions, accelerator: Accelerator
+) -> PreTrainedModel:
+    start = UNTRAINED_GATE if options.start is None else str(options.start)
+    config = EdgeInfiniteConfig(
+        options.geometry, gate=start, gate_rank=options.rank, seed=options.seed
+    )
+    model = attach(backbone.model, config)
+    positions = model.config.get_text_config().max_position_embeddings
+    if options.loss == "distillation" and options.longest.tokens(options.segments) > positions + 1:
+        fitting = (positions - options.longest.tokens(0)) // options.geometry.segment_length
+        raise EdgeInfiniteError(
+            f"{options.longest.tokens(options.segments):,} tokens are more than the {positions:,} "
+            f"positions of full attention that distillation needs; give --segments {fitting} or "
+            "fewer, a shorter --segment-length, or --loss cross-entropy"
+            if fitting > 0
+            else f"the geometry leaves no room for distillation within {positions:,} positions; "
+            "give --loss cross-entropy"
+        )
+    if options.dtype == "bfloat16" or (options.dtype == "auto" and _multiplies_bfloat16()):
+        model.bfloat16()
+        for layer in attention_layers(model):
+            layer.memory_gate.float()
+    return model.to(accelerator.device)
+
+
+def _multiplies_bfloat16() -> bool:
+    if torch.cuda.is_available():
+        return torch.cuda.is_bf16_supported()
+    return torch.cpu._is_avx512_bf16_supported()
+
+
+def _documents(
+    backbone: Backbone, options: GateOptions, accelerator: Accelerator, progress: Progress
+) -> tuple[list[Document], list[Document]]:
+    """To train on, and held out; one process tokenises, the others read what it wrote."""
+
+    def load() -> list[Document]:
+        return load_documents(
+            options.data,
+            backbone.tokenizer,
+            options.token_cache,
+            lambda name: progress(f"tokenizing {name[:40]}", 0.0),
+        )
+
+    with accelerator.main_process_first():
+        documents = load()
+    _, held_out = split_documents([Path(d.name) for d in documents], options.hold_out)
+    left = {path.name for path in held_out}
+    return [d for d in documents if d.name not in left], [d for d in documents if d.name in left]
+
+
+class Training:
+    """The gates, their optimizer, and how far a run is.
+
+    Args:
+        model: attached; only the gates have gradients.
+        options: see there.
+        accelerator: which processes there are.
+        samples: to read.
+
+    Attributes:
+        samples_done: stretches read, by all processes.
+        steps_done: steps of the optimizer.
+        tokens_done: tokens predicted, by all processes.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        options: GateOptions,
+        accelerator: Accelerator,
+        samples: Samples,
+    ) -> None:
+        self._model, self._options, self._samples = model, options, samples
+        self._accelerator = accelerator
+        self._gates: list[Any] = [layer.memory_gate for layer in attention_layers(model)]
+        openings = [gate.g for gate in self._gates]
+        weights = [p for gate in self._gates for name, p in gate.named_parameters() if name != "g"]
+        self._parameters = weights + openings
+        self._optimizer = torch.optim.AdamW(
+            [
+                {"params": weights, "peak": options.learning_rate},
+                {"params": openings, "peak": options.opening_learning_rate},
+            ],
+            betas=(0.9, 0.99),
+            weight_decay=0.0,
+        )
+        self.samples_done = self.steps_done = self.tokens_done = 0
+
+    def state(self) -> dict[str, Any]:
+        """All that decides how the run goes on."""
+        return {
+            "gates": [gate.state_dict() for gate in self._gates],
+            "optimizer": self._optimizer.state_dict(),
+            "done": [self.samples_done, self.steps_done, self.tokens_done],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """The inverse of `state`."""
+        for gate, tensors in zip(self._gates, state["gates"], strict=True):
+            gate.load_state_dict(tensors)
+        self._optimizer.load_state_dict(state["optimizer"])
+        self.samples_done, self.steps_done, self.tokens_done = state["done"]
+
+    def read_samples(self, progress: Progress) -> Iterator[dict[str, Any]]:
+        """One stretch in each process, with all its steps; yields their rows for the metrics."""
+        began, tokens_before = time.monotonic(), self.tokens_done
+        index = self.samples_done + self._accelerator.process_index
+        lengths = self._options.lengths_of(self.samples_done)
+        tokens = torch.from_numpy(self._samples[index][: lengths.tokens(self._options.segments)])
+        tokens = tokens.to(self._accelerator.device)
+        distils = self._options.loss == "distillation"
+        teacher = watch_teacher(self._model, tokens) if distils else None
+        state = SegmentState(self._model, lengths, reads=self._options.memory)
+        losses: list[torch.Tensor] = []
+        for part in read_segments(
+            self._model, tokens, state, lengths, self._options.gradient_segments
+        ):
+            losses.append(_loss(part, tokens, teacher))
+            self.tokens_done += len(part.logits) * self._accelerator.num_processes
+            if part.ends_gradient:
+                row = self._step(losses)
+                losses = []
+                speed = (self.tokens_done - tokens_before) / (time.monotonic() - began)
+                yield row | {"sample": index, "tokens_per_s": round(speed, 1)}
+                progress(f"loss {row['loss']:.3f}, {speed:.0f} tokens/s", self._share_done())
+        self.samples_done += self._accelerator.num_processes
+
+    def _step(self, losses: Sequence[torch.Tensor]) -> dict[str, Any]:
+        rate = self._set_rates()
+        loss = torch.stack(list(losses)).mean()
+        loss.backward()
+        shown = float(self._accelerator.reduce(loss.detach(), "mean"))
+        if not math.isfinite(shown):
+            raise EdgeInfiniteError(
+                f"the loss is {shown} in step {self.steps_done + 1}; give a lower --learning-rate"
+            )
+        if self._accelerator.num_processes > 1:
+            for parameter in self._parameters:
+                parameter.grad = self._accelerator.reduce(parameter.grad, "mean")
+        norm = torch.nn.utils.clip_grad_norm_(self._parameters, _LARGEST_NORM)
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        self.steps_done += 1
+        return {
+            "step": self.steps_done,
+            "tokens": self.tokens_done,
+            "loss": shown,
+            "learning_rate": rate,
+            "gradient_norm": float(norm),
+            "opening": fmean(float(gate.g.detach().sigmoid().mean()) for gate in self._gates),
+        }
+
+    def _set_rates(self) -> float:
+        """A short warm-up, then a cosine."""
+        done = self._share_done()
+        cosine = _LEAST_RATE + (1 - _LEAST_RATE) * (1 + math.cos(math.pi * done)) / 2
+        factor = min(1.0, (done + 1e-3) / _WARM_UP) * cosine
+        for group in self._optimizer.param_groups:
+            group["lr"] = group["peak"] * factor
+        return float(self._optimizer.param_groups[0]["lr"])
+
+    def _share_done(self) -> float:
+        per_sample = math.ceil(self._options.segments / self._options.gradient_segments)
+        rounds = math.ceil(self._options.samples / self._accelerator.num_processes)
+        return self.steps_done / (rounds * per_sample)
+
+
+def _loss(part: Pass, tokens: torch.Tensor, teacher: Teacher | None) -> torch.Tensor:
+    if teacher is not None:
+        return divergence(part.logits, teacher.at(part.places))
+    return cross_entropy(part.logits, tokens[part.places])

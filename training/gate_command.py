@@ -1,0 +1,108 @@
+"""`edgeinfinite train-gate`: its options, and its progress on stderr."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from edgeinfinite.arguments import given, option, positive
+from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.runtime_py.statistics import check_writable
+
+Options = dict[str, dict[str, Any]]
+
+_OPTIONS: Options = {
+    "--model": option("the checkpoint, as for export", required=True),
+    "--data": option(
+        "long texts: .txt, or .jsonl with a text a line",
+        required=True,
+        nargs="+",
+        type=Path,
+        metavar="FOLDER|FILE",
+    ),
+    "--output": option("replaced whole", required=True, type=Path, metavar="GATE.safetensors"),
+    "--loss": option(
+        "of the next token, or divergence from the backbone with full attention "
+        "(default: cross-entropy)",
+        choices=("cross-entropy", "distillation"),
+    ),
+    "--samples": option("stretches of text (default: 24)", type=positive, metavar="N"),
+    "--segments": option("of each that read a memory (default: 8)", type=positive, metavar="N"),
+    "--gradient-segments": option(
+        "that the gradient flows back through (default: 1)", type=positive, metavar="K"
+    ),
+    "--random-lengths": option(
+        "draw segment and window anew for every stretch", action="store_true"
+    ),
+    "--memory": option(
+        "zero trains the control: what is learnt while the memory reads zero",
+        choices=("own", "zero"),
+    ),
+    "--learning-rate": option("at its highest (default: 0.005)", type=float, metavar="R"),
+    "--opening-learning-rate": option("of g (default: 0.02)", type=float, metavar="R"),
+    "--start": option("gate to go on with (default: untrained)", type=Path, metavar="FILE"),
+    "--rank": option("r (default: 0.15 %% of the backbone)", type=positive, metavar="R"),
+    "--hold-out": option("share of the documents left alone (default: 0.25)", type=float),
+    "--held-out-samples": option("for the score (default: 4)", type=positive, metavar="N"),
+    "--dtype": option("of the backbone", choices=("auto", "float32", "bfloat16")),
+    "--seed": option("of everything random (default: 0)", type=int, metavar="N"),
+    "--token-cache": option("folder for tokenised texts", type=Path, metavar="DIR"),
+    "--metrics": option("a row for every step (default: beside the gate)", type=Path),
+    "--plot": option("loss by tokens (default: beside the gate)", type=Path, metavar="FILE.png"),
+}
+
+
+def add_train_gate(commands: argparse._SubParsersAction[Any], geometry: Options) -> None:
+    """Adds the command to the parser; what it needs (torch) is imported when it runs.
+
+    Args:
+        commands: of the command line.
+        geometry: lengths of the cache, as `export` has them.
+    """
+    about = "Trains the memory gate of a model; the model itself stays as it is."
+    parser = commands.add_parser(
+        "train-gate",
+        help=about,
+        description=f"{about} A run that was cut off goes on when it is given again.",
+    )
+    parser.set_defaults(command=train_gate)
+    for name, settings in (_OPTIONS | geometry).items():
+        parser.add_argument(name, **settings)
+
+
+def train_gate(arguments: argparse.Namespace) -> int:
+    """Trains, writes the file, prints the held-out score."""
+    from edgeinfinite.training.gate import train_gate as train
+    from edgeinfinite.training.gate_options import GateOptions
+
+    geometry = Geometry(**given(arguments, Geometry))
+    options = GateOptions(**given(arguments, GateOptions), geometry=geometry)
+    for path in (options.output, options.metrics, options.plot):
+        check_writable(path)
+    with _bar() as bar:
+
+        def show(what: str, done: float) -> None:
+            bar.set_description_str(what, refresh=False)
+            bar.update(round(1000 * done) - bar.n)
+
+        score = train(options, show)
+    if score:
+        print(f"{options.output}: {options.output.stat().st_size / 1e6:.2f} MB")
+    for name, value in score.items():
+        print(f"{name.replace('_', ' ')}: {value:.4f} nats per token")
+    return 0
+
+
+def _bar() -> tqdm[Any]:
+    """On a terminal a bar, in a log file a line now and then."""
+    terminal = sys.stderr.isatty()
+    return tqdm(
+        total=1000,
+        file=sys.stderr,
+        mininterval=0.5 if terminal else 30.0,
+        bar_format="{desc}: {percentage:3.0f} % {elapsed}<{remaining}",
+    )

@@ -1,0 +1,102 @@
+"""What the gate is trained for: the text itself, or the backbone's answer with full attention.
+
+Letters: T tokens, V vocabulary, k likeliest tokens that are kept of a distribution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+from transformers import DynamicCache, PreTrainedModel
+
+LOSSES = ("cross-entropy", "distillation")
+_KEPT = 64
+_ROWS = 512
+"""Rows of logits that are worked on at once: in float32 a vocabulary's width is a lot of memory."""
+_LEAST = 1e-7
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """The backbone's predictions with full attention, of every token but the first.
+
+    Args:
+        tokens: `[T - 1, k]` int64, the likeliest.
+        log_probabilities: `[T - 1, k]` float32, theirs.
+    """
+
+    tokens: torch.Tensor
+    log_probabilities: torch.Tensor
+
+    def at(self, places: slice) -> Teacher:
+        """Those of some tokens, by their places in the text."""
+        rows = slice(places.start - 1, places.stop - 1)
+        return Teacher(self.tokens[rows], self.log_probabilities[rows])
+
+
+def watch_teacher(model: PreTrainedModel, tokens: torch.Tensor) -> Teacher:
+    """Reads a text with full attention, as the backbone itself does.
+
+    Args:
+        model: attached or not: without a state it is the backbone.
+        tokens: `[T]` int64, no more than the positions that it was trained on.
+    """
+    cache, kept, logs = DynamicCache(), [], []
+    with torch.no_grad():
+        for start in range(0, len(tokens) - 1, _ROWS):
+            chunk = tokens[start : min(start + _ROWS, len(tokens) - 1)]
+            logits = model(input_ids=chunk[None], past_key_values=cache, use_cache=True).logits[0]
+            best = functional.log_softmax(logits.float(), -1).topk(min(_KEPT, logits.shape[-1]))
+            kept.append(best.indices)
+            logs.append(best.values)
+    return Teacher(torch.cat(kept), torch.cat(logs))
+
+
+def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Mean nats per token.
+
+    Args:
+        logits: `[T, V]`, any float dtype; taken to float32 a few rows at a time.
+        targets: `[T]` int64.
+    """
+    parts = [
+        checkpoint(_cross_entropy, part, wanted, use_reentrant=False)
+        for part, wanted in zip(logits.split(_ROWS), targets.split(_ROWS), strict=True)
+    ]
+    return torch.stack(parts).sum() / len(targets)
+
+
+def _cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return functional.cross_entropy(logits.float(), targets, reduction="sum")
+
+
+def divergence(logits: torch.Tensor, teacher: Teacher) -> torch.Tensor:
+    """Mean Kullback-Leibler divergence from the teacher, in nats per token.
+
+    The tokens outside the teacher's k likeliest count as one, so this is a lower bound of the whole
+    divergence, and zero where both agree.
+
+    Args:
+        logits: `[T, V]`, any float dtype.
+        teacher: of these T tokens.
+    """
+    parts = [
+        checkpoint(_divergence, part, tokens, logs, use_reentrant=False)
+        for part, tokens, logs in zip(
+            logits.split(_ROWS),
+            teacher.tokens.split(_ROWS),
+            teacher.log_probabilities.split(_ROWS),
+            strict=True,
+        )
+    ]
+    return torch.stack(parts).sum() / len(logits)
+
+
+def _divergence(logits: torch.Tensor, tokens: torch.Tensor, logs: torch.Tensor) -> torch.Tensor:
+    own = functional.log_softmax(logits.float(), -1).gather(-1, tokens)
+    rest, own_rest = ((1 - x.exp().sum(-1)).clamp(min=_LEAST) for x in (logs, own))
+    inside = (logs.exp() * (logs - own)).sum(-1)
+    return (inside + rest * (rest.log() - own_rest.log())).sum()

@@ -1,0 +1,121 @@
+"""How to train the memory gate."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.training.gate_loss import LOSSES
+from edgeinfinite.training.gate_segments import Lengths
+
+MEMORIES = ("own", "zero")
+DTYPES = ("auto", "float32", "bfloat16")
+DEFAULT_CACHE = Path("~/.cache/edgeinfinite/tokens").expanduser()
+_PLACES = ("model", "data", "output", "token_cache", "metrics", "plot")
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """How to train.
+
+    Args:
+        model: what `load_backbone` takes.
+        data: text files, JSONL files or folders.
+        output: the gate's file (safetensors); beside it, while it is made, its checkpoint.
+        geometry: S, N, W that the gate is for.
+        loss: `cross-entropy` of the next token (the paper), or `distillation`: divergence from the
+            same backbone with full attention.
+        samples: stretches of text; each is read from its beginning.
+        segments: of a stretch that read a memory, each a step of the optimizer.
+        gradient_segments: so many of them share a step, and the gradient flows back through them.
+        random_lengths: draw N and the window's overlap anew for every stretch, N from a quarter up.
+        memory: `zero` trains the control: what can be learnt while the memory reads zero.
+        learning_rate: of W1, b1, W2, b2, at its highest; it falls along a cosine to a tenth.
+        opening_learning_rate: the same of g.
+        start: a gate to go on with; None begins with an untrained one.
+        rank: r of an untrained one; None takes `gate.default_rank`.
+        hold_out: share of the documents that training leaves alone, for the score.
+        held_out_samples: stretches of them, for the score.
+        dtype: of the backbone; `auto` takes bfloat16 where the processor multiplies it.
+        seed: of everything random.
+        token_cache: folder for tokenised texts.
+        metrics: a row for every step (JSONL); None puts it beside the gate.
+        plot: loss by tokens (.png); None puts it beside the gate.
+    """
+
+    model: str
+    data: Sequence[Path]
+    output: Path
+    geometry: Geometry = field(default_factory=Geometry)
+    loss: str = "cross-entropy"
+    samples: int = 24
+    segments: int = 8
+    gradient_segments: int = 1
+    random_lengths: bool = False
+    memory: str = "own"
+    learning_rate: float = 5e-3
+    opening_learning_rate: float = 2e-2
+    start: Path | None = None
+    rank: int | None = None
+    hold_out: float = 0.25
+    held_out_samples: int = 4
+    dtype: str = "auto"
+    seed: int = 0
+    token_cache: Path = DEFAULT_CACHE
+    metrics: Path | None = None
+    plot: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("samples", "segments", "gradient_segments", "held_out_samples", "rank"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be at least 1")
+        for name in ("learning_rate", "opening_learning_rate"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be a number from 0 on")
+        if not 0 < self.hold_out < 1:
+            raise EdgeInfiniteError(f"hold out is {self.hold_out}; give a share between 0 and 1")
+        for name, known in (("loss", LOSSES), ("memory", MEMORIES), ("dtype", DTYPES)):
+            if getattr(self, name) not in known:
+                raise EdgeInfiniteError(
+                    f"unknown {name} {getattr(self, name)!r}; choose one of {', '.join(known)}"
+                )
+
+    @property
+    def longest(self) -> Lengths:
+        """How a stretch is cut at most."""
+        geometry = self.geometry
+        overlap = geometry.window_length - 1 if self.random_lengths else 0
+        return Lengths(geometry.sink_length, geometry.segment_length, overlap)
+
+    def lengths_of(self, sample: int) -> Lengths:
+        """How a stretch is cut, by its number."""
+        if not self.random_lengths:
+            return self.longest
+        random = np.random.default_rng([self.seed, sample, 1])
+        segment = self.geometry.segment_length
+        return Lengths(
+            self.geometry.sink_length,
+            int(random.integers(max(1, segment // 4), segment + 1)),
+            int(random.integers(self.geometry.window_length)),
+        )
+
+    def card(self) -> dict[str, Any]:
+        """What the gate's file tells of its training: no paths of the machine that made it."""
+        fields = {name: value for name, value in asdict(self).items() if name not in _PLACES}
+        if self.start is not None:
+            fields["start"] = self.start.name
+        return dict(json.loads(json.dumps(fields)))
+
+    def identity(self) -> str:
+        """What must be the same for a run to go on where it was cut off."""
+        data = sorted(str(path.absolute()) for path in self.data)
+        return json.dumps(self.card() | {"model": self.model, "data": data}, sort_keys=True)
