@@ -83,6 +83,12 @@ def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -
     _add(perplexity, "--bin-length", "tokens averaged into a row (default: 1024)", type=int)
     _add(perplexity, "--zero-gate", "for zero-memory-gate: one trained on a zero memory", type=str)
 
+    about = "row files of several runs side by side, quality against bytes of state"
+    summary = tasks.add_parser("summary", help=about, description=about)
+    summary.set_defaults(command=evaluate_summary, json=None)
+    summary.add_argument("files", nargs="+", type=Path, metavar="ROWS.json")
+    summary.add_argument("--plot", type=Path, metavar="FILE.png")
+
 
 def _add(parser: argparse.ArgumentParser, name: str, about: str, **more: Any) -> None:
     parser.add_argument(name, help=about, default=argparse.SUPPRESS, **more)
@@ -188,6 +194,18 @@ def evaluate_perplexity(arguments: argparse.Namespace) -> int:
     print(perplexity_table(results.rows))
     if arguments.plot:
         plot_perplexity(results.rows, arguments.plot)
+    return 0
+
+
+def evaluate_summary(arguments: argparse.Namespace) -> int:
+    """Runs `evaluate summary`."""
+    from edgeinfinite.evaluation.summary import plot_summary, read_runs, summary_tables
+
+    _check_outputs(arguments)
+    runs = read_runs(arguments.files)
+    print(summary_tables(runs))
+    if arguments.plot:
+        plot_summary(runs, arguments.plot)
     return 0
 
 

@@ -29,7 +29,7 @@ def passkey_table(rows: Sequence[Row]) -> str:
                 *(f"{_nats(part):.2f}" if part else "–" for part in of_kind),
             ]
         )
-    return _markdown(header, lines)
+    return markdown(header, lines)
 
 
 def perplexity_table(rows: Sequence[Row]) -> str:
@@ -45,10 +45,10 @@ def perplexity_table(rows: Sequence[Row]) -> str:
                 method,
                 f"{own[0]['state_bytes'] / 1e6:.1f}",
                 str(len({row["document"] for row in own})),
-                *(f"{_mean_loss(part):.3f}" if part else "–" for part in bins),
+                *(f"{mean_loss(part):.3f}" if part else "–" for part in bins),
             ]
         )
-    return _markdown(header, lines)
+    return markdown(header, lines)
 
 
 def plot_passkey(rows: Sequence[Row], path: Path) -> None:
@@ -58,11 +58,11 @@ def plot_passkey(rows: Sequence[Row], path: Path) -> None:
         rows: of one run.
         path: a .png, .svg or .pdf file.
     """
-    pyplot = _pyplot()
+    plots = pyplot()
     methods = list(dict.fromkeys(row["method"] for row in rows))
     lengths = sorted({row["prompt_tokens"] for row in rows})
     steps = 5
-    figure, panels = pyplot.subplots(
+    figure, panels = plots.subplots(
         1,
         len(methods),
         figsize=(1.5 + 3.2 * len(methods), 3.6),
@@ -97,7 +97,7 @@ def plot_passkey(rows: Sequence[Row], path: Path) -> None:
     panels[0][0].set_ylabel("depth of the fact")
     figure.colorbar(image, ax=panels[0].tolist(), label="nats per answer token")
     figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    plots.close(figure)
 
 
 def plot_perplexity(rows: Sequence[Row], path: Path) -> None:
@@ -107,23 +107,24 @@ def plot_perplexity(rows: Sequence[Row], path: Path) -> None:
         rows: of one run.
         path: a .png, .svg or .pdf file.
     """
-    pyplot = _pyplot()
-    figure, panel = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
+    plots = pyplot()
+    figure, panel = plots.subplots(figsize=(7, 4.5), layout="constrained")
     for method in dict.fromkeys(row["method"] for row in rows):
         own = [row for row in rows if row["method"] == method]
         starts = sorted({row["bin_start"] for row in own})
         bins = [[r for r in own if r["bin_start"] == start] for start in starts]
         middles = [(part[0]["bin_start"] + part[0]["bin_end"]) / 2 for part in bins]
         label = f"{method} ({own[0]['state_bytes'] / 1e6:.0f} MB)"
-        panel.plot(middles, [_mean_loss(part) for part in bins], marker="o", label=label)
+        panel.plot(middles, [mean_loss(part) for part in bins], marker="o", label=label)
     panel.set(xlabel="position (tokens)", ylabel="nats per token")
     panel.grid(alpha=0.3)
     panel.legend(fontsize=8)
     figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    plots.close(figure)
 
 
-def _pyplot() -> Any:
+def pyplot() -> Any:
+    """Matplotlib that draws into files."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -136,7 +137,8 @@ def _nats(rows: Sequence[Row]) -> float:
     return fmean(row["nats_per_digit_token"] for row in rows) if rows else float("nan")
 
 
-def _mean_loss(rows: Sequence[Row]) -> float:
+def mean_loss(rows: Sequence[Row]) -> float:
+    """Nats per token over all tokens of the rows of `evaluate perplexity`."""
     tokens = sum(row["tokens"] for row in rows)
     return sum(row["nats_per_token"] * row["tokens"] for row in rows) / tokens
 
@@ -145,6 +147,7 @@ def _ordered(keys: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
     return sorted(dict.fromkeys(keys), key=lambda key: key[1])  # stable: methods keep their order
 
 
-def _markdown(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def markdown(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
     rule = ["---"] * len(header)
     return "\n".join("| " + " | ".join(line) + " |" for line in (header, rule, *lines))

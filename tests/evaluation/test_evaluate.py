@@ -184,6 +184,29 @@ def test_full_attention_stops_at_the_trained_positions(checkpoint, texts, tmp_pa
     assert {row["method"] for row in rows_of(out)} == {"streaming"}
 
 
+def test_a_summary_puts_runs_beside_each_other(checkpoint, texts, tmp_path, capsys):
+    files = [tmp_path / name for name in ("small.json", "large.json", "loss.json")]
+    for file, window in zip(files, ("16", "48"), strict=False):
+        more = ["--json", str(file), "--window-length", window]
+        assert evaluate("passkey", checkpoint, texts, *more) == 0
+    assert evaluate("perplexity", checkpoint, texts, "--json", str(files[2])) == 0
+    rows = {file.stem: rows_of(file) for file in files}
+    capsys.readouterr()
+    plot = tmp_path / "plot.png"
+    assert main(["evaluate", "summary", *map(str, files), "--plot", str(plot)]) == 0
+    table = capsys.readouterr().out.splitlines()
+    for run in ("small", "large"):
+        own = [r for r in rows[run] if (r["method"], r["prompt_tokens"]) == ("streaming", 420)]
+        nats = sum(r["nats_per_digit_token"] for r in own) / len(own)
+        start = f"| streaming | {own[0]['state_bytes'] / 1e6:.1f} |"
+        assert any(s.startswith(start) and s.endswith(f"| {nats:.3f} |") for s in table)
+    assert sum(line.startswith("| full | grows |") for line in table) == 2  # one a command
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    (tmp_path / "other.json").write_text('{"command": "bench", "rows": []}')
+    assert main(["evaluate", "summary", str(tmp_path / "other.json")]) == 2
+    assert "rows of 'bench'" in capsys.readouterr().err
+
+
 def test_an_artifact_is_asked_the_same_and_answers_the_same(
     checkpoint, texts, tmp_path, capsys, monkeypatch
 ):
