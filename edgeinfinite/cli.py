@@ -26,6 +26,7 @@ from edgeinfinite.models.geometry import (
 from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS, Generation, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.statistics import GenerationStatistics, check_writable, write_rows
+from edgeinfinite.text_file import read_text_file
 from edgeinfinite.training.command import add_train_scorer
 from edgeinfinite.training.gate_command import add_train_gate
 
@@ -262,13 +263,7 @@ def _lines(prompt: str) -> Iterator[str]:
 
 def _prompt(arguments: argparse.Namespace) -> str:
     path: Path | None = arguments.prompt_file
-    try:
-        text = arguments.prompt if path is None else path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise EdgeInfiniteError(
-            f"{path} isn't UTF-8 text (byte {error.object[error.start]:#04x} at {error.start}); "
-            "convert it to UTF-8 first"
-        ) from error
+    text = arguments.prompt if path is None else read_text_file(path)
     if not text.strip():
         raise EdgeInfiniteError(f"prompt is empty; write text into {path or '--prompt'}")
     return text
@@ -401,6 +396,7 @@ _BENCH = {
     "--repeats": option("of every case; figures are medians", type=positive, metavar="N"),
     "--time-limit": option("seconds for one repeat", type=float, metavar="S"),
     "--model": option("the peers' checkpoint (default: the artifact's)", metavar=_MODEL),
+    "--text": file_option("also the loss of every system on the start of this text"),
     "--peer-cache": option("folder for converted peer models", type=Path, metavar="DIR"),
     "--json": file_option("write the rows"),
     "--plot": file_option("time to first token and memory against length", "FILE.png"),

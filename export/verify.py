@@ -16,6 +16,7 @@ from edgeinfinite.models.loading import load_backbone, parameters_digest
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.manifest import Manifest, cache_type_of, check_file, read_manifest
+from edgeinfinite.text_file import read_text_file
 
 
 def verify_artifact(
@@ -52,7 +53,7 @@ def verify_artifact(
         checks += backend_named(manifest.backend).check_signatures(folder, manifest)
     if not all(check.passed for check in checks):
         return checks
-    words = _read(text)
+    words = None if text is None else read_text_file(text)
     if against is not None:
         other = load_engine(against)
         _check_comparable(manifest, read_manifest(against), against)
@@ -93,12 +94,3 @@ def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Eng
 def _check_comparable(one: Manifest, other: Manifest, path: Path) -> None:
     if one.geometry != other.geometry or one.backbone.vocabulary != other.backbone.vocabulary:
         raise EdgeInfiniteError(f"{path} has another geometry or vocabulary; compare equal ones")
-
-
-def _read(path: Path | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise EdgeInfiniteError(f"{path} isn't UTF-8 text; convert it first") from error

@@ -19,6 +19,7 @@ class Case:
         new_tokens: tokens decoded after the first one.
         threads: CPU threads.
         vocabulary: the prompt's tokens are drawn from it.
+        text: token ids to measure the loss on instead of the speed; empty for speed.
     """
 
     system: str
@@ -28,6 +29,7 @@ class Case:
     new_tokens: int
     threads: int
     vocabulary: int
+    text: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Row:
     """The row of `bench --json`; times in seconds, sizes in bytes, None where `error` says why.
 
     `state_bytes` is the KV cache (and memory) as allocated; `peak_rss_bytes` the largest resident
-    memory of the process that ran the case, weights and runtime included.
+    memory of the process that ran the case, weights and runtime included. `nats_per_token` is the
+    loss on a text short enough for every system to attend to all of it: what its weights are worth.
     """
 
     system: str
@@ -54,6 +57,7 @@ class Row:
     peak_rss_bytes: float | None = None
     state_bytes: float | None = None
     file_bytes: float | None = None
+    nats_per_token: float | None = None
     repeats: int = 1
     error: str | None = None
 

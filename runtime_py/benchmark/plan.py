@@ -65,18 +65,19 @@ def plan_cases(
         raise EdgeInfiniteError("lengths must be whole numbers of at least 1")
     manifests = {folder: load_manifest(folder) for folder in artifacts}
     first: Manifest = next(iter(manifests.values()))
-    common = {"new_tokens": new_tokens, "threads": threads, "vocabulary": first.backbone.vocabulary}
+
+    def case(system: str, loaded: Path, settings: str) -> Case:
+        vocabulary = first.backbone.vocabulary
+        return Case(system, str(loaded), settings, 0, new_tokens, threads, vocabulary)
+
     template = [
-        Case(f"edgeinfinite-{m.backend}", str(folder), folder.name, 0, **common)
-        for folder, m in manifests.items()
+        case(f"edgeinfinite-{m.backend}", folder, folder.name) for folder, m in manifests.items()
     ]
     for name, settings_of_peer in map(peer_settings, peers):
         assert peer_model is not None
         loaded = peer_model(PEERS[name].loads, model or first.backbone.name)
-        template += [
-            Case(name, str(loaded), settings, 0, **common) for settings in settings_of_peer
-        ]
-    return [replace(case, prompt_tokens=length) for length in sorted(lengths) for case in template]
+        template += [case(name, loaded, settings) for settings in settings_of_peer]
+    return [replace(one, prompt_tokens=length) for length in sorted(lengths) for one in template]
 
 
 def run_cases(
@@ -112,6 +113,34 @@ def run_cases(
                 if row.error:
                     failed[key] = f"at {length:,} tokens {row.error}"
     return [median_row(rows) for rows in results.values()]
+
+
+def with_losses(
+    rows: Sequence[Row],
+    cases: Sequence[Case],
+    text: Sequence[int],
+    *,
+    time_limit: float,
+    progress: Callable[[Case], None] | None = None,
+) -> list[Row]:
+    """Measures every system's loss on a text, once, and adds it to all of the system's rows.
+
+    Args:
+        rows: of `run_cases`, one for each case.
+        cases: those that were run.
+        text: token ids, so few that every system attends to all of them.
+    """
+    asked = [
+        replace(case, prompt_tokens=len(text), new_tokens=0, text=tuple(text)) for case in cases
+    ]
+    losses: dict[Case, float | None] = {}
+    for case in dict.fromkeys(asked):
+        if progress:
+            progress(case)
+        losses[case] = run_case(case, time_limit).nats_per_token
+    return [
+        replace(row, nats_per_token=losses[case]) for row, case in zip(rows, asked, strict=True)
+    ]
 
 
 def run_case(case: Case, time_limit: float) -> Row:

@@ -17,9 +17,15 @@ from edgeinfinite.runtime_py.benchmark.plan import (
     missing_peers,
     plan_cases,
     run_cases,
+    with_losses,
 )
+from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.text_file import read_text_file
 
 DEFAULT_LENGTHS = (512, 2048, 8192, 32768)
+LOSS_TOKENS = 512
+"""Short enough to be exact in any cache that is worth having."""
+
 DEFAULT_CACHE = Path("~/.cache/edgeinfinite").expanduser()
 
 
@@ -37,6 +43,8 @@ class BenchOptions:
         repeats: of every case, the systems taking turns; figures are medians.
         time_limit: seconds that one repeat may take.
         model: the peers' checkpoint; None takes the first artifact's.
+        text: UTF-8 file; every system's loss on its first tokens is measured as well, because
+            speed is only worth comparing between weights of like quality.
         peer_cache: folder for converted peer models.
     """
 
@@ -48,6 +56,7 @@ class BenchOptions:
     repeats: int = 3
     time_limit: float = 600.0
     model: str | None = None
+    text: Path | None = None
     peer_cache: Path = field(default=DEFAULT_CACHE)
 
     def __post_init__(self) -> None:
@@ -83,15 +92,30 @@ def run_bench(options: BenchOptions, peer_model: PeerModel) -> tuple[list[Row], 
         peer_model=peer_model,
         model=options.model,
     )
+    text = _text_tokens(options) if options.text else []
     limits = machine_limits(options.threads)
-    total = len(cases) * options.repeats
+    systems = len({(case.system, case.settings, case.model) for case in cases})
+    total = len(cases) * options.repeats + (systems if text else 0)
     with tqdm(total=total, desc="bench", unit="case", disable=None) as bar:
 
         def progress(case: Case) -> None:
             bar.set_postfix_str(f"{case.system} {case.settings}, {case.prompt_tokens:,} tokens")
             bar.update()
 
-        rows = run_cases(
-            cases, repeats=options.repeats, time_limit=options.time_limit, progress=progress
-        )
+        limit = options.time_limit
+        rows = run_cases(cases, repeats=options.repeats, time_limit=limit, progress=progress)
+        if text:
+            rows = with_losses(rows, cases, text, time_limit=limit, progress=progress)
     return rows, limits
+
+
+def _text_tokens(options: BenchOptions) -> list[int]:
+    assert options.text is not None
+    text = read_text_file(options.text)
+    # The vocabulary is the checkpoint's: every system's own tokenizer would give the same ids.
+    tokens = load_tokenizer(options.artifacts[0]).encode_text(text)[:LOSS_TOKENS]
+    if len(tokens) < LOSS_TOKENS:
+        raise EdgeInfiniteError(
+            f"{options.text} has {len(tokens):,} tokens; give a text of at least {LOSS_TOKENS:,}"
+        )
+    return tokens

@@ -6,6 +6,7 @@ system's thread pools, allocators and caches out of the next one's figures.
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import time
@@ -66,6 +67,26 @@ def measure(case: Case) -> Row:
     )
 
 
+def measure_loss(case: Case) -> Row:
+    """Reads the case's text token by token: the mean of -log p(next token)."""
+    system: System = load_system(case)
+    losses = []
+    for token, following in itertools.pairwise(case.text):
+        logits = system.logits(token).astype(np.float64)
+        losses.append(np.logaddexp.reduce(logits) - logits[following])
+    figures = system.figures()
+    return Row(
+        system=case.system,
+        quantization=figures.quantization,
+        policy=figures.policy,
+        settings=case.settings,
+        prompt_tokens=case.prompt_tokens,
+        new_tokens=case.new_tokens,
+        threads=case.threads,
+        nats_per_token=float(np.mean(losses)),
+    )
+
+
 def own_peak_bytes() -> int | None:
     """Peak resident memory of this program alone.
 
@@ -84,7 +105,8 @@ def own_peak_bytes() -> int | None:
 def main() -> None:
     """The process's entry point."""
     case = Case(**json.load(sys.stdin))
-    print(json.dumps(asdict(measure(case))), flush=True)
+    row = measure_loss(case) if case.text else measure(case)
+    print(json.dumps(asdict(row)), flush=True)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,10 @@ class System(Protocol):
         """Reads the token just chosen and returns the next."""
         ...
 
+    def logits(self, token: int) -> np.ndarray:
+        """Reads one token and returns the next one's logits `[V]`, float."""
+        ...
+
     def figures(self) -> Figures:
         """Sizes and names."""
         ...

@@ -25,7 +25,10 @@ class EdgeInfiniteSystem:
         return int(self._session.append(tokens).argmax())
 
     def step(self, token: int) -> int:
-        return int(self._session.append([token]).argmax())
+        return int(self.logits(token).argmax())
+
+    def logits(self, token: int) -> np.ndarray:
+        return self._session.append([token])
 
     def figures(self) -> Figures:
         manifest = load_manifest(self._folder, check_files=False)

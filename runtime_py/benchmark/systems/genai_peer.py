@@ -42,6 +42,10 @@ class Genai:
         self._generator.generate_next_token()
         return int(self._generator.get_next_tokens()[0])
 
+    def logits(self, token: int) -> np.ndarray:
+        self._generator.append_tokens(np.array([token], dtype=np.int32))
+        return np.asarray(self._generator.get_logits()).reshape(-1)
+
     def figures(self) -> Figures:
         decoder = json.loads((self._folder / "genai_config.json").read_text())["model"]["decoder"]
         elements = (

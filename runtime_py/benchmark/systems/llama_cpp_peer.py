@@ -43,6 +43,11 @@ class LlamaCpp:
     def step(self, token: int) -> int:
         return self.read([token])
 
+    def logits(self, token: int) -> np.ndarray:
+        self._llama.eval([token])
+        last = llama_cpp.llama_get_logits_ith(self._llama.ctx, -1)
+        return np.ctypeslib.as_array(last, (self._llama.n_vocab(),)).copy()
+
     def figures(self) -> Figures:
         metadata = self._llama.metadata
         architecture = metadata["general.architecture"]

@@ -21,18 +21,25 @@ class Transformers:
         self._model = AutoModelForCausalLM.from_pretrained(case.model, dtype=torch.float32).eval()
         self._cache = DynamicCache()
 
-    @torch.inference_mode()
     def read(self, tokens: Sequence[int] | np.ndarray) -> int:
+        return int(self._read(tokens).argmax())
+
+    def step(self, token: int) -> int:
+        return self.read([token])
+
+    def logits(self, token: int) -> np.ndarray:
+        return self._read([token])
+
+    @torch.inference_mode()
+    def _read(self, tokens: Sequence[int] | np.ndarray) -> np.ndarray:
         output = self._model(
             input_ids=torch.tensor([list(tokens)]),
             past_key_values=self._cache,
             use_cache=True,
             logits_to_keep=1,
         )
-        return int(output.logits[0, -1].argmax())
-
-    def step(self, token: int) -> int:
-        return self.read([token])
+        logits: np.ndarray = output.logits[0, -1].numpy()
+        return logits
 
     def figures(self) -> Figures:
         layers: list[Any] = self._cache.layers

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from tiny_artifact import tiny_artifact
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.cli import main
 from edgeinfinite.runtime_py.benchmark.case import Row, median_row
 from edgeinfinite.runtime_py.benchmark.machine import MachineLimits, machine_limits
-from edgeinfinite.runtime_py.benchmark.plan import missing_peers, plan_cases, run_case, run_cases
+from edgeinfinite.runtime_py.benchmark.plan import (
+    missing_peers,
+    plan_cases,
+    run_case,
+    run_cases,
+    with_losses,
+)
 from edgeinfinite.runtime_py.benchmark.report import table
 from edgeinfinite.runtime_py.benchmark.systems import PEERS
+from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.session import Session
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +110,30 @@ def test_one_setting_of_a_peer_can_be_chosen(artifact):
     ]
     with pytest.raises(EdgeInfiniteError, match=r"llama\.cpp has no setting 'q4'; it has"):
         peers("llama.cpp:q4")
+
+
+def test_every_system_s_loss_on_a_text_is_measured_once_and_stands_in_all_its_rows(artifact):
+    cases = plan_cases([artifact], [30, 60], new_tokens=3, threads=1)
+    rows = [Row(case.system, "", "", "", case.prompt_tokens, 3, 1) for case in cases]
+    text = np.random.default_rng(0).integers(0, cases[0].vocabulary, 40).tolist()
+    asked = []
+    with_loss = with_losses(rows, cases, text, time_limit=120, progress=asked.append)
+    assert [row.prompt_tokens for row in with_loss] == [30, 60] and len(asked) == 1
+
+    session = Session(load_engine(artifact))
+    losses = []
+    for token, following in itertools.pairwise(text):
+        logits = torch.from_numpy(session.append([token]))
+        losses.append(-logits.log_softmax(0)[following].item())
+    expected = pytest.approx(np.mean(losses), abs=1e-5)
+    assert all(row.nats_per_token == expected for row in with_loss)
+
+
+def test_a_text_too_short_for_the_loss_is_refused(artifact, tmp_path, capsys):
+    text = tmp_path / "short.txt"
+    text.write_text("a few words")
+    assert main(["bench", str(artifact), "--lengths", "10", "--text", str(text)]) == 2
+    assert "give a text of at least 512" in capsys.readouterr().err
 
 
 def test_the_machine_has_limits():
