@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from edgeinfinite import EdgeInfiniteError, __version__
 from edgeinfinite.export.backend import Backend, ExportedGraphs, Progress, backend_named
 from edgeinfinite.export.checks import Check
-from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE, choose_gate
+from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE, choose_gate, tell_gate
 from edgeinfinite.export.graphs import ModelShape
 from edgeinfinite.export.parity import check_parity
 from edgeinfinite.export.recipes import Recipe, recipe_named
@@ -118,7 +118,8 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
         geometry, scorer = choose_geometry(options.geometry, options.scorer, backbone)
         if options.state_mb is not None:
             geometry = _geometry_within(geometry, options, backbone, cache_type)
-        gate = choose_gate(options.gate, backbone.name, geometry)
+        gate = choose_gate(options.gate, backbone, geometry)
+        tell_gate(gate, options.gate)
         config = EdgeInfiniteConfig(geometry, gate, scorer=scorer, cache_type=cache_type)
         attach(backbone.model, config)
         _write_artifact(backbone, gate, options, backend, recipe, folder, report)
@@ -136,7 +137,7 @@ def _geometry_within(
         raise EdgeInfiniteError(f"--state-mb chooses {name}; leave one of them out")
     check_supported(backbone.model)
     text = backbone.model.config.get_text_config()
-    gate = choose_gate(options.gate, backbone.name, geometry)
+    gate = choose_gate(options.gate, backbone, geometry)
     shape = StateShape(
         text.num_hidden_layers,
         text.num_key_value_heads,
@@ -203,7 +204,8 @@ def _write_gate(model: PreTrainedModel, gate: str, folder: Path) -> GateInfo | N
     first = layers[0].memory_gate
     if first is None:
         return None
-    save_gate(folder / GATE_FILE, layers, {})
+    card = read_metadata(Path(gate)) if Path(gate).is_file() else {}
+    save_gate(folder / GATE_FILE, layers, card)
     return GateInfo(
         source=Path(gate).name,
         rank=first.w1.out_features,

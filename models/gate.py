@@ -11,6 +11,12 @@ from torch import nn
 INITIAL_OPENING = -4.0
 """g at the start: sig(-4) = 0.018, so an untrained gate leaves the base model nearly as it is."""
 
+IDENTITY_OPENING = -3.0
+"""g of a gate that begins with Ã = A_mem: what opens is worth reading, so it is ajar."""
+
+_IDENTITY_BIAS = 4.0
+"""Larger than what values average to (0.7 in SmolLM2's last layer), so no unit is cut off."""
+
 GATE_SHARE = 0.0015
 """Size of all gates together as a share of the backbone's parameters."""
 
@@ -34,6 +40,21 @@ class MemoryGate(nn.Module):
         self.g = nn.Parameter(torch.full((heads, head_dim), INITIAL_OPENING))
         nn.init.normal_(self.w2.weight, std=0.01)
         nn.init.zeros_(self.w2.bias)
+
+    @torch.no_grad()
+    def begin_with_identity(self) -> None:
+        """Sets Ã = A_mem, where r < D its projection on r random directions.
+
+        Eq. 8's own form has it: with W1 = W2ᵀ orthogonal and a bias that keeps every unit above
+        zero, W2 relu(W1 x + c) - W2 c = x. From small weights training would first have to find
+        that what was remembered is of the kind that local attention returns (Infini-attention
+        blends A_mem itself). The random state of torch decides the directions.
+        """
+        nn.init.orthogonal_(self.w1.weight)
+        self.w1.bias.fill_(_IDENTITY_BIAS)
+        self.w2.weight.copy_(self.w1.weight.T)
+        self.w2.bias.copy_(-_IDENTITY_BIAS * self.w1.weight.sum(0))
+        self.g.fill_(IDENTITY_OPENING)
 
     def forward(
         self, retrieved: torch.Tensor, local: torch.Tensor, has_memory: torch.Tensor

@@ -19,7 +19,7 @@ from accelerate import Accelerator
 from transformers import PreTrainedModel
 
 from edgeinfinite import EdgeInfiniteError, __version__
-from edgeinfinite.models.attach import attach, attention_layers
+from edgeinfinite.models.attach import attach, attention_layers, check_supported, head_dim_of
 from edgeinfinite.models.configuration import UNTRAINED_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.gate_file import save_gate
 from edgeinfinite.models.loading import Backbone, load_backbone, parameters_digest
@@ -111,11 +111,19 @@ def _beside(options: GateOptions, name: str) -> Path:
 def _attached(
     backbone: Backbone, options: GateOptions, accelerator: Accelerator
 ) -> PreTrainedModel:
+    check_supported(backbone.model)
     start = UNTRAINED_GATE if options.start is None else str(options.start)
-    config = EdgeInfiniteConfig(
-        options.geometry, gate=start, gate_rank=options.rank, seed=options.seed
+    identity = options.initial == "identity" and options.start is None
+    rank = options.rank or (
+        head_dim_of(backbone.model.config.get_text_config()) if identity else None
     )
+    config = EdgeInfiniteConfig(options.geometry, gate=start, gate_rank=rank, seed=options.seed)
     model = attach(backbone.model, config)
+    if identity:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(options.seed)
+            for layer in attention_layers(model):
+                layer.memory_gate.begin_with_identity()
     positions = model.config.get_text_config().max_position_embeddings
     if options.loss == "distillation" and options.longest.tokens(options.segments) > positions + 1:
         fitting = (positions - options.longest.tokens(0)) // options.geometry.segment_length

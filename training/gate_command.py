@@ -43,9 +43,14 @@ _OPTIONS: Options = {
         choices=("own", "zero"),
     ),
     "--learning-rate": option("at its highest (default: 0.005)", type=float, metavar="R"),
-    "--opening-learning-rate": option("of g (default: 0.02)", type=float, metavar="R"),
+    "--opening-learning-rate": option("of g (default: 0.05)", type=float, metavar="R"),
     "--start": option("gate to go on with (default: untrained)", type=Path, metavar="FILE"),
-    "--rank": option("r (default: 0.15 %% of the backbone)", type=positive, metavar="R"),
+    "--initial": option(
+        "what the gate begins as: the memory itself, hardly blended in, or small random weights "
+        "(default: identity)",
+        choices=("identity", "small"),
+    ),
+    "--rank": option("r (default: the head dimension)", type=positive, metavar="R"),
     "--hold-out": option("share of the documents left alone (default: 0.25)", type=float),
     "--held-out-samples": option("for the score (default: 4)", type=positive, metavar="N"),
     "--dtype": option("of the backbone", choices=("auto", "float32", "bfloat16")),

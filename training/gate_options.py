@@ -17,6 +17,7 @@ from edgeinfinite.training.gate_loss import LOSSES
 from edgeinfinite.training.gate_segments import Lengths
 
 MEMORIES = ("own", "zero")
+INITIALS = ("identity", "small")
 DTYPES = ("auto", "float32", "bfloat16")
 DEFAULT_CACHE = Path("~/.cache/edgeinfinite/tokens").expanduser()
 _PLACES = ("model", "data", "output", "token_cache", "metrics", "plot")
@@ -40,8 +41,10 @@ class GateOptions:
         memory: `zero` trains the control: what can be learnt while the memory reads zero.
         learning_rate: of W1, b1, W2, b2, at its highest; it falls along a cosine to a tenth.
         opening_learning_rate: the same of g.
-        start: a gate to go on with; None begins with an untrained one.
-        rank: r of an untrained one; None takes `gate.default_rank`.
+        start: a gate to go on with; None begins with one of `initial`.
+        initial: `identity` (Ã = A_mem, blended in by g) or `small` (random, nearly nothing).
+        rank: r of a gate that is begun; None takes D, which identity needs, or with `small`
+            `gate.default_rank`.
         hold_out: share of the documents that training leaves alone, for the score.
         held_out_samples: stretches of them, for the score.
         dtype: of the backbone; `auto` takes bfloat16 where the processor multiplies it.
@@ -62,8 +65,9 @@ class GateOptions:
     random_lengths: bool = False
     memory: str = "own"
     learning_rate: float = 5e-3
-    opening_learning_rate: float = 2e-2
+    opening_learning_rate: float = 5e-2
     start: Path | None = None
+    initial: str = "identity"
     rank: int | None = None
     hold_out: float = 0.25
     held_out_samples: int = 4
@@ -83,7 +87,12 @@ class GateOptions:
                 raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be a number from 0 on")
         if not 0 < self.hold_out < 1:
             raise EdgeInfiniteError(f"hold out is {self.hold_out}; give a share between 0 and 1")
-        for name, known in (("loss", LOSSES), ("memory", MEMORIES), ("dtype", DTYPES)):
+        for name, known in {
+            "loss": LOSSES,
+            "memory": MEMORIES,
+            "initial": INITIALS,
+            "dtype": DTYPES,
+        }.items():
             if getattr(self, name) not in known:
                 raise EdgeInfiniteError(
                     f"unknown {name} {getattr(self, name)!r}; choose one of {', '.join(known)}"

@@ -41,6 +41,21 @@ def test_the_gate_computes_equations_8_and_9():
     torch.testing.assert_close(gate(retrieved, local, torch.ones(1)), expected)
 
 
+@pytest.mark.parametrize("rank", [8, 5])
+def test_a_gate_can_begin_with_the_memory_itself_blended_in(rank):
+    torch.manual_seed(0)
+    gate = MemoryGate(4, 8, rank)
+    gate.begin_with_identity()
+    retrieved, local = torch.randn(1, 4, 3, 8) / 4, torch.randn(1, 4, 3, 8)
+    basis = gate.w1.weight
+    assert torch.linalg.matrix_rank(basis) == rank
+    projected = retrieved @ basis.T @ basis
+    assert rank < 8 or torch.allclose(projected, retrieved, atol=1e-5)
+    opening = torch.sigmoid(torch.tensor(-3.0))
+    expected = opening * projected + (1 - opening) * local
+    torch.testing.assert_close(gate(retrieved, local, torch.ones(1)), expected)
+
+
 def test_without_memory_the_gate_returns_local_attention_to_the_last_bit():
     gate = MemoryGate(4, 8, 16)
     local = torch.randn(1, 4, 3, 8)
