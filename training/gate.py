@@ -54,6 +54,8 @@ def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
             isn't finite, or a run with other options was cut off at this output.
     """
     accelerator = Accelerator()
+    if not accelerator.is_main_process:
+        progress = _silent
     checkpoint = Checkpoint(options.output, options.identity())
     state = checkpoint.load()
     progress("loading the checkpoint", 0.0)
@@ -101,6 +103,10 @@ def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
     metrics.plot(_beside(options, "plot"))
     checkpoint.remove()
     return score
+
+
+def _silent(_what: str, _done: float) -> None:
+    """The first process shows the progress of all."""
 
 
 def _beside(options: GateOptions, name: str) -> Path:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -206,6 +209,32 @@ def test_distillation_and_the_zero_control_train(checkpoint, texts, tmp_path):
     # What a zero memory can't reach: W1 is never multiplied with anything but zero.
     for name, tensor in load_file(untrained).items():
         assert torch.equal(tensor, tensors[name]) == name.endswith("w1.weight")
+
+
+def test_two_processes_read_stretches_of_their_own_and_share_every_step(
+    checkpoint, texts, tmp_path
+):
+    """While nothing is learnt, a step's loss is the mean of those that one process has."""
+    still = ["--learning-rate", "0", "--opening-learning-rate", "0"]
+    alone, both = tmp_path / "alone.safetensors", tmp_path / "both.safetensors"
+    assert train(checkpoint, texts, alone, *still) == 0
+    command = ["train-gate", "--model", str(checkpoint), "--data", str(texts), *QUICK, *still]
+    command += ["--output", str(both), "--token-cache", str(texts / "cache")]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    subprocess.run(
+        [*launch, "-m", "edgeinfinite.cli", *command],
+        check=True,
+        env=os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"},
+    )
+
+    def rows(path: Path) -> list[dict]:
+        lines = path.with_suffix(".jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    losses = [row["loss"] for row in rows(alone)]
+    expected = [(losses[i] + losses[i + 3]) / 2 for i in (0, 1, 2, 6, 7, 8)]
+    assert [row["loss"] for row in rows(both)] == pytest.approx(expected, rel=1e-5)
+    assert rows(both)[-1]["tokens"] == rows(alone)[-1]["tokens"]
 
 
 def test_jsonl_is_read_a_text_a_line(checkpoint, texts, tmp_path):
