@@ -159,10 +159,10 @@ def bench(arguments: argparse.Namespace) -> int:
     check_writable(arguments.plot)
     options = BenchOptions(**given(arguments, BenchOptions))
 
-    def peer_model(kind: str, model: str) -> Path:
+    def peer_model(kind: str, settings: str, model: str) -> Path:
         from edgeinfinite.export.peer_models import prepare_peer_model  # needs torch, we don't
 
-        return prepare_peer_model(kind, model, options.peer_cache)
+        return prepare_peer_model(kind, settings, model, options.peer_cache)
 
     rows, limits = run_bench(options, peer_model)
     print(report.table(rows, limits))

@@ -10,11 +10,12 @@ from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.models.loading import load_backbone, source_file
 
 
-def prepare_peer_model(kind: str, model: str, cache: Path) -> Path:
+def prepare_peer_model(kind: str, settings: str, model: str, cache: Path) -> Path:
     """The file or folder that a peer loads, made once.
 
     Args:
         kind: `gguf`, `folder` or `genai`, see `benchmark.systems.Peer.loads`.
+        settings: of the peer; onnxruntime-genai's name the weights' precision.
         model: the checkpoint that our artifact was made from.
         cache: folder for what has to be converted; tens to hundreds of MB.
 
@@ -35,14 +36,16 @@ def prepare_peer_model(kind: str, model: str, cache: Path) -> Path:
         backbone = load_backbone(model)
         backbone.tokenizer.save_pretrained(folder)
         backbone.model.save_pretrained(folder)
-    return folder if kind == "folder" else _build_genai(folder, cache / f"{name}-genai-int4")
+    if kind == "folder":
+        return folder
+    return _build_genai(folder, settings, cache / f"{name}-genai-{settings}")
 
 
-def _build_genai(checkpoint: Path, output: Path) -> Path:
+def _build_genai(checkpoint: Path, precision: str, output: Path) -> Path:
     if (output / "genai_config.json").is_file():
         return output
     command = [sys.executable, "-m", "onnxruntime_genai.models.builder"]
-    command += ["-i", str(checkpoint), "-o", str(output), "-p", "int4", "-e", "cpu"]
+    command += ["-i", str(checkpoint), "-o", str(output), "-p", precision, "-e", "cpu"]
     command += ["-c", str(output.parent / "builder-cache")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

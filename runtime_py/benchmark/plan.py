@@ -17,8 +17,8 @@ from edgeinfinite.runtime_py.manifest import Manifest, load_manifest
 
 WORKER = "edgeinfinite.runtime_py.benchmark.worker"
 
-PeerModel = Callable[[str, str], Path]
-"""(kind, checkpoint) -> what the peer loads; see `export.peer_models.prepare_peer_model`."""
+PeerModel = Callable[[str, str, str], Path]
+"""(kind, settings, checkpoint) -> what the peer loads; see `export.peer_models`."""
 
 
 def missing_peers(peers: Sequence[str]) -> list[str]:
@@ -75,8 +75,9 @@ def plan_cases(
     ]
     for name, settings_of_peer in map(peer_settings, peers):
         assert peer_model is not None
-        loaded = peer_model(PEERS[name].loads, model or first.backbone.name)
-        template += [case(name, loaded, settings) for settings in settings_of_peer]
+        for settings in settings_of_peer:
+            loaded = peer_model(PEERS[name].loads, settings, model or first.backbone.name)
+            template.append(case(name, loaded, settings))
     return [replace(one, prompt_tokens=length) for length in sorted(lengths) for one in template]
 
 

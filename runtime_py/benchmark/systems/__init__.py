@@ -51,7 +51,8 @@ class Peer:
         module: the file beside this one that has `load(case) -> System`.
         package: what must be importable.
         install: the command that installs it.
-        settings: every setting it is measured in, its best ones.
+        settings: every setting it is measured in: its fastest, and where that costs quality
+            (`bench --text`) also the one that keeps it.
         loads: `gguf` file, transformers `folder`, or a `genai` folder built from one.
     """
 
@@ -71,7 +72,11 @@ PEERS = {
         "gguf",
     ),
     "onnxruntime-genai": Peer(
-        "genai_peer", "onnxruntime_genai", "pip install onnxruntime-genai", ("int4",), "genai"
+        "genai_peer",
+        "onnxruntime_genai",
+        "pip install onnxruntime-genai",
+        ("int4", "int8"),
+        "genai",
     ),
     "transformers": Peer(
         "transformers_peer",

@@ -1,4 +1,4 @@
-"""onnxruntime-genai with a model of its own builder, int4."""
+"""onnxruntime-genai with a model of its own builder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Genai:
     """See `System`. The cache is allocated for the case's length, past and present shared."""
 
     def __init__(self, case: Case) -> None:
-        self._folder = Path(case.model)
+        self._folder, self._precision = Path(case.model), case.settings
         self._length = case.prompt_tokens + case.new_tokens + 1
         config = onnxruntime_genai.Config(str(self._folder))
         config.overlay(
@@ -56,7 +56,7 @@ class Genai:
             * self._length
         )
         return Figures(
-            quantization="int4",
+            quantization=self._precision,
             policy="full attention",
             state_bytes=elements * 4,
             file_bytes=sum(file.stat().st_size for file in self._folder.iterdir()),
