@@ -17,7 +17,7 @@ _EPSILON = 1e-6
 class RandomSlots(nn.Module):
     """A number that looks random but belongs to the pair: every token is as likely to be kept."""
 
-    def forward(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    def rank(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         """`[..., K, n]` of pairs `[..., K, n, D]`; the value alone, keys are rounded when moved."""
         del key
         weights = torch.arange(1, value.shape[-1] + 1, dtype=torch.float64).sqrt()
@@ -27,7 +27,7 @@ class RandomSlots(nn.Module):
 class KeyDiff(nn.Module):
     """Keeps keys that are unlike the others: minus the cosine with their mean (2504.15364)."""
 
-    def forward(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    def rank(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         """`[..., K, n]` of pairs `[..., K, n, D]`."""
         del value
         directions = nn.functional.normalize(key.float(), dim=-1)
@@ -50,7 +50,7 @@ class Lola(nn.Module):
         """Adds pairs `[K, N, D]` that leave the window; new tensors, the old ones stay as saved."""
         self.memory, self.norm = compress(key, value, self.memory, self.norm)
 
-    def forward(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    def rank(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         """`[..., K, n]` of pairs `[..., K, n, D]`."""
         features = feature_map(key.float())
         read = features @ self.memory / (features @ self.norm.unsqueeze(-1) + _EPSILON)

@@ -112,7 +112,7 @@ def _choose(
     `positions` `[G + N]` are those that the keys are turned to; they go to S..S+G-1.
     """
     places = torch.arange(keys.shape[2])
-    score = scorer(table.shift_back(keys, positions), values)
+    score = scorer.rank(table.shift_back(keys, positions), values)
     # The same token twice has the same pair in the first layer, up to rounding: the newer one wins,
     # by more than rounding, so that the choice doesn't depend on how the text was fed.
     score = torch.where(places < candidates, score + TIE_BREAK * places, float("-inf"))

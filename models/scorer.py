@@ -7,8 +7,15 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 HIDDEN_WIDTH = 32
+
+NEIGHBOURS = 2
+"""Pairs on either side that count towards a pair's rank: words and sentences stay together."""
+
+NEIGHBOURS_SHARE = 0.5
+"""How much of the rank is the best score among the neighbours, the rest is the pair's own."""
 
 
 class RetentionScorer(nn.Module):
@@ -52,3 +59,17 @@ class RetentionScorer(nn.Module):
         dim = key.shape[-1]
         hidden = key.float() @ w1[:, :dim] + value.float() @ w1[:, dim:] + b1
         return (torch.relu(hidden) @ self.w2 + self.b2).squeeze(-1)
+
+    def rank(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        """What decides over the recall slots: the score, and the best one nearby.
+
+        Args:
+            key: `[1, K, n, D]` before RoPE, in the order of the text.
+            value: `[1, K, n, D]`.
+
+        Returns:
+            `[1, K, n]` float32.
+        """
+        own = self(key, value)
+        nearby = functional.max_pool1d(own, 2 * NEIGHBOURS + 1, 1, NEIGHBOURS)
+        return (1 - NEIGHBOURS_SHARE) * own + NEIGHBOURS_SHARE * nearby

@@ -66,8 +66,8 @@ def choose_geometry(
         return geometry, None
     if scorer is None:
         raise EdgeInfiniteError(
-            f"no scorer is shipped for {backbone.name}, and recall slots need one; give "
-            "--scorer FILE, made with train-scorer"
+            f"recall slots need a retention scorer, and no scorer is shipped for {backbone.name}; "
+            "give --scorer FILE, made with train-scorer"
         )
     if shipped is not None:
         note = f"recall slots are filled by the shipped scorer {shipped.name}"

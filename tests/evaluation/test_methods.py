@@ -162,22 +162,22 @@ def test_lola_keeps_what_its_memory_recalls_worst():
     key, value = torch.randn(1, 6, 8), torch.randn(1, 1, 8).expand(1, 6, 8)
     scorer = Lola(1, 8)
     scorer.fold(key, value)
-    assert scorer(key, value).max() < 1e-4  # one value for every key: nothing is forgotten
+    assert scorer.rank(key, value).max() < 1e-4  # one value for every key: nothing is forgotten
     odd = torch.cat((value[:, :5], value[:, 5:] + 3), dim=1)
-    assert scorer(key, odd).argmax() == 5
+    assert scorer.rank(key, odd).argmax() == 5
 
 
 def test_keydiff_keeps_the_key_unlike_the_others():
     key = torch.ones(1, 6, 8) + 0.01 * torch.arange(8)
     key[:, 3] *= -1
-    assert KeyDiff()(key, torch.zeros(1, 6, 8)).argmax() == 3
+    assert KeyDiff().rank(key, torch.zeros(1, 6, 8)).argmax() == 3
 
 
 def test_random_slots_belong_to_the_pair():
     torch.manual_seed(0)
     value = torch.randn(2, 300, 8)
-    score = RandomSlots()(torch.randn(2, 300, 8), value)
-    assert torch.equal(RandomSlots()(torch.randn(2, 300, 8), value), score)
+    score = RandomSlots().rank(torch.randn(2, 300, 8), value)
+    assert torch.equal(RandomSlots().rank(torch.randn(2, 300, 8), value), score)
     # As likely early as late: the mean place of the best half is the middle, within 3 deviations.
     best = score.argsort(-1)[:, :150].float().mean(-1)
     assert (best - 149.5).abs().max() < 3 * 300 / 12**0.5 / 150**0.5

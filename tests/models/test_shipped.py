@@ -12,7 +12,7 @@ from edgeinfinite import models
 from edgeinfinite.cli import main
 from edgeinfinite.models import shipped
 from edgeinfinite.models.geometry import CARRY_LENGTHS, CARRY_SLOTS, Geometry, GeometryOptions
-from edgeinfinite.models.loading import DEMO_MODEL, load_backbone, parameters_digest
+from edgeinfinite.models.loading import DEMO_MODEL, load_backbone
 from edgeinfinite.models.shipped import choose_geometry, shipped_scorer
 from edgeinfinite.models.trained_file import read_metadata
 from edgeinfinite.runtime_py.manifest import read_manifest
@@ -40,10 +40,11 @@ def test_a_shipped_scorer_is_small_and_says_what_it_was_made_from(path):
 
 
 @pytest.mark.slow
-def test_the_demo_model_has_one():
-    digest = parameters_digest(load_backbone(DEMO_MODEL).model, gates=False)
-    found = shipped_scorer(digest)
-    assert found is not None and found.stem == DEMO_MODEL
+def test_the_demo_model_has_one_and_its_state_is_small():
+    backbone = load_backbone(DEMO_MODEL)
+    geometry, scorer = choose_geometry(GeometryOptions(), None, backbone)
+    assert scorer is not None and Path(scorer).stem == DEMO_MODEL
+    assert geometry.policy == "carry" and geometry.capacity == 1152
 
 
 @pytest.fixture(scope="module")
