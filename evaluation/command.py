@@ -53,7 +53,13 @@ def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -
                 "--artifact", type=Path, metavar="DIR", help="an exported artifact instead"
             )
         task.add_argument("--data", required=True, nargs="+", type=Path, metavar="FOLDER|FILE")
-        task.add_argument("--methods", type=names, metavar="LIST", default=argparse.SUPPRESS)
+        task.add_argument(
+            "--methods",
+            type=names,
+            metavar="LIST",
+            default=argparse.SUPPRESS,
+            help="default: full,streaming,edgeinfinite; see docs/recall.md for the others",
+        )
         task.add_argument(
             "--json", type=Path, metavar="FILE", help="rows; gone on with if it is there"
         )
