@@ -14,8 +14,9 @@ INITIAL_OPENING = -4.0
 IDENTITY_OPENING = -3.0
 """g of a gate that begins with Ã = A_mem: what opens is worth reading, so it is ajar."""
 
-_IDENTITY_BIAS = 4.0
-"""Larger than what values average to (0.7 in SmolLM2's last layer), so no unit is cut off."""
+_IDENTITY_BIAS = 1.0
+"""Larger than what values average to (0.2 to 0.7 in SmolLM2), so hardly a unit is cut off. Much
+larger would turn a small step of W2 into a large one of the constant part of Ã."""
 
 GATE_SHARE = 0.0015
 """Size of all gates together as a share of the backbone's parameters."""

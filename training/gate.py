@@ -98,6 +98,7 @@ def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
         "options": json.dumps(options.card()),
         "tokens": str(training.tokens_done),
         "held_out_score": json.dumps(score),
+        "held_out_stretches": json.dumps(losses),
     }
     save_gate(options.output, attention_layers(model), card)
     metrics.plot(_beside(options, "plot"))

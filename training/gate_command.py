@@ -42,7 +42,7 @@ _OPTIONS: Options = {
         "zero trains the control: what is learnt while the memory reads zero",
         choices=("own", "zero"),
     ),
-    "--learning-rate": option("at its highest (default: 0.005)", type=float, metavar="R"),
+    "--learning-rate": option("at its highest (default: 0.001)", type=float, metavar="R"),
     "--opening-learning-rate": option("of g (default: 0.05)", type=float, metavar="R"),
     "--start": option("gate to go on with (default: untrained)", type=Path, metavar="FILE"),
     "--initial": option(

@@ -64,7 +64,7 @@ class GateOptions:
     gradient_segments: int = 1
     random_lengths: bool = False
     memory: str = "own"
-    learning_rate: float = 5e-3
+    learning_rate: float = 1e-3
     opening_learning_rate: float = 5e-2
     start: Path | None = None
     initial: str = "identity"

@@ -46,7 +46,7 @@ def test_a_gate_can_begin_with_the_memory_itself_blended_in(rank):
     torch.manual_seed(0)
     gate = MemoryGate(4, 8, rank)
     gate.begin_with_identity()
-    retrieved, local = torch.randn(1, 4, 3, 8) / 4, torch.randn(1, 4, 3, 8)
+    retrieved, local = torch.randn(1, 4, 3, 8) / 8, torch.randn(1, 4, 3, 8)
     basis = gate.w1.weight
     assert torch.linalg.matrix_rank(basis) == rank
     projected = retrieved @ basis.T @ basis
