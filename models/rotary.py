@@ -21,7 +21,8 @@ class RotaryTable:
     """cos and sin of every position of one layer, without the scaling some models put on them.
 
     Args:
-        cos, sin: `[P, R]` float32, R <= D the rotated dimensions; None where a layer has no RoPE.
+        cos, sin: `[P, R / 2]` float32, R <= D the rotated dimensions, whose halves turn by the same
+            angles; None where a layer has no RoPE.
     """
 
     def __init__(self, cos: torch.Tensor | None, sin: torch.Tensor | None) -> None:
@@ -39,8 +40,8 @@ class RotaryTable:
         """
         if self.cos is None or self.sin is None:
             return key
-        half = self.cos.shape[-1] // 2  # both halves turn by the same angles
-        cos, sin = (embedding(slots, table[:, :half]) for table in (self.cos, self.sin))
+        half = self.cos.shape[-1]
+        cos, sin = (embedding(slots, table) for table in (self.cos, self.sin))
         first, second = key[..., :half].float(), key[..., half : 2 * half].float()
         # The inverse turn: sin(-x) = -sin(x).
         turned = [first * cos + second * sin, second * cos - first * sin]
@@ -90,4 +91,4 @@ def _table(rotary: torch.nn.Module, positions: int, *kind: str | None) -> Rotary
         raise EdgeInfiniteError(
             "this model's RoPE turns neighbouring dimensions, not halves; use --policy reencode"
         )
-    return RotaryTable(cos, sin)
+    return RotaryTable(cos[:, :half].contiguous(), sin[:, :half].contiguous())

@@ -16,13 +16,15 @@ from edgeinfinite import EdgeInfiniteError
 def save_layers(path: Path, modules: Sequence[nn.Module], metadata: dict[str, str]) -> None:
     """Writes one module per layer, the file replaced whole.
 
+    A tensor that half precision holds exactly is stored in it.
+
     Args:
         path: the file.
         modules: in the order of the layers.
         metadata: what is worth knowing about the training, string to string.
     """
     tensors = {
-        f"layers.{index}.{name}": tensor.detach().cpu().contiguous()
+        f"layers.{index}.{name}": _smallest(tensor.detach().cpu().contiguous())
         for index, module in enumerate(modules)
         for name, tensor in module.state_dict().items()
     }
@@ -32,6 +34,11 @@ def save_layers(path: Path, modules: Sequence[nn.Module], metadata: dict[str, st
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _smallest(tensor: torch.Tensor) -> torch.Tensor:
+    half = tensor.half()
+    return half if torch.equal(half.to(tensor.dtype), tensor) else tensor
 
 
 def read_layers(path: Path, layers: int, what: str) -> list[dict[str, torch.Tensor]]:

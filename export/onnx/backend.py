@@ -24,7 +24,7 @@ from edgeinfinite.export.graphs import (
 )
 from edgeinfinite.export.onnx.files import WeightsFile, fix_tokens
 from edgeinfinite.export.onnx.passes import shared_copy
-from edgeinfinite.export.onnx.passes.half_scales import halve_scales
+from edgeinfinite.export.onnx.passes.half_precision import halve_constants, halve_scales
 from edgeinfinite.export.onnx.passes.last_token import last_token_only
 from edgeinfinite.export.onnx.passes.memory_gate import absorb_gates
 from edgeinfinite.export.onnx.passes.merge_linears import merge_linears
@@ -93,6 +93,7 @@ class OnnxBackend:
                 carries = shape.geometry.policy == "carry"
                 compress = CarryMemory(model, state) if carries else CompressMemory(shape, state)
                 traced = trace(compress)
+                halve_constants(traced)
                 operators[COMPRESS] = _operators(traced)
                 file.save(traced, FILES[COMPRESS])
                 graphs[COMPRESS] = compress.spec(FILES[COMPRESS])

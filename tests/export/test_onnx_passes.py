@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.export.graphs import ModelShape, PrefillSegment, cache_outputs
 from edgeinfinite.export.onnx.passes import shared_copy
-from edgeinfinite.export.onnx.passes.half_scales import halve_scales
+from edgeinfinite.export.onnx.passes.half_precision import halve_constants, halve_scales
 from edgeinfinite.export.onnx.passes.last_token import last_token_only
 from edgeinfinite.export.onnx.passes.memory_gate import absorb_gates
 from edgeinfinite.export.onnx.passes.merge_linears import merge_linears
@@ -194,6 +194,29 @@ def test_rewrites_of_the_finished_graph_change_no_number(model, inputs, tmp_path
         assert_equal(in_onnxruntime(graph, inputs, tmp_path), before)
     assert "Transpose" not in operators(graph)
     assert operators(graph).count("MatMulNBits") == 2 * 3 + 1  # down_proj has 48 inputs: no group
+
+
+def test_constants_that_half_precision_holds_exactly_are_stored_in_it(tmp_path):
+    random = np.random.default_rng(0)
+    inexact = random.standard_normal((64, 64)).astype(np.float32)
+    constants = {"inexact": inexact, "exact": inexact.astype(np.float16).astype(np.float32)}
+    graph = ir.from_onnx_text(
+        """<ir_version: 10, opset_import: ["": 20]>
+        g (float[3, 64] x) => (float[3, 64] y, float[3, 64] z) {
+            once = MatMul(x, exact)
+            y = MatMul(once, exact)
+            z = MatMul(x, inexact)
+        }""",
+        initializers=[ir.tensor(array, name=name) for name, array in constants.items()],
+    )
+    inputs = {"x": random.standard_normal((3, 64)).astype(np.float32)}
+    before = in_onnxruntime(graph, inputs, tmp_path)
+    assert halve_constants(graph) == 1
+    assert operators(graph).count("Cast") == 1
+    types = {value.const_value.dtype for value in graph.graph.initializers.values()}
+    assert types == {ir.DataType.FLOAT16, ir.DataType.FLOAT}
+    after = in_onnxruntime(graph, inputs, tmp_path)
+    assert all(np.array_equal(after[name], before[name]) for name in before)
 
 
 @pytest.mark.parametrize("bits", [4, 8])

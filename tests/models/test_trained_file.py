@@ -1,0 +1,23 @@
+"""Trained parts are stored small, and come back as they were."""
+
+from __future__ import annotations
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from edgeinfinite.models.trained_file import load_into, read_layers, save_layers
+
+
+def test_what_half_precision_holds_exactly_is_stored_in_it(tmp_path):
+    linear = nn.Linear(8, 4)
+    linear.bias.data = linear.bias.data.half().float()
+    save_layers(tmp_path / "part.safetensors", [linear], {})
+    stored = load_file(tmp_path / "part.safetensors")
+    assert stored["layers.0.bias"].dtype == torch.float16
+    assert stored["layers.0.weight"].dtype == torch.float32
+
+    again = nn.Linear(8, 4)
+    load_into(again, read_layers(tmp_path / "part.safetensors", 1, "part")[0], tmp_path, "part")
+    assert torch.equal(again.weight, linear.weight) and torch.equal(again.bias, linear.bias)
+    assert again.bias.dtype == torch.float32
