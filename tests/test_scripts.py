@@ -1,0 +1,52 @@
+"""What the scripts compute, on numbers that can be checked by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+def script(name: str):
+    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def row(method: str, document: str, start: int, nats: float, tokens: int = 512) -> dict:
+    place = {"bin_start": start, "bin_end": start + 512, "tokens": tokens}
+    return {"method": method, "document": document, "nats_per_token": nats, **place}
+
+
+def test_differences_are_paired_by_document_and_weighted_by_tokens():
+    rows = [row("a", "x", 0, 9.0), row("b", "x", 0, 1.0)]  # before `start`
+    rows += [row("a", "x", 512, 3.0), row("b", "x", 512, 3.2)]
+    rows += [row("a", "x", 1024, 3.0, 256), row("b", "x", 1024, 3.5, 256)]
+    rows += [row("a", "y", 512, 2.0), row("b", "y", 512, 2.1), row("a", "z", 512, 5.0)]
+    paired = script("paired")
+    values = paired.differences(rows, "a", "b", 512, math.inf)
+    assert values == pytest.approx([-(0.2 * 512 + 0.5 * 256) / 768, -0.1])
+
+
+def test_the_interval_is_students():
+    mean, half = script("paired").interval([1.0, 2.0, 3.0])
+    assert mean == 2.0 and half == pytest.approx(4.30 / math.sqrt(3))
+    assert math.isnan(script("paired").interval([1.0])[1])
+
+
+def test_norms_of_a_memory_and_what_isnt_finite():
+    audit = script("memory_audit")
+    memory, norm = np.ones((2, 1, 3, 3), np.float32), np.full((2, 1, 4), 2.0, np.float32)
+    figures = audit.norms(memory, norm)
+    assert figures["memory_norm_mean"] == pytest.approx(3.0)
+    assert figures["z_norm_max"] == pytest.approx(4.0)
+    assert figures["finite"] is True
+    memory[0, 0, 0, 0] = np.nan
+    assert audit.norms(memory, norm)["finite"] is False
