@@ -39,6 +39,7 @@ class Row:
     `state_bytes` is the KV cache (and memory) as allocated; `peak_rss_bytes` the largest resident
     memory of the process that ran the case, weights and runtime included. `nats_per_token` is the
     loss on a text short enough for every system to attend to all of it: what its weights are worth.
+    The shares are of the machine's limits in the same run, see `machine.with_shares`.
     """
 
     system: str
@@ -58,6 +59,8 @@ class Row:
     state_bytes: float | None = None
     file_bytes: float | None = None
     nats_per_token: float | None = None
+    bandwidth_share: float | None = None
+    multiply_share: float | None = None
     repeats: int = 1
     error: str | None = None
 

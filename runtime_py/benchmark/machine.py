@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
+
+from edgeinfinite.runtime_py.benchmark.case import Row
 
 _READ_BYTES = 256 * 1024 * 1024
 _MATRIX = 1536
@@ -35,6 +37,26 @@ def machine_limits(threads: int) -> MachineLimits:
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     bandwidth, flops = answer.stdout.split()[-2:]
     return MachineLimits(float(bandwidth), float(flops))
+
+
+def with_shares(row: Row, limits: MachineLimits, multiplied: int) -> Row:
+    """A row with its speed as shares of what the machine could do at best.
+
+    Decoding a token reads every weight at least once: that traffic as a share of the bandwidth.
+    Prefill multiplies every weight with every token: that work, attention left out, as a share of
+    the float32 rate, which 8-bit products can exceed.
+
+    Args:
+        row: of one system at one length.
+        limits: of the same run.
+        multiplied: weights that a prompt's token is multiplied with.
+    """
+    reads = multiplies = None
+    if row.file_bytes and row.median_token_s:
+        reads = row.file_bytes / row.median_token_s / limits.read_bytes_per_s
+    if row.prefill_tokens_per_s:
+        multiplies = 2 * multiplied * row.prefill_tokens_per_s / limits.multiply_flops
+    return replace(row, bandwidth_share=reads, multiply_share=multiplies)
 
 
 def _read_bytes_per_s(threads: int) -> float:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from edgeinfinite.runtime_py.benchmark.case import Row
-from edgeinfinite.runtime_py.benchmark.machine import MachineLimits
 from edgeinfinite.runtime_py.benchmark.systems import PEERS
 
 _HEADER = (
@@ -25,21 +24,22 @@ _HEADER = (
     "nats / token",
     "TTFT / best peer",
     "decode / best peer",
-    "share of bandwidth",
+    "decode: share of bandwidth",
+    "prefill: share of matrix rate",
 )
 
 
-def table(rows: Sequence[Row], limits: MachineLimits) -> str:
+def table(rows: Sequence[Row]) -> str:
     """The rows in Markdown, with each figure's ratio to the best peer at the same length."""
     lines = ["| " + " | ".join(_HEADER) + " |", "|" + " --- |" * len(_HEADER)]
     for row in rows:
         cells = [_label(row), row.settings, f"{row.prompt_tokens:,}"]
-        cells += [row.error] if row.error else _cells(row, rows, limits)
+        cells += [row.error] if row.error else _cells(row, rows)
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def _cells(row: Row, rows: Sequence[Row], limits: MachineLimits) -> list[str]:
+def _cells(row: Row, rows: Sequence[Row]) -> list[str]:
     peers = [
         r
         for r in rows
@@ -59,7 +59,8 @@ def _cells(row: Row, rows: Sequence[Row], limits: MachineLimits) -> list[str]:
         _number(row.nats_per_token, 3),
         _ratio(row.ttft_s, first),
         _ratio(row.decode_tokens_per_s, fastest),
-        _share(row, limits),
+        _percent(row.bandwidth_share),
+        _percent(row.multiply_share),
     ]
 
 
@@ -75,11 +76,8 @@ def _ratio(value: float | None, other: float | None) -> str:
     return f"{value / other:.2f}" if value and other else "–"
 
 
-def _share(row: Row, limits: MachineLimits) -> str:
-    """A decode step reads at least the weights once: that traffic as a share of the bandwidth."""
-    if not row.file_bytes or not row.median_token_s:
-        return "–"
-    return f"{row.file_bytes / row.median_token_s / limits.read_bytes_per_s:.0%}"
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.0%}"
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.runtime_py.benchmark.case import Case, Row
-from edgeinfinite.runtime_py.benchmark.machine import MachineLimits, machine_limits
+from edgeinfinite.runtime_py.benchmark.machine import MachineLimits, machine_limits, with_shares
 from edgeinfinite.runtime_py.benchmark.plan import (
     PeerModel,
     missing_peers,
@@ -19,6 +19,7 @@ from edgeinfinite.runtime_py.benchmark.plan import (
     run_cases,
     with_losses,
 )
+from edgeinfinite.runtime_py.manifest import Manifest, load_manifest
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
 from edgeinfinite.text_file import read_text_file
 
@@ -106,7 +107,14 @@ def run_bench(options: BenchOptions, peer_model: PeerModel) -> tuple[list[Row], 
         rows = run_cases(cases, repeats=options.repeats, time_limit=limit, progress=progress)
         if text:
             rows = with_losses(rows, cases, text, time_limit=limit, progress=progress)
-    return rows, limits
+    multiplied = _multiplied(load_manifest(options.artifacts[0], check_files=False))
+    return [with_shares(row, limits, multiplied) for row in rows], limits
+
+
+def _multiplied(manifest: Manifest) -> int:
+    """All weights but the embedding: it is looked up, and as the LM head used once a prompt."""
+    model = manifest.backbone
+    return model.parameters - model.vocabulary * model.query_heads * model.head_dim
 
 
 def _text_tokens(options: BenchOptions) -> list[int]:

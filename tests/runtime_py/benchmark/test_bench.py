@@ -15,7 +15,11 @@ from tiny_artifact import tiny_artifact
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.cli import main
 from edgeinfinite.runtime_py.benchmark.case import Row, median_row
-from edgeinfinite.runtime_py.benchmark.machine import MachineLimits, machine_limits
+from edgeinfinite.runtime_py.benchmark.machine import (
+    MachineLimits,
+    machine_limits,
+    with_shares,
+)
 from edgeinfinite.runtime_py.benchmark.plan import (
     missing_peers,
     plan_cases,
@@ -83,7 +87,7 @@ def test_the_table_gives_ratios_to_the_best_peer_of_the_same_length():
         Row("transformers", "", "", "", 10, 5, 1, ttft_s=2.0),
         Row("llama.cpp", "", "", "f16", 20, 5, 1, ttft_s=0.1),
     ]
-    line = table([ours, *peers], MachineLimits(1e9, 1e9)).splitlines()[2]
+    line = table([ours, *peers]).splitlines()[2]
     assert "| 0.50 |" in line
 
 
@@ -136,6 +140,17 @@ def test_a_text_too_short_for_the_loss_is_refused(artifact, tmp_path, capsys):
     assert "give a text of at least 512" in capsys.readouterr().err
 
 
+def test_speeds_are_shares_of_the_machine_s_limits():
+    speeds = {"file_bytes": 100e6, "median_token_s": 0.01, "prefill_tokens_per_s": 500.0}
+    row = Row("a", "int4", "carry", "", 10, 5, 1, **speeds)
+    row = with_shares(row, MachineLimits(read_bytes_per_s=20e9, multiply_flops=400e9), 100_000_000)
+    assert row.bandwidth_share == pytest.approx(0.5)
+    assert row.multiply_share == pytest.approx(0.25)
+    failed = replace(row, error="failed", file_bytes=None, prefill_tokens_per_s=None)
+    failed = with_shares(failed, MachineLimits(1.0, 1.0), 1)
+    assert failed.bandwidth_share is None and failed.multiply_share is None
+
+
 def test_the_machine_has_limits():
     limits = machine_limits(1)
     assert limits.read_bytes_per_s > 1e8 and limits.multiply_flops > 1e8
@@ -148,5 +163,6 @@ def test_the_command_writes_rows_and_a_plot(artifact, tmp_path, capsys):
     document = json.loads(rows.read_text())
     assert document["command"] == "bench"
     assert [row["prompt_tokens"] for row in document["rows"]] == [40, 80]
+    assert all(row["multiply_share"] > 0 and row["bandwidth_share"] for row in document["rows"])
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert capsys.readouterr().out.count("edgeinfinite-onnx") == 2
