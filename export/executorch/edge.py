@@ -37,7 +37,7 @@ _SAME_NAME = {
     "aten.cat.default", "aten.clamp.default", "aten.embedding.default", "aten.exp.default",
     "aten.gelu.default", "aten.linear.default", "aten.neg.default", "aten.pow.Tensor_Scalar",
     "aten.relu.default", "aten.rsqrt.default", "aten.sigmoid.default", "aten.tanh.default",
-    "llama.custom_sdpa.default", "llama.update_cache.default",
+    "llama.update_cache.default",
     "quantized_decomposed.embedding_byte.default", "torchao.choose_qparams_affine.default",
     "torchao.dequantize_affine.default",
     "torchao.quantize_affine.default",

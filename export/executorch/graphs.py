@@ -19,6 +19,7 @@ from edgeinfinite.export.graphs import (
     DecodeStep,
     ModelShape,
     PrefillSegment,
+    StateTensors,
 )
 from edgeinfinite.models.attach import config_of
 from edgeinfinite.models.memory import feature_map
@@ -47,41 +48,47 @@ class ExecuTorchPrefill(PrefillSegment):
 
     def example_inputs(self) -> tuple[Any, ...]:
         """Arguments of `forward` for tracing."""
-        tokens, length, k_cache, v_cache, *memory = super().example_inputs()
-        slots = min(_EXAMPLE_SLOTS, self.shape.geometry.capacity)
-        return (
-            tokens,
-            length,
-            [cache[:, :slots].contiguous() for cache in k_cache],
-            [cache[:, :slots].contiguous() for cache in v_cache],
-            *memory,
-        )
+        return _with_used_slots(super().example_inputs(), self.shape)
 
     def dynamic_shapes(self) -> tuple[Any, ...]:
         """T of the tokens, U of the caches."""
-        layers, capacity = self.shape.layers, self.shape.geometry.capacity
-        most = max_tokens(capacity)
-        used = {1: torch.export.Dim("U", min=2, max=capacity)}
-        memory = [None] * 3 if self.shape.reads_memory else []
-        tokens = {1: torch.export.Dim("T", min=2, max=most)}
-        return (tokens, None, [used] * layers, [used] * layers, *memory)
+        _, length, _, _, *memory = super().dynamic_shapes()
+        tokens = {1: torch.export.Dim("T", min=2, max=max_tokens(self.shape.geometry.capacity))}
+        return (tokens, length, *_used_axes(self.shape), *memory)
 
     def spec(self, file: str) -> GraphSpec:
         """The signature as it stands in the manifest: caches have `U` slots."""
-        whole = super().spec(file)
-        inputs = tuple(
-            dataclasses.replace(spec, shape=(1, "U", *spec.shape[2:])) if _is_cache(spec) else spec
-            for spec in whole.inputs
-        )
-        return dataclasses.replace(whole, inputs=inputs)
+        return _with_used_specs(super().spec(file))
 
 
 class ExecuTorchDecode(DecodeStep):
-    """Reads one token; it is given whole caches."""
+    """Reads one token. It is given the first U slots of every cache, as prefill is."""
 
     def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
-        capacity = config_of(model).geometry.capacity
-        super().__init__(model, lambda given: DecodeState(given, capacity), state, ())
+        super().__init__(model, self._state_over, state, ())
+        heads, kv_heads, dim = self.shape.query_heads, self.shape.kv_heads, self.shape.head_dim
+        own = torch.eye(kv_heads).repeat_interleave(heads // kv_heads, 0)
+        spread = torch.eye(dim).repeat(kv_heads, 1)
+        self.register_buffer("blocks", own.repeat_interleave(dim, 1), persistent=False)
+        self.register_buffer("spread", spread, persistent=False)
+        self.register_buffer("gathered", spread.t().contiguous(), persistent=False)
+
+    def _state_over(self, given: StateTensors) -> DecodeState:
+        constants = dict(self.named_buffers(recurse=False))
+        return DecodeState(given, self.shape.geometry.capacity, **constants)
+
+    def example_inputs(self) -> tuple[Any, ...]:
+        """Arguments of `forward` for tracing."""
+        return _with_used_slots(super().example_inputs(), self.shape)
+
+    def dynamic_shapes(self) -> tuple[Any, ...]:
+        """U of the caches."""
+        tokens, length, _, _, *memory = super().dynamic_shapes()
+        return (tokens, length, *_used_axes(self.shape), *memory)
+
+    def spec(self, file: str) -> GraphSpec:
+        """The signature as it stands in the manifest: caches have `U` slots."""
+        return _with_used_specs(super().spec(file))
 
 
 class ExecuTorchCompress(CompressMemory):
@@ -164,6 +171,28 @@ def graphs_of(model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> list[Gra
     elif shape.reads_memory:
         graphs.append(ExecuTorchCompress(shape, state))
     return graphs
+
+
+def _with_used_slots(arguments: tuple[Any, ...], shape: ModelShape) -> tuple[Any, ...]:
+    """Example arguments whose caches have only the first slots."""
+    tokens, length, k_cache, v_cache, *memory = arguments
+    slots = min(_EXAMPLE_SLOTS, shape.geometry.capacity)
+    used = ([cache[:, :slots].contiguous() for cache in part] for part in (k_cache, v_cache))
+    return (tokens, length, *used, *memory)
+
+
+def _used_axes(shape: ModelShape) -> tuple[Any, Any]:
+    """U of the caches of keys and of values."""
+    axis = {1: torch.export.Dim("U", min=1, max=shape.geometry.capacity)}
+    return [axis] * shape.layers, [axis] * shape.layers
+
+
+def _with_used_specs(whole: GraphSpec) -> GraphSpec:
+    inputs = tuple(
+        dataclasses.replace(spec, shape=(1, "U", *spec.shape[2:])) if _is_cache(spec) else spec
+        for spec in whole.inputs
+    )
+    return dataclasses.replace(whole, inputs=inputs)
 
 
 def _is_cache(spec: TensorSpec) -> bool:

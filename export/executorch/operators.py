@@ -1,4 +1,4 @@
-"""Registers ExecuTorch's `llama::update_cache` and `llama::custom_sdpa` with PyTorch."""
+"""Registers ExecuTorch's `llama::update_cache` with PyTorch."""
 
 from __future__ import annotations
 

@@ -9,9 +9,10 @@ of the same stage is one partition. No cycle can arise, and no division has fewe
 from __future__ import annotations
 
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.backends.xnnpack.utils.quant_utils import is_dequant
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
-from executorch.exir.backend.utils import tag_constant_data
+from executorch.exir.dialects._ops import ops as exir_ops
 from torch.export import ExportedProgram
 from torch.fx import Node
 
@@ -30,14 +31,12 @@ class StagePartitioner(Partitioner):
         self._spec = DelegationSpec(self._rules.delegation_spec.backend_id, [spec])
 
     def separate_constants(self, program: ExportedProgram) -> None:
-        """Gives a constant that several stages read a twin in each; call it before lowering.
+        """Gives a weight that several stages read a twin in each; call it before lowering.
 
-        XNNPACK wants its constants to itself. The file holds the data of all twins once.
+        XNNPACK wants its weights to itself. The file holds the data of all twins once.
         """
-        stages = self._stages(program)
-        for node in list(program.graph.nodes):
-            if not is_constant(program, node):
-                continue
+        stages, weights = self._matched(program)
+        for node in weights:
             users: dict[int | None, list[Node]] = {}
             for user in node.users:
                 users.setdefault(stages.get(user), []).append(user)
@@ -47,18 +46,41 @@ class StagePartitioner(Partitioner):
                     reader.replace_input_with(node, twin)
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
-        """Tags every node that XNNPACK takes with its stage."""
+        """Tags every node that XNNPACK takes with its stage, and the weights that it packs.
+
+        Other constants stay the program's own and are given to XNNPACK as inputs: where methods
+        share packed weights (`runtime_py/engines/xnnpack_options.py`), XNNPACK 1.4 forgets the
+        constants that it hasn't packed, and crashes.
+        """
         tags = {}
-        for node, stage in self._stages(exported_program).items():
+        stages, weights = self._matched(exported_program)
+        for node, stage in stages.items():
             node.meta["delegation_tag"] = f"stage{stage}"
             tags[f"stage{stage}"] = self._spec
-        tag_constant_data(exported_program)
+        for node in weights:
+            node.meta["delegation_tag"] = f"stage{stages[next(iter(node.users))]}"
         return PartitionResult(tagged_exported_program=exported_program, partition_tags=tags)
 
-    def _stages(self, program: ExportedProgram) -> dict[Node, int]:
+    def _matched(self, program: ExportedProgram) -> tuple[dict[Node, int], list[Node]]:
+        """Stages of the operators that XNNPACK takes, and the constants that it packs for them."""
         groups = self._rules.get_matched_nodes_from_configs(program)
-        taken = {node for group in groups for node in group if node.op == "call_function"}
-        return _latest_stages(program, taken)
+        matched = dict.fromkeys(node for group in groups for node in group)
+        taken = {node for node in matched if node.op == "call_function"}
+        taken.update(node for node in program.graph.nodes if _is_product_with_rows(program, node))
+        weights = [node for node in matched if is_constant(program, node)]
+        return _latest_stages(program, taken), weights
+
+
+def _is_product_with_rows(program: ExportedProgram, node: Node) -> bool:
+    """Whether it is `linear(x, y)` with a y that is computed: a product with y's rows.
+
+    XNNPACK takes it, and its partitioner only with an option that turns all weights into inputs.
+    """
+    if node.target is not exir_ops.edge.aten.linear.default or len(node.args) > 2:
+        return False
+    rows = node.args[1]
+    computed = isinstance(rows, Node) and rows.op == "call_function" and not is_dequant(rows)
+    return computed and not any(is_constant(program, source) for source in rows.all_input_nodes)
 
 
 def _earliest_stages(program: ExportedProgram, taken: set[Node]) -> dict[Node, int]:

@@ -7,8 +7,13 @@ from typing import Any
 
 from executorch.exir import EdgeProgramManager
 from executorch.exir.lowered_backend_module import LoweredBackendModule
+from torch.export import ExportedProgram
 from torch.fx import Graph
 
+from edgeinfinite.export.executorch.passes.graph_tools import is_constant
+from edgeinfinite.runtime_py.engines.executorch_engine import ONLY_PACKED
+
+_PACKING = {"aten.linear", "torchao.dequantize_affine"}
 _NO_WORK = ("getitem", "executorch_call_delegate", "sym_size")
 
 
@@ -21,7 +26,8 @@ def describe(manager: EdgeProgramManager, passes: dict[str, dict[str, int]]) -> 
 
     Returns:
         For each method `partitions`, the operators `delegated` to XNNPACK and `undelegated` (run by
-        ExecuTorch's own kernels) by name with their number, and `passes`.
+        ExecuTorch's own kernels) by name with their number, `only_packed_constants`, which lets
+        methods share their packed weights when they run, and `passes`.
     """
     return {name: _describe_method(manager, name) | {"passes": passes[name]} for name in passes}
 
@@ -36,7 +42,14 @@ def _describe_method(manager: EdgeProgramManager, name: str) -> dict[str, Any]:
         "partitions": len(lowered),
         "delegated": _sorted(delegated),
         "undelegated": _sorted(_operators(module.graph)),
+        ONLY_PACKED: all(_packs_all_constants(part.original_module) for part in lowered),
     }
+
+
+def _packs_all_constants(part: ExportedProgram) -> bool:
+    """Whether all constants of a partition are weights, which XNNPACK packs when it is loaded."""
+    constants = [node for node in part.graph.nodes if is_constant(part, node)]
+    return all(_name(user.target) in _PACKING for node in constants for user in node.users)
 
 
 def _operators(graph: Graph) -> Counter[str]:

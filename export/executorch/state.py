@@ -8,6 +8,7 @@ which the first U slots are one piece of memory.
 from __future__ import annotations
 
 import torch
+from torch.nn import functional
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.export.executorch import operators  # noqa: F401  (registers llama::*)
@@ -36,6 +37,7 @@ class _ExecuTorchState:
         # The lengths of all layers are equal as long as the geometry is (DESIGN §3).
         self._start = given.length[0].item()
         torch._check(self._start >= 0)
+        self._new: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """See `AttentionState.memory_of`."""
@@ -46,20 +48,53 @@ class _ExecuTorchState:
         one_memory = memory.narrow(0, layer, 1).reshape(kv_heads, dim, dim)
         return one_memory, norm.narrow(0, layer, 1).reshape(kv_heads, dim)
 
-    def _write(self, layer: int, key: torch.Tensor, value: torch.Tensor) -> None:
-        """K, V `[1, T, K, D]` into the caller's cache, at the slots from `length` on."""
-        for new, cache in ((key, self._given.k_cache[layer]), (value, self._given.v_cache[layer])):
+    def _write_later(self, layer: int, key: torch.Tensor, value: torch.Tensor) -> None:
+        """Keeps K, V `[1, K, T, D]` of the new tokens until `outputs`."""
+        caches = self._given.k_cache[layer], self._given.v_cache[layer]
+        self._new += zip((key.transpose(1, 2), value.transpose(1, 2)), caches, strict=True)
+
+    def outputs(self) -> list[torch.Tensor]:
+        """Writes the caller's caches, at the slots from `length` on, after all that reads them."""
+        for new, cache in self._new:
             torch._check(self._start + new.shape[1] <= cache.shape[1])
             torch._check(self._start < cache.shape[1])
             torch.ops.llama.update_cache(new, cache, self._start)
-
-    def outputs(self) -> list[torch.Tensor]:
-        """Nothing: the caches are changed where they are."""
         return []
 
 
 class DecodeState(_ExecuTorchState):
-    """One token: K, V are written first, then `llama::custom_sdpa` reads the cache in place."""
+    """One token: attention in products and softmax over the caches as they are.
+
+    Nothing in it waits for a cache to be written, so the whole model is one XNNPACK partition, and
+    no cache is copied into another layout: it is read as a matrix `[U, K D]`, and a query head has
+    a row of its own with zeros at the other KV heads' columns. The slot at `length`, where the new
+    token belongs, still holds something old; a 1 in its place (`_here`) puts the new key's score
+    there, and the new value is added by itself.
+
+    Args:
+        given, capacity: as above.
+        blocks: `[H, K D]`, 1 where a query head's KV head is.
+        spread: `[K D, D]`, an identity for every KV head.
+        gathered: its transpose `[D, K D]`.
+    """
+
+    def __init__(
+        self,
+        given: StateTensors,
+        capacity: int,
+        *,
+        blocks: torch.Tensor,
+        spread: torch.Tensor,
+        gathered: torch.Tensor,
+    ) -> None:
+        super().__init__(given, capacity)
+        self._blocks, self._spread, self._gathered = blocks, spread, gathered
+        # In float arithmetic, all of which XNNPACK takes.
+        slots = torch.arange(given.k_cache[0].shape[1], dtype=torch.float32)
+        after = slots - given.length[:1].to(torch.float32)
+        self._here = (-after * after + 1.0).clamp(0.0, 1.0).reshape(1, -1)
+        self._elsewhere = -self._here + 1.0
+        self._mask = after.clamp(0.0, 1.0).reshape(1, -1) * MASKED
 
     def positions(self, tokens: int) -> torch.Tensor:
         """See `AttentionState.positions`."""
@@ -77,13 +112,23 @@ class DecodeState(_ExecuTorchState):
         softcap: float | None,
     ) -> torch.Tensor:
         """See `AttentionState.attend`."""
-        k_cache, v_cache = self._given.k_cache[layer], self._given.v_cache[layer]
         check_attention(self._capacity, sliding_window, softcap)
-        self._write(layer, key.transpose(1, 2), value.transpose(1, 2))
-        attended = torch.ops.llama.custom_sdpa(
-            query.transpose(1, 2), k_cache, v_cache, self._start, None, 0.0, True, scaling
-        )
-        return attended.transpose(1, 2)
+        self._write_later(layer, key, value)
+        _, heads, _, dim = query.shape
+        new_key, new_value = (new.reshape(1, -1) for new in (key, value))
+        width = new_key.shape[1]
+        keys = self._given.k_cache[layer].reshape(-1, width)
+        values = self._given.v_cache[layer].reshape(1, -1, width)
+        # linear(x, y) is a product with the rows of y.
+        own = (query * scaling).reshape(heads, dim)
+        queries = functional.linear(own, self._spread) * self._blocks
+        new_scores = (queries * new_key).sum(-1, keepdim=True)
+        old_scores = functional.linear(queries, keys) * self._elsewhere
+        weights = (old_scores + (new_scores * self._here + self._mask)).softmax(-1)
+        new_weights = functional.linear(weights, self._here)
+        old = torch.bmm((weights * self._elsewhere).unsqueeze(0), values).reshape(heads, width)
+        found = (old + new_weights * new_value) * self._blocks
+        return functional.linear(found, self._gathered).reshape(1, heads, 1, dim)
 
 
 class PrefillState(_ExecuTorchState):
@@ -97,7 +142,6 @@ class PrefillState(_ExecuTorchState):
 
     def __init__(self, given: StateTensors, capacity: int) -> None:
         super().__init__(given, capacity)
-        self._new: list[tuple[int, torch.Tensor, torch.Tensor]] = []
         self._mask: torch.Tensor | None = None
 
     def positions(self, tokens: int) -> torch.Tensor:
@@ -130,14 +174,8 @@ class PrefillState(_ExecuTorchState):
         grouped = (query * scaling).reshape(kv_heads, -1, dim)
         scores = torch.bmm(grouped, keys.transpose(1, 2)) + self._mask
         attended = torch.bmm(scores.softmax(-1), values)
-        self._new.append((layer, key.transpose(1, 2), value.transpose(1, 2)))
+        self._write_later(layer, key, value)
         return attended.reshape(1, heads, -1, dim)
-
-    def outputs(self) -> list[torch.Tensor]:
-        """Writes the caches, after everything that reads them."""
-        for layer, key, value in self._new:
-            self._write(layer, key, value)
-        return []
 
     def _mask_for(self, slots: int, tokens: int, groups: int) -> torch.Tensor:
         """Mask `[1, G T, U + T]` to be added: 0 where a token sees a slot, else `MASKED`.

@@ -2,8 +2,8 @@
 
 The state's own arrays are the methods' inputs. `llama::update_cache` writes new keys and values
 into them, so a call costs the same at any capacity and copies no cache. ExecuTorch's Python runtime
-takes torch tensors; they share the arrays' memory. Letters: T new tokens, U = length + T slots,
-C capacity, V vocabulary.
+takes torch tensors; they share the arrays' memory. Letters: T new tokens, U slots that a call is
+given (length + T or more), C capacity, V vocabulary.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.runtime_py.carried import place_carried
 from edgeinfinite.runtime_py.engines.base import usable_cpus
+from edgeinfinite.runtime_py.engines.xnnpack_options import share_packed_weights
 from edgeinfinite.runtime_py.manifest import (
     COMPRESS,
     DECODE,
@@ -33,6 +34,14 @@ from edgeinfinite.runtime_py.state import State
 
 CHUNK_LENGTH = 256
 """T of a prefill call, see `docs/executorch.md` for what other lengths cost."""
+
+SLOTS_STEP = 64
+"""U of a decode call is a multiple of this: XNNPACK prepares a graph anew whenever a size changes,
+which costs a third of a step. What the slots too many hold is masked."""
+
+ONLY_PACKED = "only_packed_constants"
+"""In the manifest's details of a method: XNNPACK's part of it has no constants that aren't packed,
+so that it may share what is (`xnnpack_options.py`)."""
 
 _INSTALL = "pip install 'executorch>=1.4.1,<1.5'"
 _CUSTOM_OPERATORS = "libcustom_ops_aot_lib"
@@ -68,6 +77,8 @@ class ExecuTorchEngine:
         _set_threads(self._runtime, threads)
         _ALIVE.add(self)
         path = folder / manifest.graphs[DECODE].file
+        packed = [method.get(ONLY_PACKED, False) for method in manifest.details.values()]
+        share_packed_weights(self._runtime, bool(packed) and all(packed))
         try:
             self._program = self._runtime._load_program(str(path))
             self._methods = {
@@ -143,6 +154,8 @@ class _Method:
         if tokens is not None:
             given["tokens"] = self._torch.from_numpy(np.ascontiguousarray(tokens))
             used = int(length[0]) + tokens.shape[1]
+            if tokens.shape[1] == 1:
+                used = -(-used // SLOTS_STEP) * SLOTS_STEP  # beyond C, slicing ends at C
         inputs = [
             # The first slots of a cache `B C K D` are one piece of memory: a view, no copy.
             given[spec.name][:, :used] if "U" in spec.shape else given[spec.name]

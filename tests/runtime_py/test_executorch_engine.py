@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -19,20 +19,18 @@ from tiny_artifact import tiny_checkpoint
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.cli import main
-from edgeinfinite.export.executorch import BACKEND
-from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.gate_file import save_gate
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import load_backbone
-from edgeinfinite.runtime_py.engines import Engine, load_engine
+from edgeinfinite.runtime_py.engines import Engine, executorch_engine, load_engine
 from edgeinfinite.runtime_py.engines.executorch_engine import ExecuTorchEngine, _executorch
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.engines.xnnpack_options import share_packed_weights
 from edgeinfinite.runtime_py.manifest import load_manifest
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.state import State
-from tiny import tiny_llama
 
 GEOMETRY = Geometry(sink_length=4, segment_length=32, window_length=8)
 CAPACITY = GEOMETRY.capacity
@@ -177,44 +175,54 @@ def test_the_program_plans_no_memory_for_caches(engine: ExecuTorchEngine) -> Non
         assert method.spec.outputs[0].name != "logits" or max(outputs) < cache
 
 
-def test_a_step_costs_the_same_however_large_the_cache_is(tmp_path: Path) -> None:
-    """Of 26 MB of caches not one is copied: that would take half of what is allowed here."""
-    fastest = []
-    for name, segment in (("small", 30), ("large", 100_000)):
-        geometry = Geometry(sink_length=4, segment_length=segment, window_length=8)
-        place = tmp_path / name
-        place.mkdir()
-        model = tiny_llama()
-        model.config.max_position_embeddings = 200_000
-        attach(model, EdgeInfiniteConfig(geometry))
-        BACKEND.export_graphs(model, recipe_named("none"), place, "cpu", lambda *_: None)
-        fastest.append(_fastest_step(place / "model.pte", geometry.capacity))
-    small, large = fastest
-    assert large < small + min(_time_of_copy(6_400_000) for _ in range(20)) / 2
+def test_slots_from_length_on_are_not_seen_whatever_they_hold(engine: Engine) -> None:
+    """After a compression they hold old rows, and decode is given more slots than it needs."""
+    results = []
+    for seed in (None, 1, 2):
+        state = engine.new_state()
+        for name, array in state.arrays.items():
+            if "_cache_" in name and seed is not None:
+                array[...] = np.random.default_rng(seed).normal(0, 30, array.shape)
+        logits = [engine.prefill_segment(np.array([[5, 6, 7]]), state)]
+        for start in (0, 3, 4):
+            state.length[:] = start
+            logits.append(engine.decode_step(np.array([[8]]), state))
+        caches = [array[:, :5] for name, array in state.arrays.items() if "_cache_" in name]
+        results.append((logits, caches))
+    for other in results[1:]:
+        for one, two in zip(results[0], other, strict=True):
+            for a, b in zip(one, two, strict=True):
+                np.testing.assert_array_equal(a, b)
 
 
-def _fastest_step(program: Path, capacity: int) -> float:
-    """Seconds of a `decode_step` at slot 3 of caches `[1, C, 2, 8]`."""
-    _, runtime = _executorch()
-    loaded = runtime._load_program(str(program))
-    method = loaded.load_method("decode_step")
-    caches = [torch.zeros(1, capacity, 2, 8) for _ in range(4)]
-    memory = [torch.zeros(2, 2, 8, 8), torch.zeros(2, 2, 8), torch.zeros(1)]
-    inputs = [torch.tensor([[5]]), torch.tensor([3, 3]), *caches, *memory]
-    times = []
-    for _ in range(200):
-        begin = time.perf_counter()
-        method.call(inputs)
-        times.append(time.perf_counter() - begin)
-    assert all(cache[:, 3].abs().sum() > 0 for cache in caches)
-    return min(times)
+def test_packed_weights_are_shared_and_outlive_another_engine(folder: Path, engine: Engine) -> None:
+    assert share_packed_weights(_executorch()[1], True)
+    text = tokens(60)
+    wanted = Session(engine).append(text)
+    other = load_engine(folder)
+    np.testing.assert_array_equal(Session(other).append(text), wanted)
+    del other
+    gc.collect()
+    np.testing.assert_array_equal(Session(engine).append(text), wanted)
+    np.testing.assert_array_equal(Session(load_engine(folder)).append(text), wanted)
 
 
-def _time_of_copy(size: int) -> float:
-    source, target = np.ones(size, np.uint8), np.zeros(size, np.uint8)
-    begin = time.perf_counter()
-    target[...] = source
-    return time.perf_counter() - begin
+def test_an_artifact_that_does_not_say_that_it_may_share_does_not(
+    folder: Path, tmp_path: Path, engine: Engine
+) -> None:
+    old = tmp_path / "old"
+    shutil.copytree(folder, old)
+    text = (old / "manifest.json").read_text()
+    (old / "manifest.json").write_text(text.replace("only_packed_constants", "something_else"))
+    asked: list[bool] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            executorch_engine, "share_packed_weights", lambda _, share: asked.append(share)
+        )
+        logits = [Session(load_engine(place)).append(tokens(60)) for place in (old, folder)]
+    assert asked == [False, True]
+    assert not share_packed_weights(_executorch()[1], False)
+    np.testing.assert_array_equal(*logits)
 
 
 def test_logits_stay_as_they_were_when_the_engine_goes_on(engine: Engine) -> None:

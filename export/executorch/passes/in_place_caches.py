@@ -2,7 +2,8 @@
 
 PyTorch's export makes programs without side effects: a cache that is written becomes a new tensor
 that is copied back into the input at the end, 60 copies of a whole cache a call. The operator
-itself writes in place, so the new tensor is the input, and the copies go.
+itself writes in place, so the new tensor is the input, and the copies go. Whether attention reads a
+cache before or after the new rows are in it makes no difference: it masks the slots from `length`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ def in_place_caches(program: ExportedProgram) -> int:
             _call_in_place(node)
             written += 1
     _drop_mutation_outputs(program)
-    _write_before_reading(program)
     for node in reversed(list(graph.nodes)):
         if not node.users and "copy" in str(node.target) and node.op == "call_function":
             graph.erase_node(node)
@@ -59,20 +59,6 @@ def _call_in_place(node: Node) -> None:
             user.replace_all_uses_with(cache)
         node.graph.erase_node(user)
     node.graph.erase_node(node)
-
-
-def _write_before_reading(program: ExportedProgram) -> None:
-    """Nothing but their order ties the operators that write a cache to the one that reads it."""
-    places = {node: place for place, node in enumerate(program.graph.nodes)}
-    reads = [node for node in places if "custom_sdpa" in str(node.target)]
-    writes = [node for node in places if "update_cache" in str(node.target)]
-    for read in reads:
-        for write in writes:
-            if write.args[1] in read.args[1:3] and places[write] > places[read]:
-                value = write.args[0]
-                if places[value] > places[read]:  # a getitem of a delegate before `read`
-                    read.prepend(value)
-                read.prepend(write)
 
 
 def _drop_mutation_outputs(program: ExportedProgram) -> None:
