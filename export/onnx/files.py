@@ -77,13 +77,15 @@ def fix_tokens(source: Path, target: Path) -> None:
     model = onnx.load(source, load_external_data=False)
     tokens = next(value for value in model.graph.input if value.name == "tokens")
     tokens.type.tensor_type.shape.dim[1].dim_value = 1
-    # What the exporter noted of sizes between the nodes holds for any T; onnxruntime infers anew.
-    del model.graph.value_info[:]
     onnx.save(model, target)
 
 
 def _forget_origin(model: ir.Model) -> None:
-    """Drops what the exporter noted about source files: paths of this machine."""
+    """Drops what the exporter noted about source files (paths of this machine) and shapes.
+
+    Types and shapes between the nodes are nearly half of a graph's file; onnxruntime infers them.
+    """
+    outputs = set(model.graph.outputs)
     model.metadata_props.clear()
     model.graph.metadata_props.clear()
     model.doc_string = model.graph.doc_string = None
@@ -93,6 +95,8 @@ def _forget_origin(model: ir.Model) -> None:
         for value in node.outputs:
             value.metadata_props.clear()
             value.doc_string = None
+            if value not in outputs:
+                value.type = value.shape = None
     for value in (*model.graph.inputs, *model.graph.initializers.values()):
         value.metadata_props.clear()
         value.doc_string = None

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 _SCALES_OF = {"MatMulNBits": 2, "GatherBlockQuantized": 2}
 
-_WORTHWHILE = 1024
+_WORTHWHILE = 256
 """Elements from which on a constant is worth a Cast."""
 
 
