@@ -122,7 +122,7 @@ class DecodeState(_ExecuTorchState):
         # linear(x, y) is a product with the rows of y.
         own = (query * scaling).reshape(heads, dim)
         queries = functional.linear(own, self._spread) * self._blocks
-        new_scores = (queries * new_key).sum(-1, keepdim=True)
+        new_scores = functional.linear(queries, new_key)
         old_scores = functional.linear(queries, keys) * self._elsewhere
         weights = (old_scores + (new_scores * self._here + self._mask)).softmax(-1)
         new_weights = functional.linear(weights, self._here)

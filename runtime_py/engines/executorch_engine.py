@@ -161,7 +161,10 @@ class _Method:
             given[spec.name][:, :used] if "U" in spec.shape else given[spec.name]
             for spec in self.spec.inputs
         ]
-        return [output.numpy() for output in self._method.call(inputs)]
+        # Copied by NumPy, not by ExecuTorch through torch, whose own threads would go on spinning
+        # for a while after a copy of this size, on the CPUs that the next call needs.
+        outputs = self._method.call(inputs, clone_outputs=False)
+        return [output.numpy().copy() for output in outputs]
 
 
 def _executorch() -> tuple[Any, Any]:
