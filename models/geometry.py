@@ -17,10 +17,11 @@ TRAINED_SLOTS = "trained"
 """What a user asks for to get the recall slots that a scorer's card recommends."""
 
 CARRY_LENGTHS = {"segment_length": 128, "sink_length": 64, "window_length": 448}
-"""Under `carry` short segments cost nothing but time, and lose less (DESIGN §2b)."""
+"""Under `carry` short segments cost nothing but time, and lose less (DESIGN §2b). A shorter window
+leaves more slots to recall, and loses more per token (docs/recall.md)."""
 
 CARRY_SLOTS = 512
-"""Recall slots under `carry` where a scorer is known: the knee of the curve in docs/recall.md."""
+"""Recall slots under `carry` where a scorer is known; docs/recall.md has the measured choice."""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,11 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.models.attach import attach
+from edgeinfinite.models.carry import TIE_BREAK
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.rotary import rotary_tables
+from edgeinfinite.models.scorer import NEIGHBOURS
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.session_file import load_session, save_session
@@ -168,7 +170,7 @@ def test_slots_hold_the_best_pairs_in_the_texts_order_and_none_twice():
 
 def test_what_the_scorer_ranks_highest_stays():
     """A scorer that looks at the value's first number alone; its neighbours' count by half."""
-    geometry = geometry_of(2, 6, 3, 4)
+    geometry = geometry_of(2, 30, 3, 4)
     model = attached(geometry, gate=NO_GATE)
     for layer in model.model.layers:
         scorer = layer.self_attn.retention_scorer
@@ -178,18 +180,19 @@ def test_what_the_scorer_ranks_highest_stays():
         scorer.w1[:, dim, 0], scorer.w2[:, 0] = 1.0, 1.0
         scorer.b1[:] = 10.0  # away from the ReLU's corner
     session, firsts = Session(TorchEngine(model)), []
-    for token in random_tokens(50):
+    for token in random_tokens(150):
         session.append([token])
         firsts.append(session.state.arrays["v_cache_0"][0, 1, session.cached - 1, 0])
-    left = np.array(firsts[2 : 50 - len(session.residual)])
-    kept = np.arange(6)
-    for end in range(9, len(left) + 1, 3):
-        candidates = [*kept, *range(end - 3, end)]
+    left = np.array(firsts[2 : 150 - len(session.residual)])
+    kept, near = np.arange(30), NEIGHBOURS
+    for end in range(33, len(left) + 1, 3):
+        candidates = np.array([*kept, *range(end - 3, end)])
         score = left[candidates]
-        rank = [score[i] + score[max(0, i - 2) : i + 3].max() for i in range(9)]
-        kept = np.array(candidates)[np.sort(np.argsort(rank)[-6:])]
-    assert kept[0] < 12 and kept[-1] > len(left) - 12  # something was chosen
-    slots = session.state.arrays["v_cache_0"][0, 1, 2:8, 0]
+        best = [score[max(0, i - near) : i + near + 1].max() for i in range(33)]
+        rank = (score + best) / 2 + TIE_BREAK * np.arange(33)
+        kept = candidates[np.sort(np.argsort(rank)[-30:])]
+    assert not set(kept) & set(np.argsort(left)[:20])  # the worst are gone
+    slots = session.state.arrays["v_cache_0"][0, 1, 2:32, 0]
     np.testing.assert_array_equal(slots, left[kept])
 
 
