@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 from edgeinfinite.export.graphs import CompressMemory, ModelShape
 from edgeinfinite.models.attach import attention_layers
 from edgeinfinite.models.carry import carry_layer
-from edgeinfinite.models.rotary import rotary_tables
+from edgeinfinite.models.rotary import RotaryTable, rotary_tables
 from edgeinfinite.models.state import fold_oldest
 from edgeinfinite.runtime_py.carried import carried_names
 from edgeinfinite.runtime_py.manifest import GraphSpec, OutputSpec, TensorSpec
@@ -28,12 +28,19 @@ class CarryMemory(CompressMemory):
     Args:
         model: the attached backbone, for its scorers and its RoPE.
         state: the state tensors, as for the other graphs.
+        table: how keys are turned, in the back end's operators.
     """
 
-    def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        state: tuple[TensorSpec, ...],
+        table: type[RotaryTable] = RotaryTable,
+    ) -> None:
         super().__init__(ModelShape.of(model), state)
         layers = attention_layers(model)
-        self._tables = rotary_tables(model, self.shape.geometry.capacity)
+        tables = rotary_tables(model, self.shape.geometry.capacity)
+        self._tables = [table(found.cos, found.sin) for found in tables]
         scorers: list[Any] = [layer.retention_scorer for layer in layers]
         self._scorers = nn.ModuleList(s for s in scorers if s is not None)
 

@@ -34,7 +34,7 @@ from edgeinfinite.export.onnx.passes.quantized_weights import (
     swap_quantized,
 )
 from edgeinfinite.export.onnx.passes.rms_norm import fuse_rms_norms
-from edgeinfinite.export.onnx.passes.rotary import fused_rotary
+from edgeinfinite.export.onnx.passes.rotary import FusedRotaryTable, fused_rotary
 from edgeinfinite.export.onnx.passes.simplify_shapes import simplify_shapes
 from edgeinfinite.export.onnx.passes.skip_norm import fuse_skip_norms
 from edgeinfinite.export.onnx.passes.tied_head import untransposed_head
@@ -91,7 +91,11 @@ class OnnxBackend:
             if shape.compresses:
                 progress("tracing the compression", 0.9)
                 carries = shape.geometry.policy == "carry"
-                compress = CarryMemory(model, state) if carries else CompressMemory(shape, state)
+                compress = (
+                    CarryMemory(model, state, FusedRotaryTable)
+                    if carries
+                    else CompressMemory(shape, state)
+                )
                 traced = trace(compress)
                 halve_constants(traced)
                 operators[COMPRESS] = _operators(traced)

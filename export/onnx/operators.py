@@ -141,18 +141,18 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Ten
 
 
 def rotary(
-    x: torch.Tensor, start: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, heads: int
+    x: torch.Tensor, rows: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, heads: int
 ) -> torch.Tensor:
     """RoPE in halves ("rotate_half").
 
     Args:
-        x: `[B, T, H * D]`.
-        start: `[1]` int64, row of the tables for the first token.
+        x: `[B, T, H * D]` or `[B, H, T, D]`.
+        rows: int64 rows of the tables: of each token `[B, T]`, or of the first one `[1]`.
         cos, sin: `[rows, R / 2]`, R <= D the rotated part of a head.
     """
     return symbolic(
         "com.microsoft::RotaryEmbedding",
-        [x, start, cos, sin],
+        [x, rows, cos, sin],
         {"interleaved": 0, "num_heads": heads, "rotary_embedding_dim": 2 * cos.shape[1]},
         dtype=x.dtype,
         shape=list(x.shape),

@@ -1,4 +1,4 @@
-"""RoPE as one node for Q and one for K: RotaryEmbedding instead of eleven operators each.
+"""RoPE as one node: RotaryEmbedding instead of eleven operators.
 
 transformers' modelling code calls a function of its own module, `apply_rotary_pos_emb`; while the
 graph is traced that name stands for the fused one, if both do the same.
@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 from edgeinfinite.export.onnx import operators
 from edgeinfinite.export.onnx.state import packed, unpacked
 from edgeinfinite.models.attach import attention_layers
+from edgeinfinite.models.rotary import RotaryTable
 
 _NAME = "apply_rotary_pos_emb"
 _Rotate = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
@@ -40,6 +41,22 @@ def fused_rotary(model: PreTrainedModel) -> Iterator[bool]:
         yield True
     finally:
         setattr(module, _NAME, original)
+
+
+class FusedRotaryTable(RotaryTable):
+    """Turns keys with the fused operator, for tracing; the parent's equations."""
+
+    def shift_back(self, key: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
+        """See `RotaryTable.shift_back`; key `[1, K, n, D]`, slots `[n]` or `[1, K, n]`."""
+        if self.cos is None or self.sin is None:
+            return key
+        # Where each head has distances of its own, the heads stand on the operator's batch axis.
+        apart = slots.dim() > 1
+        x, rows = (key.transpose(0, 1), slots[0]) if apart else (key, slots.unsqueeze(0))
+        # The inverse turn: sin(-x) = -sin(x).
+        turned = operators.rotary(x.float(), rows, self.cos, -self.sin, heads=x.shape[1])
+        turned = turned.to(key.dtype)
+        return turned.transpose(0, 1) if apart else turned
 
 
 def _fused(
