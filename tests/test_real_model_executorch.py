@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -37,9 +39,8 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_keeps_its_budgets(artifact: Path) -> None:
     manifest = read_manifest(artifact)
-    layers = manifest.backbone.layers
-    assert all(method["partitions"] <= 4 * layers for method in manifest.details.values())
-    assert manifest.details["decode_step"]["partitions"] == layers + 1
+    partitions = {name: method["partitions"] for name, method in manifest.details.items()}
+    assert partitions == {"prefill_segment": 2, "decode_step": 1, "compress_memory": 1}
     assert sum(entry.size for entry in manifest.files.values()) < 100e6
     assert manifest.parity["parity:memory"] < 1e-4  # three compressions went by
     assert manifest.parity["greedy_agreement"] >= 0.95
@@ -54,6 +55,27 @@ def test_it_answers(artifact: Path) -> None:
         answer.append(int(logits.argmax()))
         logits = session.append(answer[-1:])
     assert "Paris" in tokenizer.decode(answer)
+
+
+def test_the_methods_share_their_packed_weights(artifact: Path) -> None:
+    """About 100 MB are packed, when the first method is loaded; the second adds its graph only."""
+    program = """
+import sys
+from pathlib import Path
+from edgeinfinite.runtime_py.engines.executorch_engine import _executorch
+from edgeinfinite.runtime_py.engines.xnnpack_options import share_packed_weights
+runtime = _executorch()[1]
+assert share_packed_weights(runtime, True)
+program = runtime._load_program(sys.argv[1])
+methods = []
+for name in ("decode_step", "prefill_segment"):
+    methods.append(program.load_method(name))
+    print(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0])
+"""
+    command = [sys.executable, "-c", program, str(artifact / "model.pte")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    first, second = map(int, done.stdout.split())
+    assert second - first < 30_000  # KiB
 
 
 def test_four_bits_cost_less_than_a_twentieth_of_a_nat(artifact: Path) -> None:

@@ -36,7 +36,7 @@ class ExecuTorchEngineFactory : EngineFactory {
  * The three methods of an ExecuTorch program. See [Engine].
  *
  * The state's own buffers are the methods' inputs, and new keys and values are written into them, so
- * no cache is copied. Caches are `[1, C, K, D]`: prefill is given their first U = length + T slots.
+ * no cache is copied. Caches are `[1, C, K, D]`: a call is given their first U slots, length + T or more.
  *
  * @param artifact its program is mapped into memory.
  * @throws EdgeInfiniteException ExecuTorch refuses the program.
@@ -126,13 +126,14 @@ class ExecuTorchEngine(
         start: Int,
     ): FloatArray {
         val graph: GraphSpec = manifest.graphs.getValue(method)
+        val step = if (method == DECODE) SLOTS_STEP else 1
         val inputs =
             graph.inputs.map { spec ->
                 val tensor =
                     when {
                         spec.name == "tokens" -> Tensor.fromBlob(longs(tokens), longArrayOf(1, tokens.size.toLong()))
                         spec.name == "length" -> lengthOf(spec, state, start)
-                        spec.isCache -> cacheOf(spec, state, start + tokens.size)
+                        spec.isCache -> cacheOf(spec, state, start + tokens.size, step)
                         else -> tensorOf(spec, spec.shape, state.buffer(spec.name))
                     }
                 EValue.from(tensor)
@@ -154,13 +155,18 @@ class ExecuTorchEngine(
         return Tensor.fromBlob(longs(IntArray(layers) { state.lengthOf(it) + start }), longArrayOf(layers.toLong()))
     }
 
-    /** A cache, whole or, where the method takes U slots, those in use and [more]: one piece of memory. */
+    /**
+     * A cache, whole or, where the method takes U slots, those in use and [more], rounded up to a
+     * multiple of [step]: one piece of memory.
+     */
     private fun cacheOf(
         spec: TensorSpec,
         state: State,
         more: Int,
+        step: Int,
     ): Tensor {
-        val used = state.lengthOf(spec.name.substringAfterLast('_').toInt()) + more
+        val needed = state.lengthOf(spec.name.substringAfterLast('_').toInt()) + more
+        val used = minOf((needed + step - 1) / step * step, geometry.capacity)
         val shape = spec.shape.map { if (it < 0) used else it }
         return tensorOf(spec, shape, state.buffer(spec.name))
     }
@@ -210,6 +216,9 @@ class ExecuTorchEngine(
     private companion object {
         const val CHUNK_LENGTH = 256
         const val MAX_TOKENS = 512
+
+        /** XNNPACK prepares a graph anew whenever a size changes; slots that hold nothing are masked. */
+        const val SLOTS_STEP = 64
         const val CARRY = "carry"
 
         /** ExecuTorch chooses. */
