@@ -37,7 +37,7 @@ CHUNK_LENGTH = 256
 
 SLOTS_STEP = 64
 """U of a decode call is a multiple of this: XNNPACK prepares a graph anew whenever a size changes,
-which costs a third of a step. What the slots too many hold is masked."""
+4 to 5 ms. What the slots too many hold is masked."""
 
 ONLY_PACKED = "only_packed_constants"
 """In the manifest's details of a method: XNNPACK's part of it has no constants that aren't packed,
