@@ -64,6 +64,7 @@ def test_the_report_names_what_xnnpack_took_and_what_it_did_not(folder: Path) ->
         left = set(details[name]["undelegated"])
         assert not left & {"aten.linear", "aten.mul", "aten.view_copy", "aten.permute_copy"}
     assert details["compress_memory"]["undelegated"] == {}
+    assert all(method["only_packed_constants"] for method in details.values())
 
 
 @pytest.fixture(scope="module")
