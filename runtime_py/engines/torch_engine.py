@@ -59,7 +59,7 @@ class TorchEngine:
     def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
         with torch.inference_mode():
             logits = run_tokens(self.model, torch.from_numpy(tokens), self._shared(state))
-        return logits[0, -1].numpy()
+        return logits[0, -1].float().numpy()
 
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
         return self.prefill_segment(tokens, state)

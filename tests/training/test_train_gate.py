@@ -211,6 +211,25 @@ def test_distillation_and_the_zero_control_train(checkpoint, texts, tmp_path):
         assert torch.equal(tensor, tensors[name]) == name.endswith("w1.weight")
 
 
+def test_a_trained_gate_is_measured_beside_its_controls(checkpoint, texts, tmp_path):
+    own, zero, rows = tmp_path / "own.safetensors", tmp_path / "zero.safetensors", tmp_path / "rows"
+    assert train(checkpoint, texts, own) == train(checkpoint, texts, zero, "--memory", "zero") == 0
+    held_out = [*json.loads(read_metadata(own)["held_out_documents"]), "other.txt"]
+    (texts / "other.txt").write_text((texts / held_out[0]).read_text().upper())
+    methods = "memory-off,untrained-gate,trained-gate,swapped-memory,zero-memory-gate"
+    command = ["evaluate", "perplexity", "--model", str(checkpoint), "--policy", "reencode"]
+    command += ["--data", *(str(texts / name) for name in held_out), *LENGTHS, "--tokens", "120"]
+    command += ["--methods", methods, "--gate", str(own), "--zero-gate", str(zero)]
+    assert main([*command, "--dtype", "bfloat16", "--bin-length", "60", "--json", str(rows)]) == 0
+    (texts / "other.txt").unlink()
+    found = {
+        row["method"]: row["nats_per_token"]
+        for row in json.loads(rows.read_text())["rows"]
+        if row["bin_start"] == 60 and row["document"] == held_out[0]
+    }
+    assert set(found) == set(methods.split(",")) and len(set(found.values())) == 5
+
+
 def test_two_processes_read_stretches_of_their_own_and_share_every_step(
     checkpoint, texts, tmp_path
 ):
