@@ -19,7 +19,8 @@ from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.evaluation.facts import KINDS, Fact, draw_facts
 from edgeinfinite.evaluation.methods import Prediction
 from edgeinfinite.evaluation.results import Progress, Results, Row
-from edgeinfinite.models.texts import encode, excerpt, read_document
+from edgeinfinite.models.texts import encode, excerpt
+from edgeinfinite.text_file import read_text_file
 
 _ROOM_FOR_A_QUESTION = 64
 
@@ -157,7 +158,7 @@ def planted_text(
     """The text of one sample: with the longest question it has `length` tokens."""
     random = np.random.default_rng((seed, length))
     facts = draw_facts(options.facts, random, options.kinds)
-    document = read_document(documents[int(random.integers(len(documents)))])
+    document = read_text_file(documents[int(random.integers(len(documents)))])
     statements = [encode(f"\n\n{fact.statement}\n\n", tokenizer) for fact in facts]
     longest = max(len(_question(fact, tokenizer)[0]) for fact in facts)
     body = excerpt(document, tokenizer, length - longest - sum(map(len, statements)), random)

@@ -12,7 +12,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.evaluation.methods import Reader, Setting, check_methods, reads_whole
 from edgeinfinite.evaluation.results import Progress, Results, Row
-from edgeinfinite.models.texts import excerpt, read_document
+from edgeinfinite.models.texts import excerpt
+from edgeinfinite.text_file import read_text_file
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def text_of(
 ) -> list[int]:
     """The stretch of a document that all methods read."""
     random = np.random.default_rng(options.seed)
-    return excerpt(read_document(path), tokenizer, options.tokens, random)
+    return excerpt(read_text_file(path), tokenizer, options.tokens, random)
 
 
 def _length(method: str, options: PerplexityOptions, model: PreTrainedModel) -> int:

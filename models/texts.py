@@ -62,18 +62,6 @@ def split_documents(paths: Sequence[Path], hold_out: float) -> tuple[list[Path],
     return sorted(ordered[count:]), sorted(ordered[:count])
 
 
-def read_document(path: Path) -> str:
-    """A document's text.
-
-    Raises:
-        EdgeInfiniteError: it isn't UTF-8.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise EdgeInfiniteError(f"{path} isn't UTF-8 text; convert it to UTF-8 first") from error
-
-
 def excerpt(
     text: str, tokenizer: PreTrainedTokenizerBase, tokens: int, random: np.random.Generator
 ) -> list[int]:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Exports SmolLM2-135M-Instruct to int4 ONNX at the paper's lengths (once), then reads a long text
-# with it and answers a question about it. Options after the script's name go to `generate`.
+# Exports SmolLM2-135M-Instruct to int4 ONNX (once), then reads a long text with it and answers a
+# question about it. Options after the script's name go to `generate`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +13,6 @@ whole='import sys, pathlib; from edgeinfinite.runtime_py.manifest import load_ma
 load(pathlib.Path(sys.argv[1]))'
 if ! .venv/bin/python -c "$whole" "$artifact" 2>/dev/null; then
     "$edgeinfinite" export --model smollm2-135m-instruct --backend onnx --quantize int4 \
-        --policy reencode --segment-length 2048 --sink-length 300 --window-length 200 \
         --output "$artifact"
 fi
 

@@ -30,8 +30,9 @@ from edgeinfinite.models.attach import attention_layers
 from edgeinfinite.models.attention import attention_implementation
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.rotary import RotaryTable, rotary_tables
-from edgeinfinite.models.texts import excerpt, find_documents, read_document, split_documents
+from edgeinfinite.models.texts import excerpt, find_documents, split_documents
 from edgeinfinite.runtime_py.statistics import write_rows
+from edgeinfinite.text_file import read_text_file
 
 SINKS, SEGMENT, SEGMENTS, EVERY = 64, 512, 6, 6
 TOKENS = SINKS + SEGMENTS * SEGMENT
@@ -133,7 +134,7 @@ def passes(
     AttentionInterface.register(_ATTENTION, watch)
     AttentionMaskInterface.register(_ATTENTION, lambda *_, **__: None)
     for path in documents:
-        ids = excerpt(read_document(path), backbone.tokenizer, TOKENS, random)
+        ids = excerpt(read_text_file(path), backbone.tokenizer, TOKENS, random)
         with torch.inference_mode(), attention_implementation(model, _ATTENTION):
             model(input_ids=torch.tensor([ids]), use_cache=False, logits_to_keep=1)
         yield dict(seen)

@@ -16,7 +16,8 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.models.texts import encode, find_documents, read_document
+from edgeinfinite.models.texts import encode, find_documents
+from edgeinfinite.text_file import read_text_file
 
 _SUFFIXES = (".txt", ".jsonl")
 
@@ -72,7 +73,7 @@ def _documents_of(
     ends_file = cache / f"{digest.hexdigest()[:32]}.ends.npy"
     if not (tokens_file.is_file() and ends_file.is_file()):
         progress(path.name)
-        texts = _lines(path) if path.suffix == ".jsonl" else iter([read_document(path)])
+        texts = _lines(path) if path.suffix == ".jsonl" else iter([read_text_file(path)])
         parts = [np.array(encode(text, tokenizer), np.int32) for text in texts]
         _save(tokens_file, np.concatenate(parts) if parts else np.empty(0, np.int32))
         _save(ends_file, np.cumsum([len(part) for part in parts], dtype=np.int64))
@@ -84,7 +85,7 @@ def _documents_of(
 
 
 def _lines(path: Path) -> Iterator[str]:
-    for number, line in enumerate(read_document(path).splitlines(), start=1):
+    for number, line in enumerate(read_text_file(path).splitlines(), start=1):
         try:
             text = json.loads(line)["text"]
         except (ValueError, KeyError, TypeError):

@@ -14,7 +14,8 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from edgeinfinite.models.rotary import rotary_tables
-from edgeinfinite.models.texts import encode, excerpt, read_document
+from edgeinfinite.models.texts import encode, excerpt
+from edgeinfinite.text_file import read_text_file
 from edgeinfinite.training.facts import draw_facts
 from edgeinfinite.training.observe import Observation, observe
 
@@ -86,7 +87,7 @@ def collect_pairs(
         EdgeInfiniteError: a document is too short, or isn't UTF-8.
     """
     random = np.random.default_rng(seed)
-    texts = [read_document(path) for path in documents]
+    texts = [read_text_file(path) for path in documents]
     order = [int(index) for _ in range(passes) for index in random.permutation(len(texts))]
     tables = rotary_tables(model, options.tokens)
     inputs: list[torch.Tensor] = []
