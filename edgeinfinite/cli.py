@@ -302,7 +302,8 @@ def _parser() -> argparse.ArgumentParser:
     add_train_scorer(commands)
     lengths_only = ("--segment-length", "--sink-length", "--window-length")
     add_train_gate(commands, {name: _GEOMETRY[name] for name in lengths_only})
-    add_evaluate(commands, {"--gate": _EXPORT["--gate"]} | _GEOMETRY)
+    gate = _EXPORT["--gate"] | {"help": "trained gate (default: none)"}
+    add_evaluate(commands, {"--gate": gate} | _GEOMETRY)
     return parser
 
 
