@@ -215,7 +215,7 @@ def _answer(
             bar.close()
             text += _show(stream.push(token))
         text += _show(stream.flush())
-    print()
+    print(flush=True)  # before the figures, which go to stderr
     if session.unread:
         left = f"stopped with {len(session.unread):,} tokens of the message unread"
         print(f"{left}; a chat reads them with the next one, /reset forgets them", file=sys.stderr)
