@@ -25,8 +25,8 @@ from edgeinfinite.models.geometry import (
 )
 from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS, Generation, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
-from edgeinfinite.runtime_py.statistics import GenerationStatistics, check_writable, write_rows
-from edgeinfinite.text_file import read_text_file
+from edgeinfinite.runtime_py.statistics import GenerationStatistics, write_rows
+from edgeinfinite.text_file import check_writable, read_text_file
 from edgeinfinite.training.command import add_train_scorer
 from edgeinfinite.training.gate_command import add_train_gate
 

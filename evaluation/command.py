@@ -17,7 +17,7 @@ from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.arguments import given, lengths, names, positive
 from edgeinfinite.models.configuration import CACHE_TYPES
 from edgeinfinite.models.geometry import GeometryOptions
-from edgeinfinite.runtime_py.statistics import check_writable
+from edgeinfinite.text_file import check_writable
 
 if TYPE_CHECKING:
     from edgeinfinite.evaluation.methods import Setting

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.runtime_py.statistics import check_writable, write_rows
+from edgeinfinite.runtime_py.statistics import write_rows
+from edgeinfinite.text_file import check_writable
 
 Row = dict[str, Any]
 

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from edgeinfinite import EdgeInfiniteError, __version__
+from edgeinfinite import __version__
+from edgeinfinite.text_file import write_atomically
 
 
 @dataclass(frozen=True)
@@ -125,34 +126,6 @@ def write_rows(
     }
     text = json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     write_atomically(path, text)
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Writes a UTF-8 file, whole or not at all.
-
-    Raises:
-        OSError: the file can't be written; an old one is left as it was.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def check_writable(path: Path | None) -> None:
-    """Asks before long work whether its result can be written; None is no file at all.
-
-    Raises:
-        EdgeInfiniteError: there is no such folder, or the path is a folder itself.
-    """
-    if path is None:
-        return
-    if not path.parent.is_dir():
-        raise EdgeInfiniteError(f"{path}: there is no folder {path.parent}; create it first")
-    if path.is_dir():
-        raise EdgeInfiniteError(f"{path} is a folder; give the name of a file")
 
 
 def _rate(tokens_per_s: float | None) -> str:

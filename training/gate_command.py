@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from edgeinfinite.arguments import given, option, positive
 from edgeinfinite.models.geometry import Geometry
-from edgeinfinite.runtime_py.statistics import check_writable
+from edgeinfinite.text_file import check_writable
 
 Options = dict[str, dict[str, Any]]
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.runtime_py.statistics import write_atomically
+from edgeinfinite.text_file import write_atomically
 
 _SMOOTHED = 20
 

@@ -18,7 +18,8 @@ from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.generation import Generation, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.statistics import check_writable, peak_rss_bytes, write_rows
+from edgeinfinite.runtime_py.statistics import peak_rss_bytes, write_rows
+from edgeinfinite.text_file import check_writable
 from tiny import attached, random_tokens, tiny_llama
 
 GREEDY = SamplingOptions()
