@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch.nn import functional
 
+from edgeinfinite.models.exact_attention import causal_attention
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.memory import compress
 
@@ -59,32 +59,10 @@ class TensorState:
         keys, values = self.k_cache[layer], self.v_cache[layer]
         keys[:, :, start:end] = key
         values[:, :, start:end] = value
-        slots, rows = torch.arange(end), torch.arange(start, end).unsqueeze(1)
-        visible = slots <= rows
-        if sliding_window is not None:
-            visible &= slots > rows - sliding_window
         keys, values = (cache[:, :, :end].to(query.dtype) for cache in (keys, values))
-        return _attention(query, keys, values, visible, scaling, softcap)
-
-
-def _attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    visible: torch.Tensor,
-    scaling: float,
-    softcap: float | None,
-) -> torch.Tensor:
-    """softmax(Q Kᵀ · scaling) V over `visible [T, slots]`; heads grouped as `repeat_kv` does."""
-    if softcap is None:
-        return functional.scaled_dot_product_attention(
-            query, key, value, attn_mask=visible, scale=scaling, enable_gqa=True
+        return causal_attention(
+            query, keys, values, scaling=scaling, sliding_window=sliding_window, softcap=softcap
         )
-    repeats = query.shape[1] // key.shape[1]
-    key, value = key.repeat_interleave(repeats, 1), value.repeat_interleave(repeats, 1)
-    scores = softcap * torch.tanh(query @ key.transpose(2, 3) * scaling / softcap)
-    weights = scores.masked_fill(~visible, float("-inf")).softmax(-1, dtype=torch.float32)
-    return weights.to(value.dtype) @ value
 
 
 def fold_oldest(

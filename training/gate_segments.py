@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch.nn import functional
 from transformers import PreTrainedModel
 
 from edgeinfinite.models.attach import head_dim_of
 from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.exact_attention import causal_attention
 from edgeinfinite.models.memory import compress
 
 
@@ -105,20 +105,9 @@ class SegmentState:
         if self._sinks:
             before = self._sinks[layer]
             key, value = torch.cat((before[0], key), 2), torch.cat((before[1], value), 2)
-        slots = torch.arange(key.shape[2], device=key.device)
-        rows = slots[-query.shape[2] :].unsqueeze(1)
-        visible = slots <= rows
-        if sliding_window is not None:
-            visible &= slots > rows - sliding_window
-        if softcap is None:
-            return functional.scaled_dot_product_attention(
-                query, key, value, attn_mask=visible, scale=scaling, enable_gqa=True
-            )
-        repeats = query.shape[1] // key.shape[1]
-        key, value = key.repeat_interleave(repeats, 1), value.repeat_interleave(repeats, 1)
-        scores = softcap * torch.tanh(query @ key.transpose(2, 3) * scaling / softcap)
-        weights = scores.masked_fill(~visible, float("-inf")).softmax(-1, dtype=torch.float32)
-        return weights.to(value.dtype) @ value
+        return causal_attention(
+            query, key, value, scaling=scaling, sliding_window=sliding_window, softcap=softcap
+        )
 
     def begin_pass(self) -> None:
         """Before every forward pass."""

@@ -1,0 +1,44 @@
+"""Exact causal attention in PyTorch, of the newest tokens to everything before them.
+
+Letters: H query heads, K KV heads, T new tokens, n slots, D head dimension.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+
+def causal_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    *,
+    scaling: float,
+    sliding_window: int | None,
+    softcap: float | None,
+) -> torch.Tensor:
+    """softmax(Q Kᵀ · scaling) V; heads are grouped as transformers' `repeat_kv` does.
+
+    Args:
+        query: `[1, H, T, D]`, of the tokens in the last T slots.
+        key, value: `[1, K, n, D]`, in the order of the text.
+        scaling, sliding_window, softcap: see `AttentionState.attend`.
+
+    Returns:
+        `[1, H, T, D]`.
+    """
+    slots = torch.arange(key.shape[2], device=key.device)
+    rows = slots[-query.shape[2] :].unsqueeze(1)
+    visible = slots <= rows
+    if sliding_window is not None:
+        visible &= slots > rows - sliding_window
+    if softcap is None:
+        return functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=visible, scale=scaling, enable_gqa=True
+        )
+    repeats = query.shape[1] // key.shape[1]
+    key, value = key.repeat_interleave(repeats, 1), value.repeat_interleave(repeats, 1)
+    scores = softcap * torch.tanh(query @ key.transpose(2, 3) * scaling / softcap)
+    weights = scores.masked_fill(~visible, float("-inf")).softmax(-1, dtype=torch.float32)
+    return weights.to(value.dtype) @ value
