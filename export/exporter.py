@@ -34,7 +34,7 @@ from edgeinfinite.models.attach import (
 from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_SCORER, EdgeInfiniteConfig
 from edgeinfinite.models.gate_file import save_gate
 from edgeinfinite.models.geometry import Geometry, GeometryOptions
-from edgeinfinite.models.loading import Backbone, load_backbone, parameters_digest
+from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.shipped import choose_geometry
 from edgeinfinite.models.state_size import StateShape, geometry_within
 from edgeinfinite.models.trained_file import read_metadata, save_layers
@@ -235,7 +235,7 @@ def _manifest(
         vocabulary=shape.vocabulary,
         max_positions=model.config.get_text_config().max_position_embeddings,
         parameters=backbone_parameters(model),
-        weights_sha256=parameters_digest(model, gates=False),
+        weights_sha256=backbone.weights_sha256,
     )
     files = sorted(path for path in folder.iterdir() if path.name != MANIFEST_FILE)
     packages = ("torch", "transformers", *backend.tools)

@@ -9,7 +9,7 @@ from pathlib import Path
 from edgeinfinite import models
 from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_GATE
 from edgeinfinite.models.geometry import Geometry
-from edgeinfinite.models.loading import Backbone, parameters_digest
+from edgeinfinite.models.loading import Backbone
 from edgeinfinite.models.trained_file import read_metadata
 
 GATE_FILE = "gate.safetensors"
@@ -33,7 +33,7 @@ def choose_gate(asked: str | None, backbone: Backbone, geometry: Geometry) -> st
     # Under carry the window and the slots do the remembering; a gate that isn't trained would only
     # make texts that fit the cache differ from the base model's.
     otherwise = NO_GATE if geometry.policy == "carry" else UNTRAINED_GATE
-    shipped = shipped_gate(parameters_digest(backbone.model, gates=False), geometry)
+    shipped = shipped_gate(backbone.weights_sha256, geometry)
     return otherwise if shipped is None else str(shipped)
 
 
@@ -55,7 +55,7 @@ def shipped_gate(weights_sha256: str, geometry: Geometry) -> Path | None:
     """The gate that was trained for a backbone and a geometry.
 
     Args:
-        weights_sha256: the digest of its weights, as `loading.parameters_digest` computes it.
+        weights_sha256: the digest of its weights, `Backbone.weights_sha256`.
         geometry: S, N, W and the policy must be those of the training.
 
     Returns:

@@ -12,7 +12,7 @@ from edgeinfinite.export.parity import check_parity
 from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
-from edgeinfinite.models.loading import load_backbone, parameters_digest
+from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.manifest import Manifest, cache_type_of, check_file, read_manifest
@@ -78,7 +78,7 @@ def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Eng
         raise EdgeInfiniteError(
             f"the checkpoint {manifest.backbone.name} isn't found from here; give --model ({error})"
         ) from error
-    same = parameters_digest(backbone.model, gates=False) == manifest.backbone.weights_sha256
+    same = backbone.weights_sha256 == manifest.backbone.weights_sha256
     gate = NO_GATE if manifest.gate is None else str(folder / GATE_FILE)
     scorer = str(folder / SCORER_FILE) if manifest.geometry.recall_slots else None
     config = EdgeInfiniteConfig(

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,11 @@ class Backbone:
     name: str
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
+
+    @cached_property
+    def weights_sha256(self) -> str:
+        """Digest of the checkpoint's own weights: trained parts are shipped for certain weights."""
+        return parameters_digest(self.model, gates=False)
 
 
 def load_backbone(source: str) -> Backbone:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from edgeinfinite import EdgeInfiniteError, models
 from edgeinfinite.models.geometry import Geometry, GeometryOptions
-from edgeinfinite.models.loading import Backbone, parameters_digest
+from edgeinfinite.models.loading import Backbone
 from edgeinfinite.models.trained_file import read_metadata
 
 
@@ -17,7 +17,7 @@ def shipped_scorer(weights_sha256: str) -> Path | None:
     """The retention scorer that was trained for a backbone.
 
     Args:
-        weights_sha256: the digest of its weights, as `loading.parameters_digest` computes it.
+        weights_sha256: the digest of its weights, `Backbone.weights_sha256`.
 
     Returns:
         The file, or None where no scorer is shipped for these weights.
@@ -51,7 +51,7 @@ def choose_geometry(
         asked = GeometryOptions(**asdict(asked))
     shipped = None
     if scorer is None and asked.policy != "reencode":
-        shipped = shipped_scorer(parameters_digest(backbone.model, gates=False))
+        shipped = shipped_scorer(backbone.weights_sha256)
         scorer = str(shipped) if shipped else None
     geometry = asked.resolve(scorer=scorer is not None)
     if asked.trained_slots:

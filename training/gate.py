@@ -60,7 +60,7 @@ def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
     state = checkpoint.load()
     progress("loading the checkpoint", 0.0)
     backbone = load_backbone(options.model)
-    digest = parameters_digest(backbone.model, gates=False)
+    digest = backbone.weights_sha256
     model = _attached(backbone, options, accelerator)
     trained, held_out = _documents(backbone, options, accelerator, progress)
     length = options.longest.tokens(options.segments)

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from edgeinfinite import EdgeInfiniteError, __version__
 from edgeinfinite.models.attach import check_supported
-from edgeinfinite.models.loading import Backbone, load_backbone, parameters_digest
+from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.scorer import RetentionScorer
 from edgeinfinite.models.texts import find_documents, split_documents
 from edgeinfinite.models.trained_file import save_layers
@@ -104,7 +104,7 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
             f"{options.watched.tokens} tokens are more than the {trained_positions} positions that "
             f"{backbone.name} was trained on; give fewer"
         )
-    digest = parameters_digest(backbone.model, gates=False)
+    digest = backbone.weights_sha256
     fitted, measured = watch(backbone, trained, held_out, options, progress)
     scorers = fit_scorers(fitted, options, progress)
     metrics = held_out_score(scorers, measured, options.target)
