@@ -130,6 +130,9 @@ def with_losses(
         rows: of `run_cases`, one for each case.
         cases: those that were run.
         text: token ids, so few that every system attends to all of them.
+
+    Returns:
+        The rows; where a system fails its rows have no loss, and stderr says why.
     """
     asked = [
         replace(case, prompt_tokens=len(text), new_tokens=0, text=tuple(text)) for case in cases
@@ -138,7 +141,10 @@ def with_losses(
     for case in dict.fromkeys(asked):
         if progress:
             progress(case)
-        losses[case] = run_case(case, time_limit).nats_per_token
+        row = run_case(case, time_limit)
+        losses[case] = row.nats_per_token
+        if row.error:
+            print(f"note: loss of {case.system}, {case.settings}: {row.error}", file=sys.stderr)
     return [
         replace(row, nats_per_token=losses[case]) for row, case in zip(rows, asked, strict=True)
     ]

@@ -12,11 +12,12 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from edgeinfinite.runtime_py.benchmark.case import Case, Row
-from edgeinfinite.runtime_py.benchmark.systems import System, load_system
+from edgeinfinite.runtime_py.benchmark.systems import Figures, System, load_system
 from edgeinfinite.runtime_py.statistics import peak_rss_bytes, step_figures
 
 _RESERVED_TOKENS = 100
@@ -47,14 +48,9 @@ def measure(case: Case) -> Row:
         steps.append(time.perf_counter() - before)
     figures = system.figures()
     rate, median, slowest = step_figures(steps)
-    return Row(
-        system=case.system,
-        quantization=figures.quantization,
-        policy=figures.policy,
-        settings=case.settings,
-        prompt_tokens=case.prompt_tokens,
-        new_tokens=case.new_tokens,
-        threads=case.threads,
+    return _row(
+        case,
+        figures,
         load_s=loaded - started,
         ttft_s=ttft,
         prefill_tokens_per_s=case.prompt_tokens / ttft,
@@ -74,7 +70,10 @@ def measure_loss(case: Case) -> Row:
     for token, following in itertools.pairwise(case.text):
         logits = system.logits(token).astype(np.float64)
         losses.append(np.logaddexp.reduce(logits) - logits[following])
-    figures = system.figures()
+    return _row(case, system.figures(), nats_per_token=float(np.mean(losses)))
+
+
+def _row(case: Case, figures: Figures, **measured: Any) -> Row:
     return Row(
         system=case.system,
         quantization=figures.quantization,
@@ -83,7 +82,7 @@ def measure_loss(case: Case) -> Row:
         prompt_tokens=case.prompt_tokens,
         new_tokens=case.new_tokens,
         threads=case.threads,
-        nats_per_token=float(np.mean(losses)),
+        **measured,
     )
 
 
