@@ -85,7 +85,9 @@ def _documents_of(
 
 
 def _lines(path: Path) -> Iterator[str]:
-    for number, line in enumerate(read_text_file(path).splitlines(), start=1):
+    # Not `splitlines`: a JSON string may hold other line separators as they are.
+    lines = read_text_file(path).removesuffix("\n").split("\n")
+    for number, line in enumerate(lines, start=1):
         try:
             text = json.loads(line)["text"]
         except (ValueError, KeyError, TypeError):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from statistics import fmean
 
 import torch
 from transformers import PreTrainedModel
@@ -68,9 +69,9 @@ def _read(
     lengths: Lengths,
     memories: list[Memory] | None,
 ) -> float:
-    losses: Sequence[float] = []
+    losses = []
     for part in read_segments(model, tokens, state, lengths):
-        if memories is not None:
-            memories.append((state.memory, state.memory_norm))
-        losses = [*losses, float(cross_entropy(part.logits, tokens[part.places]))]
-    return sum(losses) / len(losses)
+        if memories is not None:  # copied: the state replaces the lists' items when it folds
+            memories.append((list(state.memory), list(state.memory_norm)))
+        losses.append(float(cross_entropy(part.logits, tokens[part.places])))
+    return fmean(losses)

@@ -31,6 +31,7 @@ from edgeinfinite.training.gate_loss import (
     divergence,
     watch_teacher,
 )
+from edgeinfinite.training.gate_score import held_out_losses
 from edgeinfinite.training.gate_segments import Lengths, SegmentState, read_segments
 from tiny import assert_close, attached, random_tokens, tiny_llama
 
@@ -256,10 +257,19 @@ def test_two_processes_read_stretches_of_their_own_and_share_every_step(
     assert rows(both)[-1]["tokens"] == rows(alone)[-1]["tokens"]
 
 
+def test_the_memory_of_an_equal_text_in_place_of_its_own_changes_nothing():
+    lengths = Lengths(sinks=4, segment=8)
+    model = attached(Geometry(8, 4, 3))
+    tokens = np.array(random_tokens(lengths.tokens(4)))
+    losses = held_out_losses(model, [tokens, tokens], lengths, 2, lambda done: None)
+    assert losses["swapped_memory"] == losses["own_memory"] != losses["zero_memory"]
+
+
 def test_jsonl_is_read_a_text_a_line(checkpoint, texts, tmp_path):
-    lines = [json.dumps({"text": path.read_text()}) for path in sorted(texts.glob("*.txt"))]
+    # U+2028 ends a line for str.splitlines, but not in JSONL.
+    rows = [{"text": f"\u2028{path.read_text()}"} for path in sorted(texts.glob("*.txt"))]
     file = tmp_path / "texts.jsonl"
-    file.write_text("\n".join(lines))
+    file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n")
     output = tmp_path / "gate.safetensors"
     assert train(checkpoint, file.parent, output, "--token-cache", str(tmp_path / "c")) == 0
     names = json.loads(read_metadata(output)["trained_on"])
