@@ -12,18 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from edgeinfinite import EdgeInfiniteError, __version__
-from edgeinfinite.arguments import file_option, given, lengths, names, option, positive
+from edgeinfinite.arguments import given
 from edgeinfinite.evaluation.command import add_evaluate
-from edgeinfinite.models.configuration import CACHE_TYPES
-from edgeinfinite.models.geometry import (
-    CARRY_LENGTHS,
-    CARRY_SLOTS,
-    POLICIES,
-    TRAINED_SLOTS,
-    Geometry,
-    GeometryOptions,
-)
-from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS, Generation, interruptible
+from edgeinfinite.models.geometry import GeometryOptions
+from edgeinfinite.options import ANSWER, BENCH, CHAT, EXPORT, GENERATE, GEOMETRY, VERIFY
+from edgeinfinite.runtime_py.generation import Generation, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.statistics import GenerationStatistics, write_rows
 from edgeinfinite.text_file import check_writable, read_text_file
@@ -286,11 +279,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"edgeinfinite {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command, options in (
-        (export, _EXPORT),
-        (verify, _VERIFY),
-        (generate, _GENERATE | _ANSWER),
-        (chat, _CHAT | _ANSWER),
-        (bench, _BENCH),
+        (export, EXPORT),
+        (verify, VERIFY),
+        (generate, GENERATE | ANSWER),
+        (chat, CHAT | ANSWER),
+        (bench, BENCH),
     ):
         about = (command.__doc__ or "").strip()
         sub = commands.add_parser(command.__name__, help=about, description=about)
@@ -301,111 +294,10 @@ def _parser() -> argparse.ArgumentParser:
             owner.add_argument(name, **settings)
     add_train_scorer(commands)
     lengths_only = ("--segment-length", "--sink-length", "--window-length")
-    add_train_gate(commands, {name: _GEOMETRY[name] for name in lengths_only})
-    gate = _EXPORT["--gate"] | {"help": "trained gate (default: none)"}
-    add_evaluate(commands, {"--gate": gate} | _GEOMETRY)
+    add_train_gate(commands, {name: GEOMETRY[name] for name in lengths_only})
+    gate = EXPORT["--gate"] | {"help": "trained gate (default: none)"}
+    add_evaluate(commands, {"--gate": gate} | GEOMETRY)
     return parser
-
-
-def _length(name: str, metavar: str) -> dict[str, Any]:
-    default = f"default: {CARRY_LENGTHS[name]} under carry, else {getattr(Geometry, name)}"
-    return option(default, type=int, metavar=metavar)
-
-
-def _slots(text: str) -> int | str | tuple[int, ...]:
-    if text == TRAINED_SLOTS:
-        return text
-    try:
-        slots = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"give one number, one a layer, or {TRAINED_SLOTS}, not {text!r}"
-        ) from None
-    return slots if len(slots) > 1 else slots[0]
-
-
-_ARTIFACT = {"artifact": option("the artifact's folder", type=Path, metavar="DIR")}
-_MODEL = "ID|FOLDER|FILE.gguf|smollm2-135m-instruct"
-
-_GEOMETRY = {
-    "--policy": option(
-        "default: carry where a scorer is shipped or given, else the paper's reencode",
-        choices=POLICIES,
-    ),
-    "--segment-length": _length("segment_length", "N"),
-    "--sink-length": _length("sink_length", "S"),
-    "--window-length": _length("window_length", "W"),
-    "--recall-slots": option(
-        "under carry, filled by a scorer: one number, or one a layer as 0,512,128, or trained "
-        f"for those on the scorer's card (default: {CARRY_SLOTS} where there is a scorer)",
-        type=_slots,
-        metavar="G",
-    ),
-    "--scorer": option("retention scorer (default: the model's)", metavar="FILE"),
-}
-
-_EXPORT = _GEOMETRY | {
-    "--model": option("the checkpoint", metavar=_MODEL, required=True),
-    "--output": option("the artifact's folder", type=Path, metavar="DIR", required=True),
-    "--gate": option("trained gate (default: the model's)", metavar="FILE|untrained|none"),
-    "--backend": option(choices=("onnx", "executorch")),
-    "--target": option(choices=("cpu", "qnn-htp")),
-    "--quantize": option(choices=("none", "int8", "int4")),
-    "--state-mb": option(
-        "largest state: chooses segment length or recall slots", type=float, metavar="MB"
-    ),
-    "--cache-type": option("of the KV cache (default: the recipe's)", choices=CACHE_TYPES),
-}
-
-_VERIFY = _ARTIFACT | {
-    "--against": file_option("another artifact to compare with", "DIR2"),
-    "--text": file_option("text to run the models on"),
-    "--model": option("checkpoint (default: the manifest's)", default=None, metavar=_MODEL),
-    "--json": file_option("write the checks as rows"),
-}
-
-_ANSWER = {
-    "--max-new-tokens": option(
-        f"longest answer (default: {MAX_NEW_TOKENS})",
-        type=positive,
-        default=MAX_NEW_TOKENS,
-        metavar="N",
-    ),
-    "--temperature": option("0, the default, is greedy", type=float, metavar="T"),
-    "--top-k": option("sample among the K likeliest tokens", type=int, metavar="K"),
-    "--top-p": option("sample among the likeliest that sum to P", type=float, metavar="P"),
-    "--seed": option("the same seed gives the same answer", type=int, metavar="N"),
-    "--threads": option("default: the engine's own", type=positive, default=None, metavar="N"),
-}
-
-_GENERATE = _ARTIFACT | {
-    "--prompt": option("the message", default=None, metavar="TEXT"),
-    "--prompt-file": file_option("the message, UTF-8"),
-    "--raw": option("continue the text, no chat template", action="store_true", default=False),
-    "--stats": option("figures of the answer on stderr", action="store_true", default=False),
-    "--stats-json": file_option("the same as a row"),
-}
-
-_BENCH = {
-    "artifacts": option("artifacts' folders", type=Path, nargs="+", metavar="DIR"),
-    "--lengths": option("prompt lengths, as 2048,8192", type=lengths, metavar="LIST"),
-    "--peers": option(
-        "llama.cpp,onnxruntime-genai,transformers, or as llama.cpp:f16", type=names, metavar="LIST"
-    ),
-    "--new-tokens": option("tokens to decode", type=positive, metavar="N"),
-    "--threads": option("of every system", type=positive, metavar="N"),
-    "--repeats": option("of every case; figures are medians", type=positive, metavar="N"),
-    "--time-limit": option("seconds for one repeat", type=float, metavar="S"),
-    "--model": option("the peers' checkpoint (default: the artifact's)", metavar=_MODEL),
-    "--text": file_option("also the loss of every system on the start of this text"),
-    "--peer-cache": option("folder for converted peer models", type=Path, metavar="DIR"),
-    "--json": file_option("write the rows"),
-    "--plot": file_option("time to first token and memory against length", "FILE.png"),
-}
-
-_CHAT = _ARTIFACT | {
-    "--session": file_option("go on with it if it exists; saved after every answer")
-}
 
 
 if __name__ == "__main__":
