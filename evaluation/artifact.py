@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,8 +9,6 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from edgeinfinite.evaluation.methods import Prediction, saved
-from edgeinfinite.models.shipped import shipped_scorer
-from edgeinfinite.models.trained_file import read_metadata
 from edgeinfinite.runtime_py.engines import Engine
 from edgeinfinite.runtime_py.manifest import Manifest
 from edgeinfinite.runtime_py.session import Session
@@ -74,14 +71,4 @@ def trained_parts(folder: Path, manifest: Manifest) -> list[str | None]:
         folder: the artifact.
         manifest: its own.
     """
-    names = [name for name in manifest.files if name.endswith(".safetensors")]
-    own: list[str | None] = [str(folder / name) for name in names]
-    if manifest.geometry.most_slots and not any(_names_documents(folder / name) for name in names):
-        # Artifacts of before the card went along have the shipped scorer, or one without a card.
-        shipped = shipped_scorer(manifest.backbone.weights_sha256)
-        own.append(str(shipped) if shipped else None)
-    return own
-
-
-def _names_documents(path: Path) -> bool:
-    return bool(json.loads(read_metadata(path).get("trained_on", "[]")))
+    return [str(folder / name) for name in manifest.files if name.endswith(".safetensors")]
