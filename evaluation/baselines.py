@@ -9,7 +9,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from edgeinfinite.models.memory import compress, feature_map
+from edgeinfinite.models.feature_map import elu_features
+from edgeinfinite.models.memory import compress
 
 _EPSILON = 1e-6
 
@@ -52,7 +53,7 @@ class Lola(nn.Module):
 
     def rank(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         """`[..., K, n]` of pairs `[..., K, n, D]`."""
-        features = feature_map(key.float())
+        features = elu_features(key.float())
         read = features @ self.memory / (features @ self.norm.unsqueeze(-1) + _EPSILON)
         return (read - value.float()).norm(dim=-1)
 

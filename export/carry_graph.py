@@ -11,17 +11,18 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from edgeinfinite.export.graphs import CompressMemory, ModelShape
+from edgeinfinite.export.graphs import CompressMemory
 from edgeinfinite.models.attach import attention_layers
 from edgeinfinite.models.carry import carry_layer
 from edgeinfinite.models.rotary import RotaryTable, rotary_tables
-from edgeinfinite.models.state import fold_oldest
 from edgeinfinite.runtime_py.carried import carried_names
 from edgeinfinite.runtime_py.manifest import GraphSpec, OutputSpec, TensorSpec
 
 
 class CarryMemory(CompressMemory):
-    """Chooses the recall slots and moves the window; float32, no weights but the scorer's.
+    """Chooses the recall slots and moves the window; float32.
+
+    No weights but the scorer's and those of a learned feature map.
 
     The host copies what comes back into the caches (`runtime_py.carried`), once in N tokens.
 
@@ -37,7 +38,7 @@ class CarryMemory(CompressMemory):
         state: tuple[TensorSpec, ...],
         table: type[RotaryTable] = RotaryTable,
     ) -> None:
-        super().__init__(ModelShape.of(model), state)
+        super().__init__(model, state)
         layers = attention_layers(model)
         tables = rotary_tables(model, self.shape.geometry.capacity)
         self._tables = [table(found.cos, found.sin) for found in tables]
@@ -66,7 +67,7 @@ class CarryMemory(CompressMemory):
         geometry = self.shape.geometry
         sums: tuple[torch.Tensor, ...] = ()
         if memory is not None and memory_norm is not None:
-            sums = fold_oldest(geometry, k_cache, v_cache, memory, memory_norm, length)
+            sums = self._folded(k_cache, v_cache, memory, memory_norm, length)
         longest = length[geometry.longest_layer] if geometry.varies else None
         carried = [
             carry_layer(

@@ -211,6 +211,8 @@ def _write_gate(model: PreTrainedModel, gate: str, folder: Path) -> GateInfo | N
         rank=first.w1.out_features,
         parameters=sum(p.numel() for layer in layers for p in layer.memory_gate.parameters()),
         sha256=file_entry(folder / GATE_FILE).sha256,
+        feature_map=first.feature_map.name,
+        opening=first.opening,
     )
 
 

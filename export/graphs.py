@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from edgeinfinite.models.attach import attention_layers, config_of, head_dim_of
+from edgeinfinite.models.attach import attention_layers, config_of, feature_maps, head_dim_of
 from edgeinfinite.models.attention import AttentionState, run_tokens
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.state import fold_oldest
@@ -254,19 +254,22 @@ class DecodeStep(_TokensGraph):
 
 
 class CompressMemory(nn.Module):
-    """Folds the N oldest residual tokens into M and z (policy `reencode`); float32, no weights.
+    """Folds the N oldest residual tokens into M and z (policy `reencode`); float32.
+
+    No weights but those of a learned feature map.
 
     Args:
-        shape: of the attached model; it must read the memory.
+        model: the attached backbone; under `reencode` it must read the memory.
         state: the state tensors, as for the other graphs.
     """
 
     name = COMPRESS
 
-    def __init__(self, shape: ModelShape, state: tuple[TensorSpec, ...]) -> None:
+    def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
         super().__init__()
-        self.shape = shape
+        self.shape = ModelShape.of(model)
         self._state = state
+        self._feature_maps = nn.ModuleList(feature_maps(model) if self.shape.reads_memory else [])
 
     def forward(
         self,
@@ -276,7 +279,20 @@ class CompressMemory(nn.Module):
         memory_norm: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """See `models.state.fold_oldest`; at least S + N slots must be in use."""
-        return fold_oldest(self.shape.geometry, list(k_cache), list(v_cache), memory, memory_norm)
+        return self._folded(list(k_cache), list(v_cache), memory, memory_norm)
+
+    def _folded(
+        self,
+        k_cache: list[torch.Tensor],
+        v_cache: list[torch.Tensor],
+        memory: torch.Tensor,
+        memory_norm: torch.Tensor,
+        length: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        maps: list[Any] = list(self._feature_maps)
+        return fold_oldest(
+            self.shape.geometry, k_cache, v_cache, memory, memory_norm, length, feature_maps=maps
+        )
 
     def example_inputs(self) -> tuple[Any, ...]:
         """Arguments of `forward` for tracing."""

@@ -16,6 +16,7 @@ from edgeinfinite.models.configuration import (
     UNTRAINED_SCORER,
     EdgeInfiniteConfig,
 )
+from edgeinfinite.models.feature_map import FeatureMap
 from edgeinfinite.models.gate import MemoryGate, default_rank
 from edgeinfinite.models.gate_file import load_gate
 from edgeinfinite.models.scorer import RetentionScorer
@@ -53,7 +54,8 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
     for layer in layers:
         layer.memory_gate = layer.retention_scorer = None
     if config.gate != NO_GATE:
-        _add_gates(layers, config, heads, head_dim, backbone_parameters(model))
+        kv_heads = text.num_key_value_heads
+        _add_gates(layers, config, heads, kv_heads, head_dim, backbone_parameters(model))
         if config.gate != UNTRAINED_GATE:
             load_gate(Path(config.gate), layers)
     config.geometry.capacities(len(layers))  # refuses budgets for another number of layers
@@ -78,6 +80,11 @@ def attention_layers(model: PreTrainedModel) -> list[Any]:
 def gate_parameters(model: PreTrainedModel) -> list[nn.Parameter]:
     """The gates' parameters, all that training may change."""
     return [p for name, p in model.named_parameters() if ".memory_gate." in name]
+
+
+def feature_maps(model: PreTrainedModel) -> list[FeatureMap]:
+    """σ of every layer of an attached model with gates."""
+    return [layer.memory_gate.feature_map for layer in attention_layers(model)]
 
 
 def backbone_parameters(model: PreTrainedModel) -> int:
@@ -137,7 +144,12 @@ def _check_positions(model: PreTrainedModel, config: EdgeInfiniteConfig) -> None
 
 
 def _add_gates(
-    layers: list[nn.Module], config: EdgeInfiniteConfig, heads: int, head_dim: int, backbone: int
+    layers: list[nn.Module],
+    config: EdgeInfiniteConfig,
+    heads: int,
+    kv_heads: int,
+    head_dim: int,
+    backbone: int,
 ) -> None:
     rank = config.gate_rank or default_rank(backbone, len(layers), heads, head_dim)
     with torch.random.fork_rng(devices=[]):
@@ -145,7 +157,9 @@ def _add_gates(
         for layer in layers:
             where = layer.q_proj if hasattr(layer, "q_proj") else next(layer.children())
             device = next(where.parameters()).device  # type: ignore[union-attr]
-            layer.memory_gate = MemoryGate(heads, head_dim, rank).to(device)
+            feature_map = FeatureMap(config.feature_map, kv_heads, head_dim)
+            gate = MemoryGate(heads, head_dim, rank, feature_map, config.opening)
+            layer.memory_gate = gate.to(device)
 
 
 def _add_scorers(

@@ -16,8 +16,6 @@ import torch
 from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
-from edgeinfinite.models.memory import retrieve
-
 ATTENTION_NAME = "edgeinfinite"
 STATE_ARGUMENT = "edgeinfinite_state"
 
@@ -97,7 +95,7 @@ def edgeinfinite_attention(
     )
     gate = getattr(module, "memory_gate", None)
     if gate is not None:
-        combined = gate(retrieve(query, *state.memory_of(layer)), combined, state.has_memory)
+        combined = gate(query, *state.memory_of(layer), combined, state.has_memory)
     return combined.transpose(1, 2), None
 
 

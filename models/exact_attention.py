@@ -17,19 +17,21 @@ def causal_attention(
     scaling: float,
     sliding_window: int | None,
     softcap: float | None,
+    places: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """softmax(Q Kᵀ · scaling) V; heads are grouped as transformers' `repeat_kv` does.
 
     Args:
-        query: `[1, H, T, D]`, of the tokens in the last T slots.
+        query: `[1, H, T, D]`, of the tokens in the last T slots, or in those of `places`.
         key, value: `[1, K, n, D]`, in the order of the text.
         scaling, sliding_window, softcap: see `AttentionState.attend`.
+        places: `[T]` int64, the queries' slots; None for the last T.
 
     Returns:
         `[1, H, T, D]`.
     """
     slots = torch.arange(key.shape[2], device=key.device)
-    rows = slots[-query.shape[2] :].unsqueeze(1)
+    rows = (slots[-query.shape[2] :] if places is None else places).unsqueeze(1)
     visible = slots <= rows
     if sliding_window is not None:
         visible &= slots > rows - sliding_window

@@ -8,6 +8,10 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from edgeinfinite.models.configuration import OPENINGS, check_choice
+from edgeinfinite.models.feature_map import FeatureMap
+from edgeinfinite.models.memory import retrieve
+
 INITIAL_OPENING = -4.0
 """g at the start: sig(-4) = 0.018, so an untrained gate leaves the base model nearly as it is."""
 
@@ -26,19 +30,38 @@ class MemoryGate(nn.Module):
     """Blends what the memory remembers into what local attention found, in one layer.
 
     Ã = W2 relu(W1 A_mem + b1) + b2 (Eq. 8, shared by the heads),
-    A_com = sig(g) ⊙ Ã + (1 - sig(g)) ⊙ A_dot (Eq. 9), g of shape `[H, D]`.
+    A_com = s ⊙ Ã + (1 - s) ⊙ A_dot (Eq. 9). In the paper s = sig(g), g of shape `[H, D]`, the same
+    for every token. With the opening `query` s = sig(g + u·q), u of shape `[H, D]`: full attention
+    divides each query's weight between what is near and what is far, and the query is what tells.
 
     Args:
         heads: H.
         head_dim: D.
         rank: r.
+        feature_map: σ of the memory that it reads; None is the paper's.
+        opening: `constant` (the paper) or `query`.
+
+    Raises:
+        EdgeInfiniteError: the opening is unknown.
     """
 
-    def __init__(self, heads: int, head_dim: int, rank: int) -> None:
+    def __init__(
+        self,
+        heads: int,
+        head_dim: int,
+        rank: int,
+        feature_map: FeatureMap | None = None,
+        opening: str = "constant",
+    ) -> None:
         super().__init__()
+        check_choice("opening", opening, OPENINGS)
+        self.feature_map = feature_map or FeatureMap()
+        self.opening = opening
         self.w1 = nn.Linear(head_dim, rank)
         self.w2 = nn.Linear(rank, head_dim)
         self.g = nn.Parameter(torch.full((heads, head_dim), INITIAL_OPENING))
+        if opening == "query":
+            self.u = nn.Parameter(torch.zeros(heads, head_dim))
         nn.init.normal_(self.w2.weight, std=0.01)
         nn.init.zeros_(self.w2.bias)
 
@@ -58,22 +81,43 @@ class MemoryGate(nn.Module):
         self.g.fill_(IDENTITY_OPENING)
 
     def forward(
-        self, retrieved: torch.Tensor, local: torch.Tensor, has_memory: torch.Tensor
+        self,
+        query: torch.Tensor,
+        memory: torch.Tensor,
+        memory_norm: torch.Tensor,
+        local: torch.Tensor,
+        has_memory: torch.Tensor,
     ) -> torch.Tensor:
-        """Eq. 8-10.
+        """Eq. 7-10.
 
         Args:
-            retrieved: A_mem `[B, H, T, D]` float32.
+            query: `[B, H, T, D]` after RoPE, any float dtype.
+            memory: M, `[K, D, D]` float32.
+            memory_norm: z, `[K, D]` float32.
             local: A_dot `[B, H, T, D]`, any float dtype.
             has_memory: 0 or 1, float, `[1]`; at 0 the result is `local` exactly (Eq. 10).
 
         Returns:
             A_com `[B, H, T, D]` in `local`'s dtype.
         """
+        retrieved = retrieve(query, memory, memory_norm, self.feature_map)
+        return self.blend(query, retrieved, local, has_memory)
+
+    def blend(
+        self,
+        query: torch.Tensor,
+        retrieved: torch.Tensor,
+        local: torch.Tensor,
+        has_memory: torch.Tensor,
+    ) -> torch.Tensor:
+        """Eq. 8-10 with A_mem `[B, H, T, D]` float32, the rest as for `forward`."""
         remembered = self.w2(torch.relu(self.w1(retrieved))).to(local.dtype)
+        openness = self.g.unsqueeze(1)
+        if self.opening == "query":
+            openness = openness + query.float() @ self.u.unsqueeze(-1)
         # Eq. 9 as A_dot + s (Ã - A_dot): with s = 0 it is A_dot to the last bit.
-        opening = (torch.sigmoid(self.g) * has_memory).to(local.dtype).unsqueeze(1)
-        return local + opening * (remembered - local)
+        share = (torch.sigmoid(openness) * has_memory).to(local.dtype)
+        return local + share * (remembered - local)
 
 
 def default_rank(backbone_parameters: int, layers: int, heads: int, head_dim: int) -> int:

@@ -8,18 +8,22 @@ sums over any number of tokens. Q and K come after RoPE, as the equations write 
 from __future__ import annotations
 
 import torch
-from torch.nn import functional
+
+from edgeinfinite.models.feature_map import FeatureMap
 
 RETRIEVAL_EPSILON = 1e-6
 """Added to the retrieval's denominator, so that an empty memory reads as zero, never as 0/0."""
 
 
-def feature_map(x: torch.Tensor) -> torch.Tensor:
-    """σ(x) = ELU(x) + 1, positive everywhere, elementwise, dtype kept."""
-    return functional.elu(x) + 1.0
+_PAPERS = FeatureMap()
 
 
-def retrieve(query: torch.Tensor, memory: torch.Tensor, memory_norm: torch.Tensor) -> torch.Tensor:
+def retrieve(
+    query: torch.Tensor,
+    memory: torch.Tensor,
+    memory_norm: torch.Tensor,
+    feature_map: FeatureMap = _PAPERS,
+) -> torch.Tensor:
     """Reads the memory: A_mem = σ(Q) M / (σ(Q) z + ε), Eq. 7.
 
     Query heads read the memory of their KV head, interleaved as transformers' `repeat_kv`: query
@@ -29,6 +33,7 @@ def retrieve(query: torch.Tensor, memory: torch.Tensor, memory_norm: torch.Tenso
         query: `[B, H, T, D]` after RoPE, any float dtype.
         memory: M, `[K, D, D]` float32, of the tokens compressed so far.
         memory_norm: z, `[K, D]` float32.
+        feature_map: σ.
 
     Returns:
         A_mem `[B, H, T, D]` float32; zero where the memory is empty.
@@ -36,14 +41,18 @@ def retrieve(query: torch.Tensor, memory: torch.Tensor, memory_norm: torch.Tenso
     batch, heads, tokens, dim = query.shape
     kv_heads = memory.shape[0]
     # The heads of one KV head are stacked along T: one product per KV head, nothing repeated.
-    features = feature_map(query.float()).reshape(batch, kv_heads, -1, dim)
+    features = feature_map(query.float().reshape(batch, kv_heads, -1, dim))
     numerator = features @ memory
     denominator = features @ memory_norm.unsqueeze(-1) + RETRIEVAL_EPSILON
     return (numerator / denominator).reshape(batch, heads, tokens, dim)
 
 
 def compress(
-    key: torch.Tensor, value: torch.Tensor, memory: torch.Tensor, memory_norm: torch.Tensor
+    key: torch.Tensor,
+    value: torch.Tensor,
+    memory: torch.Tensor,
+    memory_norm: torch.Tensor,
+    feature_map: FeatureMap = _PAPERS,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Adds a segment to the memory: M + σ(K)ᵀ V and z + Σ σ(K), Eq. 5 and 6.
 
@@ -52,6 +61,7 @@ def compress(
         value: `[K, N, D]`.
         memory: M before, `[K, D, D]` float32.
         memory_norm: z before, `[K, D]` float32.
+        feature_map: σ.
 
     Returns:
         M `[K, D, D]` and z `[K, D]` after, float32; the arguments are left as they were.

@@ -5,11 +5,13 @@ Letters: L layers, H query heads, K KV heads, T new tokens, C capacity, D head d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
 from edgeinfinite.models.exact_attention import causal_attention
+from edgeinfinite.models.feature_map import FeatureMap
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.memory import compress
 
@@ -72,6 +74,8 @@ def fold_oldest(
     memory: torch.Tensor,
     memory_norm: torch.Tensor,
     length: torch.Tensor | None = None,
+    *,
+    feature_maps: Sequence[FeatureMap],
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Folds the N oldest residual tokens of the cache into the memory (DESIGN §2.8).
 
@@ -85,16 +89,17 @@ def fold_oldest(
         memory: M before, `[L, K, D, D]` float32.
         memory_norm: z before, `[L, K, D]` float32.
         length: `[L]` int64, slots in use; given under `carry`.
+        feature_maps: σ of every layer.
 
     Returns:
         M and z after, new tensors of the same shapes.
     """
     folded = []
-    for layer, (keys, values) in enumerate(zip(k_cache, v_cache, strict=True)):
+    caches = zip(k_cache, v_cache, feature_maps, strict=True)
+    for layer, (keys, values, feature_map) in enumerate(caches):
         rows = _oldest(geometry, None if length is None else length[layer])
-        folded.append(
-            compress(_rows(keys, rows), _rows(values, rows), memory[layer], memory_norm[layer])
-        )
+        key, value = _rows(keys, rows), _rows(values, rows)
+        folded.append(compress(key, value, memory[layer], memory_norm[layer], feature_map))
     return torch.stack([m for m, _ in folded]), torch.stack([z for _, z in folded])
 
 

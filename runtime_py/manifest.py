@@ -94,12 +94,18 @@ class BackboneInfo:
 
 @dataclass(frozen=True)
 class GateInfo:
-    """The memory gate: where it came from, its rank r, its number of parameters, its sha256."""
+    """The memory gate: where it came from, its rank r, its number of parameters, its sha256.
+
+    Args:
+        feature_map, opening: its form (`models.configuration`); older manifests mean the paper's.
+    """
 
     source: str
     rank: int
     parameters: int
     sha256: str
+    feature_map: str = "elu"
+    opening: str = "constant"
 
 
 @dataclass(frozen=True)

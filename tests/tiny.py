@@ -13,6 +13,7 @@ from edgeinfinite.models.configuration import (
     UNTRAINED_SCORER,
     EdgeInfiniteConfig,
 )
+from edgeinfinite.models.gate import MemoryGate
 from edgeinfinite.models.geometry import Geometry
 
 VOCABULARY = 97
@@ -44,19 +45,35 @@ def tiny_llama(
 
 
 def attached(
-    geometry: Geometry, *, gate: str = UNTRAINED_GATE, open_gates: bool = True, **shape: int
+    geometry: Geometry,
+    *,
+    gate: str = UNTRAINED_GATE,
+    open_gates: bool = True,
+    feature_map: str = "elu",
+    opening: str = "constant",
+    **shape: int,
 ) -> PreTrainedModel:
     """A tiny Llama with gates; opened and with large weights, so that an error in M shows."""
     scorer = UNTRAINED_SCORER if geometry.recall_slots else None
-    config = EdgeInfiniteConfig(geometry, gate=gate, gate_rank=8, scorer=scorer)
+    form = {"feature_map": feature_map, "opening": opening}
+    config = EdgeInfiniteConfig(geometry, gate=gate, gate_rank=8, scorer=scorer, **form)
     model = attach(tiny_llama(**shape), config)
     if open_gates and gate != NO_GATE:
         torch.manual_seed(1)
         for layer in attention_layers(model):
-            torch.nn.init.normal_(layer.memory_gate.g)
-            torch.nn.init.normal_(layer.memory_gate.w1.weight)
-            torch.nn.init.normal_(layer.memory_gate.w2.weight)
+            open_gate(layer.memory_gate)
     return model
+
+
+def open_gate(gate: MemoryGate) -> None:
+    """Large random weights, also where training begins with an identity or zeros."""
+    torch.nn.init.normal_(gate.g)
+    torch.nn.init.normal_(gate.w1.weight)
+    torch.nn.init.normal_(gate.w2.weight)
+    if gate.opening == "query":
+        torch.nn.init.normal_(gate.u)
+    for tensor in gate.feature_map.parameters():
+        torch.nn.init.normal_(tensor)
 
 
 def random_tokens(count: int, seed: int = 0) -> list[int]:

@@ -16,10 +16,17 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
+from accelerate.utils import broadcast
 from transformers import PreTrainedModel
 
 from edgeinfinite import EdgeInfiniteError, __version__
-from edgeinfinite.models.attach import attach, attention_layers, check_supported, head_dim_of
+from edgeinfinite.models.attach import (
+    attach,
+    attention_layers,
+    check_supported,
+    gate_parameters,
+    head_dim_of,
+)
 from edgeinfinite.models.configuration import UNTRAINED_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.gate_file import save_gate
 from edgeinfinite.models.loading import Backbone, load_backbone, parameters_digest
@@ -30,6 +37,7 @@ from edgeinfinite.training.gate_options import GateOptions
 from edgeinfinite.training.gate_run import Checkpoint, Metrics
 from edgeinfinite.training.gate_score import held_out_losses
 from edgeinfinite.training.gate_segments import Pass, SegmentState, read_segments
+from edgeinfinite.training.gate_transfer import transfer
 
 Progress = Callable[[str, float], None]
 """What is being done, and the share that is done."""
@@ -66,11 +74,15 @@ def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
     length = options.longest.tokens(options.segments)
     measured = Samples(held_out, length, options.seed)
     training = Training(model, options, accelerator, Samples(trained, length, options.seed))
+    before = parameters_digest(model, gates=False)
     if state is not None:
         training.restore(state)
+    elif options.transfers:
+        training.transfer(trained, progress)
+        if accelerator.is_main_process:
+            checkpoint.save(training.state())
     if accelerator.is_main_process:
         metrics = Metrics(_beside(options, "metrics"), training.steps_done)
-    before = parameters_digest(model, gates=False)
     while training.samples_done < options.samples:
         rows = list(training.read_samples(progress))
         if accelerator.is_main_process:
@@ -80,6 +92,8 @@ def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
         raise EdgeInfiniteError("training changed the backbone; nothing was written, report this")
     if not accelerator.is_main_process:
         return {}
+    for parameter in gate_parameters(model):  # what is measured is what is stored
+        parameter.data = parameter.data.half().float()
     losses = held_out_losses(
         model,
         measured,
@@ -97,6 +111,7 @@ def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
         "held_out_documents": json.dumps([document.name for document in held_out]),
         "options": json.dumps(options.card()),
         "tokens": str(training.tokens_done),
+        "transfer_explained": json.dumps(training.transfer_explained),
         "held_out_score": json.dumps(score),
         "held_out_stretches": json.dumps(losses),
     }
@@ -124,7 +139,14 @@ def _attached(
     rank = options.rank or (
         head_dim_of(backbone.model.config.get_text_config()) if identity else None
     )
-    config = EdgeInfiniteConfig(options.geometry, gate=start, gate_rank=rank, seed=options.seed)
+    config = EdgeInfiniteConfig(
+        options.geometry,
+        gate=start,
+        gate_rank=rank,
+        feature_map=options.feature_map,
+        opening=options.opening,
+        seed=options.seed,
+    )
     model = attach(backbone.model, config)
     if identity:
         with torch.random.fork_rng(devices=[]):
@@ -132,8 +154,13 @@ def _attached(
             for layer in attention_layers(model):
                 layer.memory_gate.begin_with_identity()
     positions = model.config.get_text_config().max_position_embeddings
+    fitting = _fitting(model, options)
+    if options.transfers and fitting < 1:
+        raise EdgeInfiniteError(
+            f"the geometry leaves no room for a transfer within {positions:,} positions; give "
+            "--transfer-samples 0"
+        )
     if options.loss == "distillation" and options.longest.tokens(options.segments) > positions + 1:
-        fitting = (positions - options.longest.tokens(0)) // options.geometry.segment_length
         raise EdgeInfiniteError(
             f"{options.longest.tokens(options.segments):,} tokens are more than the {positions:,} "
             f"positions of full attention that distillation needs; give --segments {fitting} or "
@@ -147,6 +174,12 @@ def _attached(
         for layer in attention_layers(model):
             layer.memory_gate.float()
     return model.to(accelerator.device)
+
+
+def _fitting(model: PreTrainedModel, options: GateOptions) -> int:
+    """Segments reading a memory of a stretch that full attention can read."""
+    positions = model.config.get_text_config().max_position_embeddings
+    return int((positions + 1 - options.longest.tokens(0)) // options.geometry.segment_length)
 
 
 def _multiplies_bfloat16() -> bool:
@@ -212,6 +245,28 @@ class Training:
             weight_decay=0.0,
         )
         self.samples_done = self.steps_done = self.tokens_done = 0
+        self.transfer_explained: list[float] = []
+
+    def transfer(self, documents: Sequence[Document], progress: Progress) -> None:
+        """The first stage: every process does the same, and what the first one found is taken."""
+        options, lengths = self._options, self._options.longest
+        segments = min(options.segments, _fitting(self._model, options))
+        samples = Samples(documents, lengths.tokens(segments), options.seed + 1)
+        self.transfer_explained = transfer(
+            self._model,
+            [
+                torch.from_numpy(samples[index]).to(self._accelerator.device)
+                for index in range(options.transfers)
+            ],
+            lengths,
+            reads=options.memory,
+            epochs=options.transfer_epochs,
+            seed=options.seed,
+            progress=progress,
+        )
+        for parameter in self._parameters:
+            parameter.grad = None
+            parameter.data = broadcast(parameter.data)
 
     def state(self) -> dict[str, Any]:
         """All that decides how the run goes on."""
@@ -219,6 +274,7 @@ class Training:
             "gates": [gate.state_dict() for gate in self._gates],
             "optimizer": self._optimizer.state_dict(),
             "done": [self.samples_done, self.steps_done, self.tokens_done],
+            "transfer_explained": self.transfer_explained,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -227,6 +283,7 @@ class Training:
             gate.load_state_dict(tensors)
         self._optimizer.load_state_dict(state["optimizer"])
         self.samples_done, self.steps_done, self.tokens_done = state["done"]
+        self.transfer_explained = state["transfer_explained"]
 
     def read_samples(self, progress: Progress) -> Iterator[dict[str, Any]]:
         """One stretch in each process, with all its steps; yields their rows for the metrics."""
@@ -237,7 +294,7 @@ class Training:
         tokens = tokens.to(self._accelerator.device)
         distils = self._options.loss == "distillation"
         teacher = watch_teacher(self._model, tokens) if distils else None
-        state = SegmentState(self._model, lengths, reads=self._options.memory)
+        state = SegmentState(self._model, lengths, reads=self._options.memory, trains_keys=True)
         losses: list[torch.Tensor] = []
         for part in read_segments(
             self._model, tokens, state, lengths, self._options.gradient_segments

@@ -10,6 +10,7 @@ from typing import Any
 from tqdm import tqdm
 
 from edgeinfinite.arguments import given, option, positive
+from edgeinfinite.models.configuration import FEATURE_MAPS, OPENINGS
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.text_file import check_writable
 
@@ -30,6 +31,19 @@ _OPTIONS: Options = {
         "(default: cross-entropy)",
         choices=("cross-entropy", "distillation"),
     ),
+    "--feature-map": option(
+        "σ of the memory (default: learned; elu is the paper's)", choices=FEATURE_MAPS
+    ),
+    "--opening": option(
+        "what decides how far the gate is open (default: query; constant is the paper's)",
+        choices=OPENINGS,
+    ),
+    "--transfer-samples": option(
+        "stretches for a first stage, layer by layer (default: 32, with --start 0)",
+        type=int,
+        metavar="N",
+    ),
+    "--transfer-epochs": option("uses of each of them (default: 8)", type=positive, metavar="N"),
     "--samples": option("stretches of text (default: 24)", type=positive, metavar="N"),
     "--segments": option("of each that read a memory (default: 8)", type=positive, metavar="N"),
     "--gradient-segments": option(

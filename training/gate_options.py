@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.models.configuration import FEATURE_MAPS, OPENINGS, check_choice
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.training.gate_loss import LOSSES
 from edgeinfinite.training.gate_segments import Lengths
@@ -20,6 +21,7 @@ MEMORIES = ("own", "zero")
 INITIALS = ("identity", "small")
 DTYPES = ("auto", "float32", "bfloat16")
 DEFAULT_CACHE = Path("~/.cache/edgeinfinite/tokens").expanduser()
+_TRANSFER_SAMPLES = 32
 _PLACES = ("model", "data", "output", "token_cache", "metrics", "plot")
 
 
@@ -34,6 +36,11 @@ class GateOptions:
         geometry: S, N, W that the gate is for.
         loss: `cross-entropy` of the next token (the paper), or `distillation`: divergence from the
             same backbone with full attention.
+        feature_map: σ of a gate that is begun, see `models.feature_map`; `elu` is the paper's.
+        opening: what decides how far it is open, see `models.gate`; `constant` is the paper's.
+        transfer_samples: stretches for a first stage that fits layer by layer to full attention;
+            None takes 32, or none where a gate is gone on with.
+        transfer_epochs: how often each of them is used.
         samples: stretches of text; each is read from its beginning.
         segments: of a stretch that read a memory, each a step of the optimizer.
         gradient_segments: so many of them share a step, and the gradient flows back through them.
@@ -59,6 +66,10 @@ class GateOptions:
     output: Path
     geometry: Geometry = field(default_factory=Geometry)
     loss: str = "cross-entropy"
+    feature_map: str = "learned"
+    opening: str = "query"
+    transfer_samples: int | None = None
+    transfer_epochs: int = 8
     samples: int = 24
     segments: int = 8
     gradient_segments: int = 1
@@ -78,25 +89,34 @@ class GateOptions:
     plot: Path | None = None
 
     def __post_init__(self) -> None:
-        for name in ("samples", "segments", "gradient_segments", "held_out_samples", "rank"):
+        counts = ("samples", "segments", "gradient_segments", "held_out_samples", "rank")
+        for name in (*counts, "transfer_epochs"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be at least 1")
+        if self.transfer_samples is not None and self.transfer_samples < 0:
+            raise EdgeInfiniteError("transfer samples must be a number from 0 on")
         for name in ("learning_rate", "opening_learning_rate"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be a number from 0 on")
         if not 0 < self.hold_out < 1:
             raise EdgeInfiniteError(f"hold out is {self.hold_out}; give a share between 0 and 1")
         for name, known in {
+            "feature_map": FEATURE_MAPS,
+            "opening": OPENINGS,
             "loss": LOSSES,
             "memory": MEMORIES,
             "initial": INITIALS,
             "dtype": DTYPES,
         }.items():
-            if getattr(self, name) not in known:
-                raise EdgeInfiniteError(
-                    f"unknown {name} {getattr(self, name)!r}; choose one of {', '.join(known)}"
-                )
+            check_choice(name.replace("_", " "), getattr(self, name), known)
+
+    @property
+    def transfers(self) -> int:
+        """Stretches of the first stage."""
+        if self.transfer_samples is not None:
+            return self.transfer_samples
+        return _TRANSFER_SAMPLES if self.start is None else 0
 
     @property
     def longest(self) -> Lengths:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from transformers import PreTrainedModel
 
-from edgeinfinite.models.attach import head_dim_of
+from edgeinfinite.models.attach import feature_maps, head_dim_of
 from edgeinfinite.models.attention import run_tokens
 from edgeinfinite.models.exact_attention import causal_attention
 from edgeinfinite.models.memory import compress
@@ -54,6 +54,8 @@ class SegmentState:
         lengths: how the text is cut.
         reads: of `MEMORIES`.
         replaced: memories of another text that are read in place of the own ones, pass by pass.
+        trains_keys: a learned feature map gets gradients for its keys, from all that was folded,
+            also where the gradient flows through no earlier pass: K and V are kept for that.
     """
 
     def __init__(
@@ -63,11 +65,15 @@ class SegmentState:
         *,
         reads: str = "own",
         replaced: Sequence[Memory] | None = None,
+        trains_keys: bool = False,
     ) -> None:
         text = model.config.get_text_config()
         device = model.device
         self._lengths, self._reads, self._replaced = lengths, reads, replaced
         self._folded = 0
+        self._maps = feature_maps(model)
+        self._keeps = trains_keys and self._maps[0].name == "learned"
+        self._kept: list[list[tuple[torch.Tensor, torch.Tensor]]] = []
         layers, heads, dim = text.num_hidden_layers, text.num_key_value_heads, head_dim_of(text)
         self.memory = [torch.zeros(heads, dim, dim, device=device) for _ in range(layers)]
         self.memory_norm = [torch.zeros(heads, dim, device=device) for _ in range(layers)]
@@ -124,17 +130,31 @@ class SegmentState:
         for layer, (key, value) in enumerate(self._pass):
             rows = slice(0, self._lengths.segment)
             self.memory[layer], self.memory_norm[layer] = compress(
-                key[0, :, rows], value[0, :, rows], self.memory[layer], self.memory_norm[layer]
+                key[0, :, rows],
+                value[0, :, rows],
+                self.memory[layer],
+                self.memory_norm[layer],
+                self._maps[layer],
             )
+        if self._keeps:
+            self._kept.append([(k[0].detach(), v[0].detach()) for k, v in self._pass])
         self._pass = []
         self._folded += 1
         if self._reads != "off":
             self.has_memory = torch.ones_like(self.has_memory)
 
     def detach(self) -> None:
-        """What was folded so far gets no gradient any more."""
+        """What was folded so far gets no gradient any more, but for the feature map's own."""
         self.memory = [memory.detach() for memory in self.memory]
         self.memory_norm = [norm.detach() for norm in self.memory_norm]
+        if not self._keeps:
+            return
+        rows = slice(0, self._lengths.segment)
+        for layer, feature_map in enumerate(self._maps):
+            pairs = [segment[layer] for segment in self._kept]
+            key, value = (torch.cat([pair[i][:, rows] for pair in pairs], 1) for i in (0, 1))
+            empty = torch.zeros_like(self.memory[layer]), torch.zeros_like(self.memory_norm[layer])
+            self.memory[layer], self.memory_norm[layer] = compress(key, value, *empty, feature_map)
 
 
 @dataclass(frozen=True)
@@ -177,6 +197,7 @@ def read_segments(
         run_tokens(model, tokens[None, :end], state)
         state.keep_sinks()
         state.fold()
+    state.detach()
     step = lengths.segment
     starts = range(end, len(tokens) - step - lengths.overlap, step)
     for number, start in enumerate(starts, start=1):

@@ -22,7 +22,6 @@ from edgeinfinite.export.graphs import (
     StateTensors,
 )
 from edgeinfinite.models.attach import config_of
-from edgeinfinite.models.memory import feature_map
 from edgeinfinite.runtime_py.manifest import GraphSpec, OutputSpec, TensorSpec
 
 Spec = TypeVar("Spec", TensorSpec, OutputSpec)
@@ -96,8 +95,9 @@ class ExecuTorchCompress(CompressMemory):
 
     ones: torch.Tensor
 
-    def __init__(self, shape: ModelShape, state: tuple[TensorSpec, ...]) -> None:
-        super().__init__(shape, state)
+    def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
+        super().__init__(model, state)
+        shape = self.shape
         ones = torch.ones(shape.kv_heads, 1, shape.geometry.segment_length)
         self.register_buffer("ones", ones, persistent=False)
 
@@ -113,7 +113,8 @@ class ExecuTorchCompress(CompressMemory):
         begin, count = geometry.sink_length, geometry.segment_length
         kv_heads, dim = self.shape.kv_heads, self.shape.head_dim
         sums, norms = [], []
-        for keys, values in zip(k_cache, v_cache, strict=True):
+        maps: list[Any] = list(self._feature_maps)
+        for keys, values, feature_map in zip(k_cache, v_cache, maps, strict=True):
             key = keys.narrow(1, begin, count).reshape(count, kv_heads, dim).transpose(0, 1)
             value = values.narrow(1, begin, count).reshape(count, kv_heads, dim).transpose(0, 1)
             features = feature_map(key)
@@ -169,7 +170,7 @@ def graphs_of(model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> list[Gra
     if shape.geometry.policy == "carry":
         graphs.append(ExecuTorchCarry(model, state))
     elif shape.reads_memory:
-        graphs.append(ExecuTorchCompress(shape, state))
+        graphs.append(ExecuTorchCompress(model, state))
     return graphs
 
 

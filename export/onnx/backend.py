@@ -94,7 +94,7 @@ class OnnxBackend:
                 compress = (
                     CarryMemory(model, state, FusedRotaryTable)
                     if carries
-                    else CompressMemory(shape, state)
+                    else CompressMemory(model, state)
                 )
                 traced = trace(compress)
                 halve_constants(traced)

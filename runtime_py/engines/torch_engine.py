@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from edgeinfinite.models.attach import attention_layers, config_of, head_dim_of
+from edgeinfinite.models.attach import attention_layers, config_of, feature_maps, head_dim_of
 from edgeinfinite.models.attention import run_tokens
 from edgeinfinite.models.carry import carry_layer, place
 from edgeinfinite.models.geometry import Geometry
@@ -75,6 +75,7 @@ class TorchEngine:
                     shared.memory,
                     shared.memory_norm,
                     shared.length if self._tables else None,
+                    feature_maps=feature_maps(self.model),
                 )
                 shared.memory.copy_(memory)
                 shared.memory_norm.copy_(memory_norm)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -78,6 +80,24 @@ def test_any_split_gives_the_same_logits_past_three_compressions(name):
         logits = session.append([token])
     assert session.compressions >= 3
     np.testing.assert_allclose(logits, expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("policy", ["reencode", "carry"])
+def test_any_split_gives_the_same_with_a_learned_feature_map_and_a_query_that_opens(policy):
+    geometry = replace(GEOMETRY, policy=policy)
+    engine = TorchEngine(attached(geometry, feature_map="learned", opening="query"))
+    tokens = random_tokens(60)
+    whole = Session(engine)
+    expected = whole.append(tokens)
+    session = Session(engine, chunk_length=5)
+    session.append(tokens[:29])
+    for token in tokens[29:]:
+        logits = session.append([token])
+    assert session.compressions >= 3
+    np.testing.assert_allclose(logits, expected, rtol=1e-3, atol=1e-4)
+    for name in ("memory", "memory_norm"):
+        arrays = (s.state.arrays[name] for s in (session, whole))
+        np.testing.assert_allclose(*arrays, rtol=1e-3, atol=1e-4)
 
 
 def test_the_attached_model_without_a_state_is_the_base_model_and_its_weights_are_untouched():

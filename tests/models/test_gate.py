@@ -14,6 +14,7 @@ from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.gate import MemoryGate, default_rank
 from edgeinfinite.models.gate_file import save_gate
 from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.trained_file import read_metadata
 from tiny import attached, tiny_llama
 
 GEOMETRY = Geometry(8, 4, 3)
@@ -38,7 +39,26 @@ def test_the_gate_computes_equations_8_and_9():
     adapted = gate.w2(torch.relu(gate.w1(retrieved)))
     opening = torch.sigmoid(gate.g)[:, None]
     expected = opening * adapted + (1 - opening) * local
-    torch.testing.assert_close(gate(retrieved, local, torch.ones(1)), expected)
+    torch.testing.assert_close(gate.blend(local, retrieved, local, torch.ones(1)), expected)
+
+
+def test_a_gate_that_the_query_opens():
+    torch.manual_seed(0)
+    gate = MemoryGate(4, 8, 16, opening="query")
+    query, retrieved, local = (torch.randn(1, 4, 3, 8) for _ in range(3))
+    found = gate.blend(query, retrieved, local, torch.ones(1))
+    closed = MemoryGate(4, 8, 16)
+    closed.load_state_dict({k: v for k, v in gate.state_dict().items() if k != "u"})
+    torch.testing.assert_close(found, closed.blend(query, retrieved, local, torch.ones(1)))
+    torch.nn.init.normal_(gate.u)
+    adapted = gate.w2(torch.relu(gate.w1(retrieved)))
+    for head in range(4):
+        for token in range(3):
+            opening = torch.sigmoid(gate.g[head] + gate.u[head] @ query[0, head, token])
+            expected = torch.lerp(local[0, head, token], adapted[0, head, token], opening)
+            found = gate.blend(query, retrieved, local, torch.ones(1))[0, head, token]
+            torch.testing.assert_close(found, expected)
+    assert torch.equal(gate.blend(query, retrieved, local, torch.zeros(1)), local)
 
 
 @pytest.mark.parametrize("rank", [8, 5])
@@ -53,13 +73,15 @@ def test_a_gate_can_begin_with_the_memory_itself_blended_in(rank):
     assert rank < 8 or torch.allclose(projected, retrieved, atol=1e-5)
     opening = torch.sigmoid(torch.tensor(-3.0))
     expected = opening * projected + (1 - opening) * local
-    torch.testing.assert_close(gate(retrieved, local, torch.ones(1)), expected)
+    torch.testing.assert_close(gate.blend(local, retrieved, local, torch.ones(1)), expected)
 
 
 def test_without_memory_the_gate_returns_local_attention_to_the_last_bit():
     gate = MemoryGate(4, 8, 16)
     local = torch.randn(1, 4, 3, 8)
-    assert torch.equal(gate(torch.randn(1, 4, 3, 8) * 1e6, local, torch.zeros(1)), local)
+    assert torch.equal(
+        gate.blend(local, torch.randn(1, 4, 3, 8) * 1e6, local, torch.zeros(1)), local
+    )
 
 
 def test_the_demo_models_gate_has_the_papers_share_of_parameters():
@@ -71,6 +93,31 @@ def test_a_saved_gate_is_loaded_as_it_was(gate_file):
     for one, other in zip(saved, loaded, strict=True):
         for name, tensor in one.memory_gate.state_dict().items():
             assert torch.equal(tensor, other.memory_gate.state_dict()[name])
+
+
+@pytest.mark.parametrize("form", [("learned", "query"), ("softmax", "constant")])
+def test_a_gates_file_says_of_what_form_it_is(tmp_path, form):
+    path = tmp_path / "gate.safetensors"
+    saved = attached(GEOMETRY, feature_map=form[0], opening=form[1])
+    save_gate(path, attention_layers(saved), {"trained_on": "nothing"})
+    card = read_metadata(path)
+    assert (card["feature_map"], card["opening"], card["trained_on"]) == (*form, "nothing")
+    for one, other in zip(attention_layers(saved), attention_layers(use(path)), strict=True):
+        gate = other.memory_gate
+        assert (gate.feature_map.name, gate.opening) == form
+        for name, tensor in one.memory_gate.state_dict().items():
+            assert torch.equal(tensor, gate.state_dict()[name])
+
+
+def test_a_file_that_names_no_form_is_of_the_papers_and_an_unknown_one_is_refused(gate_file):
+    tensors = load_file(gate_file)
+    save_file(tensors, gate_file)
+    gate = attention_layers(use(gate_file))[0].memory_gate
+    assert (gate.feature_map.name, gate.opening) == ("elu", "constant")
+    for name in ("feature_map", "opening"):
+        save_file(tensors, gate_file, metadata={name: "of a later version"})
+        with pytest.raises(EdgeInfiniteError, match=r"gate\.safetensors: unknown .*later version"):
+            use(gate_file)
 
 
 def test_an_untrained_gate_is_the_same_each_time_and_leaves_the_random_state_alone():

@@ -6,7 +6,8 @@ import pytest
 import torch
 from transformers.models.llama.modeling_llama import repeat_kv
 
-from edgeinfinite.models.memory import compress, feature_map, retrieve
+from edgeinfinite.models.feature_map import elu_features
+from edgeinfinite.models.memory import compress, retrieve
 
 
 @pytest.mark.parametrize("groups", [1, 3, 8])
@@ -17,7 +18,7 @@ def test_retrieval_equals_the_equations_with_heads_paired_as_repeat_kv(groups):
     query = torch.randn(1, kv_heads * groups, tokens, dim)
     memory, norm = compress(key, value, torch.zeros(kv_heads, dim, dim), torch.zeros(kv_heads, dim))
     keys, values = repeat_kv(key[None], groups)[0], repeat_kv(value[None], groups)[0]
-    weights = feature_map(query[0]) @ feature_map(keys).transpose(1, 2)
+    weights = elu_features(query[0]) @ elu_features(keys).transpose(1, 2)
     expected = weights @ values / weights.sum(-1, keepdim=True)
     torch.testing.assert_close(retrieve(query, memory, norm)[0], expected, rtol=1e-4, atol=1e-5)
 

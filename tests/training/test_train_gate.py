@@ -37,6 +37,7 @@ from tiny import assert_close, attached, random_tokens, tiny_llama
 
 LENGTHS = ["--segment-length", "24", "--sink-length", "4", "--window-length", "6"]
 QUICK = [*LENGTHS, "--samples", "4", "--segments", "3", "--held-out-samples", "2"]
+STILL = ["--transfer-samples", "0", "--learning-rate", "0", "--opening-learning-rate", "0"]
 
 
 @pytest.fixture(scope="module")
@@ -203,13 +204,11 @@ def test_distillation_and_the_zero_control_train(checkpoint, texts, tmp_path):
     assert train(checkpoint, texts, output, "--memory", "zero") == 0
     tensors = load_file(output)
     untrained = tmp_path / "u.safetensors"
-    assert (
-        train(checkpoint, texts, untrained, "--learning-rate", "0", "--opening-learning-rate", "0")
-        == 0
-    )
-    # What a zero memory can't reach: W1 is never multiplied with anything but zero.
+    assert train(checkpoint, texts, untrained, *STILL) == 0
+    # What a zero memory can't reach: W1 and the feature map are multiplied with nothing but zero.
     for name, tensor in load_file(untrained).items():
-        assert torch.equal(tensor, tensors[name]) == name.endswith("w1.weight")
+        unreached = name.endswith("w1.weight") or ".feature_map." in name
+        assert torch.equal(tensor, tensors[name]) == unreached, name
 
 
 def test_a_trained_gate_is_measured_beside_its_controls(checkpoint, texts, tmp_path):
@@ -235,10 +234,9 @@ def test_two_processes_read_stretches_of_their_own_and_share_every_step(
     checkpoint, texts, tmp_path
 ):
     """While nothing is learnt, a step's loss is the mean of those that one process has."""
-    still = ["--learning-rate", "0", "--opening-learning-rate", "0"]
     alone, both = tmp_path / "alone.safetensors", tmp_path / "both.safetensors"
-    assert train(checkpoint, texts, alone, *still) == 0
-    command = ["train-gate", "--model", str(checkpoint), "--data", str(texts), *QUICK, *still]
+    assert train(checkpoint, texts, alone, *STILL) == 0
+    command = ["train-gate", "--model", str(checkpoint), "--data", str(texts), *QUICK, *STILL]
     command += ["--output", str(both), "--token-cache", str(texts / "cache")]
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     subprocess.run(

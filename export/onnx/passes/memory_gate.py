@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.models.attach import attention_layers
 from edgeinfinite.models.gate import MemoryGate
-from edgeinfinite.models.memory import RETRIEVAL_EPSILON, feature_map
+from edgeinfinite.models.memory import RETRIEVAL_EPSILON
 
 
 class Absorbed(nn.Module):
@@ -30,7 +30,9 @@ class Absorbed(nn.Module):
         super().__init__()
         self.gate = gate
 
-    def forward(self, _retrieved: object, local: torch.Tensor, _has: object) -> torch.Tensor:
+    def forward(
+        self, _query: object, _memory: object, _norm: object, local: torch.Tensor, _has: object
+    ) -> torch.Tensor:
         """Returns A_com, which `local` is already."""
         return local
 
@@ -55,8 +57,11 @@ class FlatGates:
         self._gates = gates
         self._memory = memory.split(1)
         self._norm = memory_norm.unsqueeze(-1).split(1)
-        openings = torch.stack([torch.sigmoid(gate.g).flatten() for gate in gates])
-        self._opening = (openings * has_memory).split(1)
+        self._has_memory = has_memory
+        self._shares: tuple[torch.Tensor, ...] = ()
+        if gates[0].opening == "constant":  # all layers at once
+            openings = torch.stack([torch.sigmoid(gate.g).flatten() for gate in gates])
+            self._shares = (openings * has_memory).split(1)
 
     def apply(self, layer: int, query: torch.Tensor, local: torch.Tensor) -> torch.Tensor:
         """A_com of one layer.
@@ -68,13 +73,22 @@ class FlatGates:
         gate = self._gates[layer]
         _, tokens, width = query.shape
         kv_heads, dim = self._memory[layer].shape[1:3]
-        features = feature_map(query).view(tokens, kv_heads, -1, dim)
+        features = gate.feature_map(query.view(tokens, kv_heads, -1, dim))
         numerator = features @ self._memory[layer]
         denominator = features @ self._norm[layer] + RETRIEVAL_EPSILON
         retrieved = (numerator / denominator).view(-1, dim)
         hidden = torch.relu(torch.addmm(gate.w1.bias, retrieved, gate.w1.weight.t()))
         remembered = torch.addmm(gate.w2.bias, hidden, gate.w2.weight.t()).view(1, tokens, width)
-        return local + self._opening[layer] * (remembered - local)
+        return local + self._share(layer, query) * (remembered - local)
+
+    def _share(self, layer: int, query: torch.Tensor) -> torch.Tensor:
+        """s of Eq. 9, `[1, T or 1, H * D]`."""
+        if self._shares:
+            return self._shares[layer]
+        gate = self._gates[layer]
+        heads, dim = gate.g.shape
+        by_query = (query * gate.u.flatten()).view(-1, heads, dim).sum(-1, keepdim=True)
+        return (torch.sigmoid(gate.g + by_query) * self._has_memory).view(1, -1, heads * dim)
 
 
 def absorb_gates(model: PreTrainedModel) -> list[MemoryGate]:

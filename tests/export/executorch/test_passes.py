@@ -27,7 +27,8 @@ from edgeinfinite.export.executorch.passes.shared_inputs import shared_inputs
 from edgeinfinite.export.executorch.passes.sort_as_topk import sort_as_topk
 from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
 from edgeinfinite.export.executorch.quantize import OffsetLinear
-from edgeinfinite.models.memory import feature_map, retrieve
+from edgeinfinite.models.feature_map import elu_features
+from edgeinfinite.models.memory import retrieve
 from tiny import tiny_llama
 
 Pass = Callable[[torch.export.ExportedProgram], int]
@@ -118,7 +119,7 @@ def test_other_means_and_sums_are_left_alone() -> None:
 
 def test_the_feature_map_without_elu() -> None:
     x = torch.linspace(-90, 90, 2001).reshape(1, -1)
-    module = Calls(lambda self, x: feature_map(x))
+    module = Calls(lambda self, x: elu_features(x))
     check(elu_as_exp, module, x, places=1, gone=torch.ops.aten.elu.default)
 
 
