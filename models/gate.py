@@ -112,12 +112,16 @@ class MemoryGate(nn.Module):
     ) -> torch.Tensor:
         """Eq. 8-10 with A_mem `[B, H, T, D]` float32, the rest as for `forward`."""
         remembered = self.w2(torch.relu(self.w1(retrieved))).to(local.dtype)
+        # Eq. 9 as A_dot + s (Ã - A_dot): with s = 0 it is A_dot to the last bit.
+        share = (self.share(query) * has_memory).to(local.dtype)
+        return local + share * (remembered - local)
+
+    def share(self, query: torch.Tensor) -> torch.Tensor:
+        """s of Eq. 9, float32 `[H, 1, D]`, or `[B, H, T, D]` where the query opens the gate."""
         openness = self.g.unsqueeze(1)
         if self.opening == "query":
             openness = openness + query.float() @ self.u.unsqueeze(-1)
-        # Eq. 9 as A_dot + s (Ã - A_dot): with s = 0 it is A_dot to the last bit.
-        share = (torch.sigmoid(openness) * has_memory).to(local.dtype)
-        return local + share * (remembered - local)
+        return torch.sigmoid(openness)
 
 
 def default_rank(backbone_parameters: int, layers: int, heads: int, head_dim: int) -> int:

@@ -1,6 +1,11 @@
-"""How far a gate is open: sig(g) over layers and heads, and a plot beside the loss by position.
+"""How far a gate is open over layers and heads, and a plot beside the loss by position.
 
-python scripts/gate_openings.py GATE.safetensors --rows rows.json --plot gate.png
+sig(g) for a gate of the paper's form; for one that the query opens its s on the tokens of a text.
+
+    python scripts/gate_openings.py GATE.safetensors --model smollm2-135m-instruct --text BOOK.txt \
+        --rows rows.json --plot gate.png
+
+Letters: L layers, H heads, T tokens, D head dimension.
 """
 
 from __future__ import annotations
@@ -19,6 +24,40 @@ def openings(gate: Path) -> np.ndarray:
     layers = sum(name.endswith(".g") for name in tensors)
     g = np.stack([tensors[f"layers.{layer}.g"] for layer in range(layers)])
     return 1 / (1 + np.exp(-g.astype(np.float64)))
+
+
+def openings_on(gate: Path, model: str, text: Path, segments: int = 4) -> np.ndarray:
+    """s `[L, H, T]`, the mean over D, of the tokens of a text that read a memory."""
+    import torch
+
+    from edgeinfinite.models.attach import attach, attention_layers
+    from edgeinfinite.models.configuration import EdgeInfiniteConfig
+    from edgeinfinite.models.geometry import Geometry
+    from edgeinfinite.models.loading import load_backbone
+    from edgeinfinite.models.texts import encode
+    from edgeinfinite.models.trained_file import read_metadata
+    from edgeinfinite.text_file import read_text_file
+    from edgeinfinite.training.gate_segments import Lengths, SegmentState, read_segments
+
+    geometry = Geometry.from_dict(json.loads(read_metadata(gate)["geometry"]))
+    backbone = load_backbone(model)
+    attached = attach(backbone.model, EdgeInfiniteConfig(geometry, gate=str(gate)))
+    lengths = Lengths(geometry.sink_length, geometry.segment_length)
+    tokens = torch.tensor(encode(read_text_file(text), backbone.tokenizer))
+    found: list[list[torch.Tensor]] = []
+
+    def watch(module: torch.nn.Module, inputs: tuple, _output: torch.Tensor) -> None:
+        query = inputs[0]
+        found[-1].append(module.share(query).mean(-1).expand(query.shape[:3])[0])
+
+    state = SegmentState(attached, lengths)
+    for layer in attention_layers(attached):
+        layer.memory_gate.register_forward_hook(watch)
+    attention_layers(attached)[0].register_forward_pre_hook(lambda *_: found.append([]))
+    with torch.no_grad():
+        for _ in read_segments(attached, tokens[: lengths.tokens(segments)], state, lengths):
+            pass
+    return torch.cat([torch.stack(part) for part in found[1:]], 2).double().numpy()
 
 
 def losses(rows: Path) -> dict[str, tuple[list[float], list[float]]]:
@@ -41,7 +80,10 @@ def losses(rows: Path) -> dict[str, tuple[list[float], list[float]]]:
 
 
 def plot(opened: np.ndarray, rows: Path | None, path: Path) -> None:
-    """Heat map of sig(g), and where rows are given the loss of every method less `memory-off`'s."""
+    """Heat map of the openings `[L, H, n]`.
+
+    Where rows are given, beside it the loss of every method less that of `memory-off`.
+    """
     import matplotlib
 
     matplotlib.use("agg")
@@ -51,7 +93,7 @@ def plot(opened: np.ndarray, rows: Path | None, path: Path) -> None:
         1, 2 if rows else 1, figsize=(10 if rows else 5, 4), layout="constrained", squeeze=False
     )
     image = panels[0][-1].imshow(opened.mean(2).T, aspect="auto", cmap="viridis")
-    panels[0][-1].set(xlabel="layer", ylabel="head", title="mean sig(g)")
+    panels[0][-1].set(xlabel="layer", ylabel="head", title="mean opening")
     figure.colorbar(image, ax=panels[0][-1])
     if rows:
         lines = losses(rows)
@@ -70,10 +112,14 @@ def main() -> None:
     """Prints a line for every layer."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("gate", type=Path)
+    parser.add_argument("--model", help="with --text, for a gate that the query opens")
+    parser.add_argument("--text", type=Path, help="that training hasn't seen")
     parser.add_argument("--rows", type=Path, help="of evaluate perplexity, with memory-off")
     parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()
     opened = openings(arguments.gate)
+    if arguments.model and arguments.text:
+        opened = openings_on(arguments.gate, arguments.model, arguments.text)
     for name, part in [("all", opened), *((f"layer {i}", p) for i, p in enumerate(opened))]:
         quantiles = np.quantile(part, (0.05, 0.5, 0.95))
         print(

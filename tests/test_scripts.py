@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny_artifact import tiny_checkpoint
+
+from edgeinfinite.models.attach import attach, attention_layers
+from edgeinfinite.models.configuration import EdgeInfiniteConfig
+from edgeinfinite.models.gate_file import save_gate
+from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.loading import load_backbone
+from tiny import open_gate
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -33,6 +42,26 @@ def test_differences_are_paired_by_document_and_weighted_by_tokens():
     paired = script("paired")
     values = paired.differences(rows, "a", "b", 512, math.inf)
     assert values == pytest.approx([-(0.2 * 512 + 0.5 * 256) / 768, -0.1])
+
+
+@pytest.mark.parametrize("opening", ["constant", "query"])
+def test_openings_on_a_text_are_those_of_its_queries(tmp_path, opening):
+    geometry = Geometry(segment_length=24, sink_length=4, window_length=6)
+    checkpoint = tiny_checkpoint(tmp_path / "tiny")
+    config = EdgeInfiniteConfig(geometry, opening=opening)
+    layers = attention_layers(attach(load_backbone(str(checkpoint)).model, config))
+    for layer in layers:
+        open_gate(layer.memory_gate)
+    gate, text = tmp_path / "gate.safetensors", tmp_path / "text.txt"
+    save_gate(gate, layers, {"geometry": json.dumps(geometry.to_dict())})
+    text.write_text("A text of some length. " * 10)
+    found = script("gate_openings").openings_on(gate, str(checkpoint), text, segments=3)
+    assert found.shape == (2, 4, 72)
+    if opening == "constant":
+        expected = script("gate_openings").openings(gate).mean(2)
+        np.testing.assert_allclose(found, expected[..., None].repeat(72, 2), rtol=1e-5)
+    else:
+        assert (found.std(2) > 0.05).all() and (found > 0).all() and (found < 1).all()
 
 
 def test_the_interval_is_students():

@@ -34,8 +34,8 @@ Progress = Callable[[float], None]
 
 _TRANSFER_ATTENTION = "edgeinfinite-transfer"
 _SEEN_ARGUMENT = "edgeinfinite_seen"
-_QUERIES = 64
-"""Looked at in each segment, every N / 64th; which ones differs by stretch."""
+_QUERIES = 320
+"""Looked at in a stretch, evenly; which ones differs by stretch."""
 
 _LEARNING_RATE = 3e-3
 _QUERY_OPENING_RATE = 1e-2
@@ -84,7 +84,7 @@ def look_at(
         number: of the stretch; it decides which queries are looked at.
     """
     segments = (len(tokens) - lengths.tokens(0)) // lengths.segment
-    stride = max(1, lengths.segment // _QUERIES)
+    stride = max(1, segments * lengths.segment // _QUERIES)
     rows = torch.arange(number % stride, lengths.segment, stride)
     end = lengths.sinks + (segments + 1) * lengths.segment
     watch = _Watch(lengths, segments, rows, rotary_tables(model, end), [])
@@ -171,6 +171,7 @@ def fit_layer(
     reads: str,
     epochs: int,
     seed: int,
+    rate: float = 1.0,
 ) -> float:
     """Fits the gate of one layer, its feature map included.
 
@@ -182,6 +183,7 @@ def fit_layer(
         reads: `own`, or `zero`: the memory reads zero, the control.
         epochs: how often every stretch is used.
         seed: of the order.
+        rate: factor on the learning rates.
 
     Returns:
         Share of what local attention misses, as its squared error, that the gate explains in the
@@ -204,7 +206,7 @@ def fit_layer(
         cosine = (1 + math.cos(math.pi * step / steps)) / 2
         factor = min(1.0, (step + 1) / _WARM_UP) * (_LEAST_RATE + (1 - _LEAST_RATE) * cosine)
         for group in optimizer.param_groups:
-            group["lr"] = group["peak"] * factor
+            group["lr"] = group["peak"] * factor * rate
         one = seen[order[place]]
         found = corrections(gate, one, one if reads == "own" else None)
         loss = _size(found - one.missed.to(device).float(), output) / max(size, 1e-30)
