@@ -61,7 +61,7 @@ def test_openings_on_a_text_are_those_of_its_queries(tmp_path, opening):
         expected = script("gate_openings").openings(gate).mean(2)
         np.testing.assert_allclose(found, expected[..., None].repeat(72, 2), rtol=1e-5)
     else:
-        assert (found.std(2) > 0.05).all() and (found > 0).all() and (found < 1).all()
+        assert (found.std(2) > 1e-3).all() and (found >= 0).all() and (found <= 1).all()
 
 
 def test_the_interval_is_students():
