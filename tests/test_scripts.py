@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from tiny_artifact import tiny_checkpoint
 
 from edgeinfinite.models.attach import attach, attention_layers
@@ -16,6 +17,8 @@ from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.gate_file import save_gate
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.training.gate_segments import Lengths
+from edgeinfinite.training.gate_transfer import look_at
 from tiny import open_gate
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -62,6 +65,21 @@ def test_openings_on_a_text_are_those_of_its_queries(tmp_path, opening):
         np.testing.assert_allclose(found, expected[..., None].repeat(72, 2), rtol=1e-5)
     else:
         assert (found.std(2) > 1e-3).all() and (found >= 0).all() and (found <= 1).all()
+
+
+def test_a_form_that_reads_zero_is_the_same_with_another_memory(tmp_path):
+    backbone = load_backbone(str(tiny_checkpoint(tmp_path / "tiny")))
+    forms, lengths = script("gate_forms"), Lengths(sinks=4, segment=24)
+    random = np.random.default_rng(0)
+    texts = [torch.from_numpy(random.integers(2, 250, lengths.tokens(3))) for _ in range(4)]
+    seen = [look_at(backbone.model, text, lengths, 0)[1] for text in texts]
+    found = {
+        name: forms._explained(backbone, forms.FORMS[name], 1, seen[:2], seen[2:], 8)
+        for name in ("memory reads zero, g + u·q", "σ learned, g + u·q", "… one g a head")
+    }
+    (own, swapped), *others = found.values()
+    assert own == swapped and len({pair for pair in others}) == 2
+    assert all(own != swapped for own, swapped in others)
 
 
 def test_the_interval_is_students():

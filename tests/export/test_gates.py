@@ -75,7 +75,7 @@ def test_a_gate_is_found_by_the_weights_and_the_geometry_it_was_trained_for():
 
 @pytest.mark.parametrize("path", GATES, ids=lambda path: path.stem)
 def test_a_shipped_gate_is_small_and_says_what_it_was_made_from(path):
-    assert path.stat().st_size <= 1_200_000
+    assert path.stat().st_size <= 1_500_000
     card = read_metadata(path)
     trained, held_out = (json.loads(card[k]) for k in ("trained_on", "held_out_documents"))
     assert trained and held_out and not set(trained) & set(held_out)
