@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ def script(name: str):
     spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their own module up
     spec.loader.exec_module(module)
     return module
 
@@ -78,7 +80,7 @@ def test_a_form_that_reads_zero_is_the_same_with_another_memory(tmp_path):
         for name in ("memory reads zero, g + u·q", "σ learned, g + u·q", "… one g a head")
     }
     (own, swapped), *others = found.values()
-    assert own == swapped and len({pair for pair in others}) == 2
+    assert own == swapped and len(set(others)) == 2
     assert all(own != swapped for own, swapped in others)
 
 
