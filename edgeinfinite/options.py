@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
+from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.arguments import file_option, lengths, names, option, positive
 from edgeinfinite.models.configuration import CACHE_TYPES
 from edgeinfinite.models.geometry import (
@@ -16,6 +18,7 @@ from edgeinfinite.models.geometry import (
     Geometry,
 )
 from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS
+from edgeinfinite.text_file import read_text_file
 
 
 def _length(name: str, metavar: str) -> dict[str, Any]:
@@ -29,10 +32,26 @@ def _slots(text: str) -> int | str | tuple[int, ...]:
     try:
         slots = tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"give one number, one a layer, or {TRAINED_SLOTS}, not {text!r}"
-        ) from None
+        return _slots_of_file(Path(text))
     return slots if len(slots) > 1 else slots[0]
+
+
+def _slots_of_file(path: Path) -> int | tuple[int, ...]:
+    """A JSON list of numbers, one a layer."""
+    try:
+        slots = json.loads(read_text_file(path))
+    except OSError:
+        raise argparse.ArgumentTypeError(
+            f"give one number, one a layer, {TRAINED_SLOTS}, or a file with one a layer; "
+            f"{str(path)!r} is none of them"
+        ) from None
+    except (EdgeInfiniteError, ValueError):
+        slots = None
+    if not isinstance(slots, list) or not all(type(number) is int for number in slots):
+        raise argparse.ArgumentTypeError(
+            f"{path} isn't a JSON list of whole numbers, one a layer, as [0, 512, 128]"
+        )
+    return slots[0] if len(slots) == 1 else tuple(slots)
 
 
 ARTIFACT = {"artifact": option("the artifact's folder", type=Path, metavar="DIR")}
@@ -47,10 +66,11 @@ GEOMETRY = {
     "--sink-length": _length("sink_length", "S"),
     "--window-length": _length("window_length", "W"),
     "--recall-slots": option(
-        "under carry, filled by a scorer: one number, or one a layer as 0,512,128, or trained "
-        f"for those on the scorer's card (default: {CARRY_SLOTS} where there is a scorer)",
+        "under carry, filled by a scorer: one number, or one a layer as 0,512,128 or in a file with "
+        "a JSON list, or trained for those on the scorer's card "
+        f"(default: {CARRY_SLOTS} where there is a scorer)",
         type=_slots,
-        metavar="G",
+        metavar="G|FILE",
     ),
     "--scorer": option("retention scorer (default: the model's)", metavar="FILE"),
 }
@@ -63,7 +83,10 @@ EXPORT = GEOMETRY | {
     "--target": option(choices=("cpu", "qnn-htp")),
     "--quantize": option(choices=("none", "int8", "int4")),
     "--state-mb": option(
-        "largest state: chooses segment length or recall slots", type=float, metavar="MB"
+        "largest state: chooses segment length or recall slots, and a float16 cache where there is "
+        "one",
+        type=float,
+        metavar="MB",
     ),
     "--cache-type": option("of the KV cache (default: the recipe's)", choices=CACHE_TYPES),
 }

@@ -67,8 +67,8 @@ class ExportOptions:
             shipped for this checkpoint.
         state_mb: megabytes that the state may take: chooses the segment length (`reencode`) or the
             recall slots (`carry`); None leaves the geometry as it is.
-        cache_type: of the KV cache's numbers; None takes float16 for quantized weights where the
-            back end can, else float32.
+        cache_type: of the KV cache's numbers; None takes float16 for quantized weights and within
+            `state_mb`, where the back end can, else float32.
     """
 
     model: str
@@ -151,7 +151,9 @@ def _geometry_within(
 
 def _cache_type(options: ExportOptions, backend: Backend) -> str:
     if options.cache_type is None:
-        halves = options.quantize != "none" and "float16" in backend.cache_types
+        # A state that mustn't grow holds twice as many tokens in halves, at next to no loss.
+        wanted = options.quantize != "none" or options.state_mb is not None
+        halves = wanted and "float16" in backend.cache_types
         return "float16" if halves else "float32"
     if options.cache_type not in backend.cache_types:
         raise EdgeInfiniteError(

@@ -81,6 +81,8 @@ ERRORS = [
         "leave one of them out",
     ),
     ("export --model {checkpoint} --output {tmp}/new --cache-type int3", "invalid choice"),
+    ("export --model {checkpoint} --output {tmp}/new --recall-slots {tmp}/blank", "a JSON list"),
+    ("export --model {checkpoint} --output {tmp}/new --recall-slots {tmp}/latin1", "a JSON list"),
     ("export --model {checkpoint}", "required: --output"),
     ("verify {tmp}/nowhere", "nowhere"),
     ("dance", "invalid choice: 'dance'"),

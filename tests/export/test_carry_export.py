@@ -90,6 +90,21 @@ def test_without_a_gate_nothing_reads_a_memory(tmp_path):
     assert "memory" not in {spec.name for spec in manifest.state}
 
 
+def test_slots_by_layer_can_stand_in_a_file(tmp_path):
+    (tmp_path / "slots.json").write_text("[8, 24]")
+    asked = ("--recall-slots", str(tmp_path / "slots.json"), "--scorer", "untrained")
+    folder = tiny_artifact(tmp_path / "artifact", *CARRY, *asked)
+    assert read_manifest(folder).geometry.recall_slots == (8, 24)
+
+
+def test_a_state_of_a_given_size_holds_halves(tmp_path):
+    asked = ("--state-mb", "0.05", "--scorer", "untrained")
+    folder = tiny_artifact(tmp_path / "artifact", *CARRY, *asked)
+    engine = load_engine(folder)
+    assert cache_type_of(read_manifest(folder)) == "float16"
+    assert 0.9 * 0.05e6 < Session(engine).state_bytes <= 0.05e6
+
+
 def test_slots_by_layer_are_refused_where_the_back_end_cannot(tmp_path, capsys):
     pytest.importorskip("executorch")
     command = ["export", "--model", "unread", "--output", str(tmp_path / "a"), *CARRY]

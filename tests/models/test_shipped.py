@@ -87,7 +87,7 @@ def test_trained_slots_need_a_card_that_names_them(package, tmp_path, capsys):
     assert "no recall slots" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
         export(package, tmp_path / "artifact", "many")
-    assert "or trained, not 'many'" in capsys.readouterr().err
+    assert "'many' is none of them" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
