@@ -35,12 +35,14 @@ def add_train_scorer(commands: argparse._SubParsersAction[Any]) -> None:
     )
     for name, kind, about in (
         ("hold-out", float, "share of the documents left alone, for the score (default: 0.25)"),
-        ("passes", int, "texts that the backbone is watched reading (default: 48)"),
+        ("passes", int, "texts that the backbone is watched reading (default: 56)"),
         ("tokens", int, "length of each (default: 3072)"),
         ("held-out-passes", int, "further ones, for the score (default: 4)"),
         ("gap", int, "tokens between a pair and a query that counts (default: 512)"),
+        ("long", int, "every so-manieth text is twice as long (default: 7; 0: none)"),
         ("facts", int, "planted in each text and asked for at its end (default: 8)"),
-        ("steps", int, "of the fit (default: 600)"),
+        ("emphasis", float, "0: all pairs count alike; 1: as the attention paid (default: 0.3)"),
+        ("steps", int, "of the fit (default: 1500)"),
         ("seed", int, "of everything random (default: 0)"),
         ("average-slots", int, "recall slots to share out among the layers (default: 1920)"),
     ):

@@ -35,6 +35,8 @@ class PassOptions:
         gap: how many tokens later a query must come to count.
         facts: planted into the text and asked for at its end, in every pass but the plain ones.
         plain: every so-manieth pass has no facts; 0 for none.
+        long: every so-manieth pass has twice the tokens, as far as the backbone's positions go, and
+            half as many facts again; 0 for none.
         kept_pairs: of a pass that are kept, drawn at random, beside those of the facts.
     """
 
@@ -42,7 +44,15 @@ class PassOptions:
     gap: int = 512
     facts: int = 8
     plain: int = 3
+    long: int = 7
     kept_pairs: int = 1024
+
+    def of_pass(self, index: int, positions: int) -> tuple[int, int]:
+        """Tokens and facts of a pass; no pass is longer than what the backbone was trained on."""
+        facts = 0 if self.plain and index % self.plain == 0 else self.facts
+        if self.long and index % self.long == self.long - 1:
+            return min(2 * self.tokens, positions), facts * 3 // 2
+        return self.tokens, facts
 
 
 @dataclass(frozen=True)
@@ -89,13 +99,14 @@ def collect_pairs(
     random = np.random.default_rng(seed)
     texts = [read_text_file(path) for path in documents]
     order = [int(index) for _ in range(passes) for index in random.permutation(len(texts))]
-    tables = rotary_tables(model, options.tokens)
+    positions = model.config.get_text_config().max_position_embeddings
+    tables = rotary_tables(model, min(2 * options.tokens, positions))
     inputs: list[torch.Tensor] = []
     paid: dict[str, list[torch.Tensor]] = {name: [] for name in (*TARGETS, "asked")}
     marks: list[torch.Tensor] = []
     for index in range(passes):
-        facts = 0 if options.plain and index % options.plain == 0 else options.facts
-        text = compose(texts[order[index]], tokenizer, options.tokens, facts, random)
+        tokens, facts = options.of_pass(index, positions)
+        text = compose(texts[order[index]], tokenizer, tokens, facts, random)
         places, planted = _places(text, options, random)
         seen: list[tuple[torch.Tensor, torch.Tensor]] = []
 

@@ -27,7 +27,7 @@ from edgeinfinite.training.pairs import TARGETS, Pairs, PassOptions, collect_pai
 Progress = Callable[[str, float], None]
 """What is being done, and the share that is done."""
 
-_ON_THE_CARD = ("passes", "target", "steps", "batch", "learning_rate", "seed")
+_ON_THE_CARD = ("passes", "target", "emphasis", "steps", "batch", "learning_rate", "seed")
 _SHARE_KEPT = 0.25
 _SHARE_OF_WATCHING = 0.8
 
@@ -45,6 +45,8 @@ class ScorerOptions:
         held_out_passes: of these further ones over held-out documents, for the score.
         watched: what a pass is.
         target: what of the later attention is fitted, one of `TARGETS`.
+        emphasis: a pair counts in the fit as its later attention to this power: what the slots are
+            for is few pairs, and a fit to all alike spends itself on telling the others apart.
         budgets: how recall slots are shared out among the layers, kept on the file's card.
         steps: of the fit.
         batch: pairs of a step.
@@ -56,12 +58,13 @@ class ScorerOptions:
     data: Sequence[Path]
     output: Path
     hold_out: float = 0.25
-    passes: int = 48
+    passes: int = 56
     held_out_passes: int = 4
     watched: PassOptions = field(default_factory=PassOptions)
     target: str = "largest"
+    emphasis: float = 0.3
     budgets: BudgetOptions = field(default_factory=BudgetOptions)
-    steps: int = 600
+    steps: int = 1500
     batch: int = 1024
     learning_rate: float = 3e-3
     seed: int = 0
@@ -72,6 +75,8 @@ class ScorerOptions:
                 raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be at least 1")
         if not 0 < self.hold_out < 1:
             raise EdgeInfiniteError(f"hold out is {self.hold_out}; give a share between 0 and 1")
+        if not 0 <= self.emphasis <= 1:
+            raise EdgeInfiniteError(f"emphasis is {self.emphasis}; give a number from 0 to 1")
         if self.target not in TARGETS:
             raise EdgeInfiniteError(
                 f"unknown target {self.target!r}; choose one of {', '.join(TARGETS)}"
@@ -186,7 +191,7 @@ def fit_scorers(pairs: Pairs, options: ScorerOptions, progress: Progress) -> lis
         total = 0.0
         for layer, scorer in enumerate(scorers):
             score = _score(scorer, pairs.inputs[layer][:, chosen])
-            loss = functional.huber_loss(score, wanted[layer][:, chosen])
+            loss = _fit_loss(score, wanted[layer][:, chosen], options.emphasis)
             loss.backward()
             total += float(loss.detach())
         optimizer.step()
@@ -198,6 +203,13 @@ def fit_scorers(pairs: Pairs, options: ScorerOptions, progress: Progress) -> lis
             _SHARE_OF_WATCHING + (1 - _SHARE_OF_WATCHING) * done,
         )
     return [scorer.requires_grad_(False) for scorer in scorers]
+
+
+def _fit_loss(score: torch.Tensor, wanted: torch.Tensor, emphasis: float) -> torch.Tensor:
+    """Huber loss of scores `[K, n]`, pairs weighted by attention ** emphasis, the mean weight 1."""
+    weight = (emphasis * wanted).exp()
+    weight = weight / weight.mean(dim=1, keepdim=True)
+    return (weight * functional.huber_loss(score, wanted, reduction="none")).mean()
 
 
 def _score(scorer: RetentionScorer, inputs: torch.Tensor) -> torch.Tensor:

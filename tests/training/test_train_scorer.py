@@ -22,7 +22,7 @@ from edgeinfinite.models.shipped import with_trained_slots
 from edgeinfinite.models.texts import split_documents
 from edgeinfinite.models.trained_file import read_metadata
 from edgeinfinite.training.budgets import BudgetOptions, layer_budgets, share_out
-from edgeinfinite.training.pairs import Pairs, compose
+from edgeinfinite.training.pairs import Pairs, PassOptions, compose
 from edgeinfinite.training.scorer import ScorerOptions, fit_scorers, held_out_score
 
 QUICK = ["--passes", "3", "--tokens", "480", "--gap", "48", "--facts", "1", "--steps", "8"]
@@ -91,6 +91,32 @@ def test_fitting_finds_what_the_targets_depend_on():
     assert scores[150]["attention_kept"] > 0.7 > scores[1]["attention_kept"]
 
 
+def test_emphasis_turns_the_fit_to_the_pairs_that_are_asked_for_most():
+    """Two pairs that look alike: one is asked for, the other hardly; what is predicted for both?"""
+    inputs = torch.randn(1, 1, 2, 8, generator=torch.Generator().manual_seed(0)).half()
+    inputs = inputs[:, :, :1].expand(1, 1, 2, 8).repeat(1, 1, 50, 1)
+    targets = torch.tensor([-0.5, -8.0]).repeat(50).expand(1, 1, 100)
+    pairs = Pairs(inputs, {"largest": targets}, torch.ones(100).bool(), torch.zeros(100).long())
+    score = {}
+    for emphasis in (0.0, 0.5):
+        options = ScorerOptions("model", [], Path("out"), steps=200, batch=64, emphasis=emphasis)
+        scorer = fit_scorers(pairs, options, lambda *_: None)[0]
+        score[emphasis] = float(scorer(*inputs[0].float().chunk(2, dim=-1))[0, 0])
+    assert -7.0 < score[0.0] < -2.0 < score[0.5]
+
+
+def test_every_so_manieth_pass_is_long_but_within_the_positions():
+    options = PassOptions(tokens=1000, facts=4, plain=3, long=7)
+    assert [options.of_pass(i, 8192) for i in (0, 1, 6, 13)] == [
+        (1000, 0),
+        (1000, 4),
+        (2000, 0),
+        (2000, 6),
+    ]
+    assert options.of_pass(13, 1500) == (1500, 6)
+    assert PassOptions(tokens=1000, long=0).of_pass(13, 8192) == (1000, 8)
+
+
 def test_slots_go_where_a_step_gains_most():
     worth = np.array([[0.0, 5.0, 6.0, 6.0], [0.0, 0.0, 0.0, 9.0], [0.0, 1.0, 1.5, 1.8]])
     assert share_out(worth, 0, 1) == [1, 0, 0]
@@ -142,6 +168,7 @@ def test_documents_are_held_out_by_their_names_alone(tmp_path):
     [
         (["--tokens", "90"], "too few for a gap"),
         (["--tokens", "600"], "more than the 512 positions"),
+        (["--emphasis", "2"], "emphasis is 2.0"),
         (["--passes", "0"], "passes must be at least 1"),
         (["--average-slots", "100"], "give a multiple of 128"),
         (["--hold-out", "1"], "between 0 and 1"),
