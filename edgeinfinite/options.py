@@ -66,8 +66,8 @@ GEOMETRY = {
     "--sink-length": _length("sink_length", "S"),
     "--window-length": _length("window_length", "W"),
     "--recall-slots": option(
-        "under carry, filled by a scorer: one number, or one a layer as 0,512,128 or in a file with "
-        "a JSON list, or trained for those on the scorer's card "
+        "under carry, filled by a scorer: one number, or one a layer as 0,512,128 or in a file "
+        "with a JSON list, or trained for those on the scorer's card "
         f"(default: {CARRY_SLOTS} where there is a scorer)",
         type=_slots,
         metavar="G|FILE",
