@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ from edgeinfinite.export.backend import Backend, ExportedGraphs, Progress, backe
 from edgeinfinite.export.checks import Check
 from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE, choose_gate, tell_gate
 from edgeinfinite.export.graphs import ModelShape
+from edgeinfinite.export.output_folder import check_output, unfinished
 from edgeinfinite.export.parity import check_parity
 from edgeinfinite.export.recipes import Recipe, recipe_named
 from edgeinfinite.export.text_files import write_text_files
@@ -111,8 +110,8 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
         )
     cache_type = _cache_type(options, backend)
     output = options.output.absolute()
-    _check_output(output)
-    with _bar(progress) as report, _unfinished(output) as folder:
+    check_output(output)
+    with _bar(progress) as report, unfinished(output) as folder:
         report("loading the checkpoint", 0.0)
         backbone = load_backbone(options.model)
         geometry, scorer = choose_geometry(options.geometry, options.scorer, backbone)
@@ -268,42 +267,6 @@ def _refuse_failed(checks: list[Check]) -> None:
             f"the exported model doesn't compute what the checkpoint does: {'; '.join(failed)}; "
             "nothing was written. Please report this with the model's name"
         )
-
-
-def _check_output(output: Path) -> None:
-    """An existing folder is replaced only if it is empty or an artifact."""
-    if not output.exists():
-        return
-    if not output.is_dir():
-        raise EdgeInfiniteError(f"{output} is a file; give a folder for the artifact")
-    if any(output.iterdir()) and not (output / MANIFEST_FILE).is_file():
-        raise EdgeInfiniteError(
-            f"{output} holds something that is not an artifact; give an empty or a new folder"
-        )
-
-
-@contextmanager
-def _unfinished(output: Path) -> Iterator[Path]:
-    """A folder beside `output` that takes its place at the end, or vanishes on any exception."""
-    made = [parent for parent in output.parents if not parent.exists()]
-    folder = output.with_name(f".{output.name}.{os.getpid()}.partial")
-    old = output.with_name(f".{output.name}.{os.getpid()}.old")
-    try:
-        folder.mkdir(parents=True)
-        yield folder
-        _check_output(output)
-        if output.exists():
-            output.rename(old)
-        folder.rename(output)
-        shutil.rmtree(old, ignore_errors=True)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        if old.exists() and not output.exists():
-            old.rename(output)
-        for parent in made:
-            if parent.is_dir() and not any(parent.iterdir()):
-                parent.rmdir()
-        raise
 
 
 @contextmanager

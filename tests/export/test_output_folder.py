@@ -1,0 +1,76 @@
+"""An artifact takes its place whole, and what a killed export left is cleared away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.export.output_folder import unfinished
+from edgeinfinite.runtime_py.manifest import MANIFEST_FILE
+
+KILLED = """
+import os, sys
+rename, die = os.rename, lambda *_: os.kill(os.getpid(), 9)
+from pathlib import Path
+from edgeinfinite.export import output_folder
+output = Path(sys.argv[1])
+with output_folder.unfinished(output) as folder:
+    (folder / "manifest.json").write_text("new")
+    if sys.argv[2] == "replacing":
+        Path.rename = lambda old, new: die(rename(old, new))
+    else:
+        die()
+"""
+
+
+def artifact(folder: Path, text: str) -> Path:
+    folder.mkdir()
+    (folder / MANIFEST_FILE).write_text(text)
+    return folder
+
+
+def kill(output: Path, when: str) -> None:
+    command = [sys.executable, "-c", KILLED, str(output), when]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+
+
+def test_what_a_killed_export_left_is_cleared_by_the_next_one(tmp_path):
+    kill(tmp_path / "a", "writing")
+    assert len(list(tmp_path.iterdir())) == 1
+    with unfinished(tmp_path / "a") as folder:
+        (folder / MANIFEST_FILE).write_text("whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a" / MANIFEST_FILE).read_text() == "whole"
+
+
+def test_the_artifact_that_a_killed_export_was_replacing_comes_back(tmp_path):
+    artifact(tmp_path / "a", "old")
+    kill(tmp_path / "a", "replacing")
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(KeyboardInterrupt), unfinished(tmp_path / "a"):
+        raise KeyboardInterrupt
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a" / MANIFEST_FILE).read_text() == "old"
+
+
+def test_an_export_under_way_and_other_peoples_folders_are_left_alone(tmp_path):
+    theirs = [tmp_path / f".a.{os.getppid()}.partial", tmp_path / ".a.x.old", tmp_path / ".b.1.old"]
+    for folder in theirs:
+        artifact(folder, "theirs")
+    with unfinished(tmp_path / "a") as folder:
+        (folder / MANIFEST_FILE).write_text("ours")
+    assert sorted(tmp_path.iterdir()) == sorted([*theirs, tmp_path / "a"])
+
+
+def test_what_is_no_artifact_is_not_replaced(tmp_path):
+    (tmp_path / "a").mkdir()
+    with pytest.raises(EdgeInfiniteError, match="not an artifact"), unfinished(tmp_path / "a"):
+        (tmp_path / "a" / "thesis.txt").write_text("years of work")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a" / "thesis.txt").exists()
