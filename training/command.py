@@ -42,7 +42,7 @@ def add_train_scorer(commands: argparse._SubParsersAction[Any]) -> None:
         ("long", int, "every so-manieth text is twice as long (default: 7; 0: none)"),
         ("facts", int, "planted in each text and asked for at its end (default: 8)"),
         ("emphasis", float, "0: all pairs count alike; 1: as the attention paid (default: 0.3)"),
-        ("steps", int, "of the fit (default: 1500)"),
+        ("steps", int, "of the fit (default: 800)"),
         ("seed", int, "of everything random (default: 0)"),
         ("average-slots", int, "recall slots to share out among the layers (default: 1920)"),
     ):

@@ -64,7 +64,7 @@ class ScorerOptions:
     target: str = "largest"
     emphasis: float = 0.3
     budgets: BudgetOptions = field(default_factory=BudgetOptions)
-    steps: int = 1500
+    steps: int = 800
     batch: int = 1024
     learning_rate: float = 3e-3
     seed: int = 0
