@@ -70,15 +70,23 @@ class Variant:
         rotated: keys and queries after RoPE, as the paper writes it.
         kept: share of M and z that a compression leaves of the older segments, 1 in the paper.
         delta: add v minus what the memory already returns for its key (Infini-attention).
+        shared: A_mem and A_dot are weighed as full attention weighs them, for each query the share
+            of its softmax that lies on what left the cache: an oracle of a denominator that local
+            and memory part share.
+        reads: False leaves A_mem out.
     """
 
     feature: Feature | None
     rotated: bool = True
     kept: float = 1.0
     delta: bool = False
+    shared: bool = False
+    reads: bool = True
 
 
 VARIANTS = {
+    "zero": Variant(None, reads=False),
+    "zero, shared denominator": Variant(None, reads=False, shared=True),
     "paper: ELU + 1, after RoPE": Variant(_elu),
     "before RoPE": Variant(_elu, rotated=False),
     "normalised σ": Variant(_normalised),
@@ -92,6 +100,9 @@ VARIANTS = {
     "σ = softmax(2x), last segment": Variant(_sharp_softmax, kept=0.0),
     "mean of the values": Variant(_one),
     "ideal: exact attention to all": Variant(None),
+    "paper, shared denominator": Variant(_elu, shared=True),
+    "σ = softmax, shared denominator": Variant(_softmax, shared=True),
+    "ideal, shared denominator": Variant(None, shared=True),
 }
 
 
@@ -196,6 +207,33 @@ def retrieved(layer: Layer, of: Layer, variant: Variant) -> torch.Tensor:
     return torch.cat(found, 1)
 
 
+def far_share(layer: Layer) -> torch.Tensor:
+    """How much of full attention's softmax lies on what left the cache, `[H, segments * n]`."""
+    heads, kv_heads, dim = layer.query.shape[0], layer.key.shape[0], layer.query.shape[2]
+    keys, shares = layer.turned(layer.key, torch.arange(TOKENS)), []
+    for index in range(1, SEGMENTS):
+        left = SINKS + index * SEGMENT
+        end = left + SEGMENT
+        queries = layer.turned(segment_of(layer.query, index)[:, SEEN], left + SEEN)
+        grouped = queries.unflatten(0, (kv_heads, -1))
+        scores = torch.einsum("kgnd,ktd->kgnt", grouped, keys[:, :end]) * dim**-0.5
+        later = torch.arange(end) > (left + SEEN).unsqueeze(1)
+        weights = scores.masked_fill(later, float("-inf")).softmax(-1)
+        shares.append(weights[..., SINKS:left].sum(-1).reshape(heads, -1))
+    return torch.cat(shares, 1)
+
+
+def explaining(
+    layer: Layer, of: Layer, variant: Variant, local: torch.Tensor
+) -> list[torch.Tensor]:
+    """What a variant explains the rest of full attention by, each `[H, segments * n, D]`."""
+    memory = [retrieved(layer, of, variant)] if variant.reads else []
+    if not variant.shared:
+        return [local, *memory]
+    share = far_share(layer).unsqueeze(-1)
+    return [local, share * local, *(share * read for read in memory)]
+
+
 class Regression:
     """Least squares of every head and dimension on few features, added up document by document.
 
@@ -238,6 +276,7 @@ def main() -> None:
     parser.add_argument("--measured", type=int, default=6, help="other documents, to measure on")
     parser.add_argument("--every", type=int, default=4, help="layers to look at: every so-manieth")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", choices=VARIANTS, help="these variants (default: all)")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     backbone = load_backbone(arguments.model)
@@ -250,17 +289,16 @@ def main() -> None:
         for paths, count in ((fitted, arguments.fitted), (measured, arguments.measured))
     )
     every = list(range(1, len(attention_layers(backbone.model)), arguments.every))
-    modes = [(name, by) for name in ("zero", *VARIANTS) for by in (False, True)]
+    variants = {name: VARIANTS[name] for name in arguments.only or VARIANTS}
+    modes = [(name, by) for name in variants for by in (False, True)]
     fits = {(at, *mode): Regression(mode[1]) for at in every for mode in modes}
     for layers in passes(backbone, fitted, every, arguments.seed):
         for at, layer in layers.items():
             local, wanted = missed(layer)
-            for by in (False, True):
-                fits[at, "zero", by].add([local], wanted)
-            for name, variant in VARIANTS.items():
-                own = retrieved(layer, layer, variant)
+            for name, variant in variants.items():
+                features = explaining(layer, layer, variant, local)
                 for by in (False, True):
-                    fits[at, name, by].add([local, own], wanted)
+                    fits[at, name, by].add(features, wanted)
     left: dict[tuple[int, str, bool, str], float] = {}
     before: dict[int, Layer] = {}
     for number, layers in enumerate(passes(backbone, measured, every, arguments.seed + 1)):
@@ -273,17 +311,15 @@ def main() -> None:
             if at not in before:  # the first document has no other one's memory yet
                 continue
             local, wanted = missed(layer)
-            for by in (False, True):
-                sums = {("all", "own"): size(wanted)}
-                sums["zero", "own"] = size(fits[at, "zero", by].rest([local], wanted))
-                for name, variant in VARIANTS.items():
-                    for which, of in (("own", layer), ("swapped", before[at])):
-                        mem = retrieved(layer, of, variant)
-                        rest = fits[at, name, by].rest([local, mem], wanted)
-                        sums[name, which] = size(rest)
-                for (name, which), value in sums.items():
-                    key = (at, name, by, which)
-                    left[key] = left.get(key, 0.0) + value
+            sums = {("all", by, "own"): size(wanted) for by in (False, True)}
+            for name, variant in variants.items():
+                for which, of in (("own", layer), ("swapped", before[at])):
+                    features = explaining(layer, of, variant, local)
+                    for by in (False, True):
+                        rest = fits[at, name, by].rest(features, wanted)
+                        sums[name, by, which] = size(rest)
+            for key, value in sums.items():
+                left[at, *key] = left.get((at, *key), 0.0) + value
         before = layers
         print(f"{number + 1} of {len(measured)} documents", flush=True)
     rows = [
@@ -300,7 +336,7 @@ def main() -> None:
     print(
         "| variant | own | swapped | own, by position | swapped |\n| --- | --- | --- | --- | --- |"
     )
-    for name in ("zero", *VARIANTS):
+    for name in variants:
         cells = []
         for by in (False, True):
             for which in ("own", "swapped"):

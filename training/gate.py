@@ -236,10 +236,11 @@ class Training:
         openings = [gate.g for gate in self._gates]
         weights = [p for gate in self._gates for name, p in gate.named_parameters() if name != "g"]
         self._parameters = weights + openings
+        rate, opening_rate = options.rates
         self._optimizer = torch.optim.AdamW(
             [
-                {"params": weights, "peak": options.learning_rate},
-                {"params": openings, "peak": options.opening_learning_rate},
+                {"params": weights, "peak": rate},
+                {"params": openings, "peak": opening_rate},
             ],
             betas=(0.9, 0.99),
             weight_decay=0.0,

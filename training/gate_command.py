@@ -56,8 +56,12 @@ _OPTIONS: Options = {
         "zero trains the control: what is learnt while the memory reads zero",
         choices=("own", "zero"),
     ),
-    "--learning-rate": option("at its highest (default: 0.001)", type=float, metavar="R"),
-    "--opening-learning-rate": option("of g (default: 0.05)", type=float, metavar="R"),
+    "--learning-rate": option(
+        "at its highest (default: 0.0003, without a first stage 0.001)", type=float, metavar="R"
+    ),
+    "--opening-learning-rate": option(
+        "of g (default: 0.003, without a first stage 0.05)", type=float, metavar="R"
+    ),
     "--start": option("gate to go on with (default: untrained)", type=Path, metavar="FILE"),
     "--initial": option(
         "what the gate begins as: the memory itself, hardly blended in, or small random weights "

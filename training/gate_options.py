@@ -46,8 +46,9 @@ class GateOptions:
         gradient_segments: so many of them share a step, and the gradient flows back through them.
         random_lengths: draw N and the window's overlap anew for every stretch, N from a quarter up.
         memory: `zero` trains the control: what can be learnt while the memory reads zero.
-        learning_rate: of W1, b1, W2, b2, at its highest; it falls along a cosine to a tenth.
-        opening_learning_rate: the same of g.
+        learning_rate: of all but g, at its highest; it falls along a cosine to a tenth. None takes
+            0.0003 where a first stage or another run came before, else 0.001.
+        opening_learning_rate: the same of g; 0.003, else 0.05.
         start: a gate to go on with; None begins with one of `initial`.
         initial: `identity` (Ã = A_mem, blended in by g) or `small` (random, nearly nothing).
         rank: r of a gate that is begun; None takes D, which identity needs, or with `small`
@@ -75,8 +76,8 @@ class GateOptions:
     gradient_segments: int = 1
     random_lengths: bool = False
     memory: str = "own"
-    learning_rate: float = 1e-3
-    opening_learning_rate: float = 5e-2
+    learning_rate: float | None = None
+    opening_learning_rate: float | None = None
     start: Path | None = None
     initial: str = "identity"
     rank: int | None = None
@@ -97,7 +98,8 @@ class GateOptions:
         if self.transfer_samples is not None and self.transfer_samples < 0:
             raise EdgeInfiniteError("transfer samples must be a number from 0 on")
         for name in ("learning_rate", "opening_learning_rate"):
-            if not 0 <= getattr(self, name) < math.inf:
+            rate = getattr(self, name)
+            if rate is not None and not 0 <= rate < math.inf:
                 raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be a number from 0 on")
         if not 0 < self.hold_out < 1:
             raise EdgeInfiniteError(f"hold out is {self.hold_out}; give a share between 0 and 1")
@@ -117,6 +119,16 @@ class GateOptions:
         if self.transfer_samples is not None:
             return self.transfer_samples
         return _TRANSFER_SAMPLES if self.start is None else 0
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Learning rates of all but g, and of g."""
+        begun = self.transfers > 0 or self.start is not None
+        rate, opening = self.learning_rate, self.opening_learning_rate
+        return (
+            (3e-4 if begun else 1e-3) if rate is None else rate,
+            (3e-3 if begun else 5e-2) if opening is None else opening,
+        )
 
     @property
     def longest(self) -> Lengths:
