@@ -92,12 +92,9 @@ def assert_same(one: Session, other: Session) -> None:
     assert (one.tokens_read, one.compressions) == (other.tokens_read, other.compressions)
     assert one.residual == other.residual
     assert one.cached == other.cached
-    for name in (
-        "memory",
-        "memory_norm",
-        "has_memory",
-    ):  # sums: their rounding is that of the largest
-        assert_close(one.state.arrays[name], other.state.arrays[name])
+    for name in ("memory", "memory_norm", "has_memory"):
+        # Sums of so many terms round as their largest entries do: 5e-7 of it is what is seen here.
+        assert_close(one.state.arrays[name], other.state.arrays[name], 2e-6)
     others = caches(other.state)
     for name, cache in caches(one.state).items():
         used = slice(one.cached)

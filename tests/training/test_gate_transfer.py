@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_artifact import tiny_checkpoint
-from tiny_texts import tiny_texts
 
 from edgeinfinite.cli import main
 from edgeinfinite.models.attach import attach, attention_layers
@@ -22,16 +20,6 @@ from tiny import attached, random_tokens, tiny_llama
 
 GEOMETRY = Geometry(8, 4, 3)
 LENGTHS = Lengths(4, 8)
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory) -> Path:
-    return tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
-
-
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory) -> Path:
-    return tiny_texts(tmp_path_factory.mktemp("texts"), 5)
 
 
 def train(checkpoint: Path, texts: Path, output: Path, *more: str) -> int:

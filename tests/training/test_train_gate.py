@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_artifact import tiny_checkpoint
-from tiny_texts import tiny_texts
 
 from edgeinfinite.cli import main
 from edgeinfinite.models.attach import attach, attention_layers
@@ -38,16 +36,6 @@ from tiny import assert_close, attached, random_tokens, tiny_llama
 LENGTHS = ["--segment-length", "24", "--sink-length", "4", "--window-length", "6"]
 QUICK = [*LENGTHS, "--samples", "4", "--segments", "3", "--held-out-samples", "2"]
 STILL = ["--transfer-samples", "0", "--learning-rate", "0", "--opening-learning-rate", "0"]
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory) -> Path:
-    return tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
-
-
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory) -> Path:
-    return tiny_texts(tmp_path_factory.mktemp("texts"), 5)
 
 
 def train(checkpoint: Path, texts: Path, output: Path, *more: str) -> int:

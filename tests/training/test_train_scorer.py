@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_artifact import tiny_checkpoint
-from tiny_texts import tiny_texts
 
 from edgeinfinite.cli import main
 from edgeinfinite.models.attach import attach
@@ -27,16 +25,6 @@ from edgeinfinite.training.scorer import ScorerOptions, fit_scorers, held_out_sc
 
 QUICK = ["--passes", "3", "--tokens", "480", "--gap", "48", "--facts", "1", "--steps", "8"]
 QUICK += ["--average-slots", "128"]
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory) -> Path:
-    return tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
-
-
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory) -> Path:
-    return tiny_texts(tmp_path_factory.mktemp("texts"), 5)
 
 
 def train(checkpoint: Path, texts: Path, output: Path, *more: str) -> int:
@@ -169,6 +157,7 @@ def test_documents_are_held_out_by_their_names_alone(tmp_path):
         (["--tokens", "90"], "too few for a gap"),
         (["--tokens", "600"], "more than the 512 positions"),
         (["--emphasis", "2"], "emphasis is 2.0"),
+        (["--long", "-1"], "long is -1"),
         (["--passes", "0"], "passes must be at least 1"),
         (["--average-slots", "100"], "give a multiple of 128"),
         (["--hold-out", "1"], "between 0 and 1"),
