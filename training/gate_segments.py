@@ -127,17 +127,14 @@ class SegmentState:
 
     def fold(self) -> None:
         """The pass's segment goes into the memory (Eq. 5, 6), with its gradient if there is one."""
-        for layer, (key, value) in enumerate(self._pass):
-            rows = slice(0, self._lengths.segment)
+        rows = slice(0, self._lengths.segment)
+        segment = [(key[0, :, rows], value[0, :, rows]) for key, value in self._pass]
+        for layer, (key, value) in enumerate(segment):
             self.memory[layer], self.memory_norm[layer] = compress(
-                key[0, :, rows],
-                value[0, :, rows],
-                self.memory[layer],
-                self.memory_norm[layer],
-                self._maps[layer],
+                key, value, self.memory[layer], self.memory_norm[layer], self._maps[layer]
             )
         if self._keeps:
-            self._kept.append([(k[0].detach(), v[0].detach()) for k, v in self._pass])
+            self._kept.append([(key.detach(), value.detach()) for key, value in segment])
         self._pass = []
         self._folded += 1
         if self._reads != "off":
@@ -149,10 +146,9 @@ class SegmentState:
         self.memory_norm = [norm.detach() for norm in self.memory_norm]
         if not self._keeps:
             return
-        rows = slice(0, self._lengths.segment)
         for layer, feature_map in enumerate(self._maps):
-            pairs = [segment[layer] for segment in self._kept]
-            key, value = (torch.cat([pair[i][:, rows] for pair in pairs], 1) for i in (0, 1))
+            pairs = zip(*(segment[layer] for segment in self._kept), strict=True)
+            key, value = (torch.cat(parts, 1) for parts in pairs)
             empty = torch.zeros_like(self.memory[layer]), torch.zeros_like(self.memory_norm[layer])
             self.memory[layer], self.memory_norm[layer] = compress(key, value, *empty, feature_map)
 

@@ -30,8 +30,6 @@ from edgeinfinite.models.memory import retrieve
 from edgeinfinite.models.rotary import RotaryTable, rotary_tables
 from edgeinfinite.training.gate_segments import Lengths
 
-Progress = Callable[[float], None]
-
 _TRANSFER_ATTENTION = "edgeinfinite-transfer"
 _SEEN_ARGUMENT = "edgeinfinite_seen"
 _QUERIES = 320

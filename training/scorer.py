@@ -77,6 +77,8 @@ class ScorerOptions:
             raise EdgeInfiniteError(f"hold out is {self.hold_out}; give a share between 0 and 1")
         if not 0 <= self.emphasis <= 1:
             raise EdgeInfiniteError(f"emphasis is {self.emphasis}; give a number from 0 to 1")
+        if self.watched.long < 0:
+            raise EdgeInfiniteError(f"long is {self.watched.long}; give a number from 0 on")
         if self.target not in TARGETS:
             raise EdgeInfiniteError(
                 f"unknown target {self.target!r}; choose one of {', '.join(TARGETS)}"
