@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.arguments import given, lengths, names, positive
-from edgeinfinite.models.configuration import CACHE_TYPES
+from edgeinfinite.models.configuration import MEASURED_CACHE_TYPES
 from edgeinfinite.models.geometry import GeometryOptions
 from edgeinfinite.text_file import check_writable
 
@@ -73,9 +73,9 @@ def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -
         )
         task.add_argument(
             "--cache-type",
-            choices=CACHE_TYPES,
+            choices=MEASURED_CACHE_TYPES,
             default=argparse.SUPPRESS,
-            help="of the KV caches (default: float32)",
+            help="of the KV caches (default: float32; int8: as it would be, no back end has it)",
         )
         for name, option in geometry.items():
             task.add_argument(name, **option)

@@ -15,15 +15,19 @@ from transformers import PreTrainedModel
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.evaluation.baselines import BASELINES, Lola, baseline_scorer
+from edgeinfinite.evaluation.int8_cache import Int8TensorState, int8_state_bytes
 from edgeinfinite.models.attach import attach, attention_layers, head_dim_of
 from edgeinfinite.models.attention import run_tokens
 from edgeinfinite.models.configuration import (
+    MEASURED_CACHE_TYPES,
     NO_GATE,
     UNTRAINED_GATE,
     UNTRAINED_SCORER,
     EdgeInfiniteConfig,
+    check_choice,
 )
 from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.state import TensorState
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.state import State
@@ -47,7 +51,7 @@ class Setting:
         gate: of `edgeinfinite`, `trained-gate` and `swapped-memory`.
         scorer: of the recall slots.
         zero_gate: for `zero-memory-gate`, one that was trained while the memory reads zero.
-        cache_type: of every method's KV cache.
+        cache_type: of every method's KV cache, one of `MEASURED_CACHE_TYPES`.
     """
 
     geometry: Geometry
@@ -55,6 +59,14 @@ class Setting:
     scorer: str | None = None
     zero_gate: str | None = None
     cache_type: str = "float32"
+
+    def __post_init__(self) -> None:
+        check_choice("cache type", self.cache_type, MEASURED_CACHE_TYPES)
+
+    @property
+    def tensor_type(self) -> str:
+        """What the reference's caches are made of: int8's numbers stand in float32."""
+        return "float32" if self.cache_type == "int8" else self.cache_type
 
 
 def check_methods(methods: Sequence[str], setting: Setting, *, controls: bool) -> None:
@@ -100,11 +112,11 @@ def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteCon
         # A cache as long as the text: nothing ever leaves it.
         window = max(1, tokens - 1)
         whole = Geometry(segment_length=1, sink_length=0, window_length=window, policy="carry")
-        return EdgeInfiniteConfig(whole, NO_GATE, cache_type=setting.cache_type)
+        return EdgeInfiniteConfig(whole, NO_GATE, cache_type=setting.tensor_type)
     if method == "streaming":
         window = geometry.window_length + geometry.average_slots
         streaming = replace(geometry, policy="carry", recall_slots=0, window_length=window)
-        return EdgeInfiniteConfig(streaming, NO_GATE, cache_type=setting.cache_type)
+        return EdgeInfiniteConfig(streaming, NO_GATE, cache_type=setting.tensor_type)
     gate = setting.gate
     if method == "memory-off":
         gate = NO_GATE
@@ -114,7 +126,7 @@ def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteCon
         assert setting.zero_gate is not None
         gate = setting.zero_gate
     scorer = UNTRAINED_SCORER if method in BASELINES else setting.scorer
-    return EdgeInfiniteConfig(geometry, gate, scorer=scorer, cache_type=setting.cache_type)
+    return EdgeInfiniteConfig(geometry, gate, scorer=scorer, cache_type=setting.tensor_type)
 
 
 def reads_whole(method: str, tokens: int, model: PreTrainedModel) -> bool:
@@ -165,7 +177,8 @@ class Reader:
         memories = _memories(model, other) if method == "swapped-memory" else None
         if method == "zero-memory-gate":
             memories = []
-        self._engine = _MeasuringEngine(model, memories)
+        self._int8 = setting.cache_type == "int8"
+        self._engine = _MeasuringEngine(model, memories, int8=self._int8)
         self.restart()
 
     def restart(self) -> None:
@@ -176,7 +189,7 @@ class Reader:
     @property
     def state_bytes(self) -> int:
         """Bytes of the state."""
-        return self._session.state_bytes
+        return int8_state_bytes(self._session.state) if self._int8 else self._session.state_bytes
 
     def read(
         self, tokens: Sequence[int], progress: Callable[[int], None] | None = None
@@ -232,12 +245,18 @@ class _MeasuringEngine(TorchEngine):
         model: attached.
         memories: what is read in place of the own memory after each compression, M and z; an empty
             list stands for a memory of zeros, None for the own one.
+        int8: whether K and V are rounded as an int8 cache would hold them.
     """
 
     def __init__(
-        self, model: PreTrainedModel, memories: list[tuple[np.ndarray, np.ndarray]] | None
+        self,
+        model: PreTrainedModel,
+        memories: list[tuple[np.ndarray, np.ndarray]] | None,
+        *,
+        int8: bool = False,
     ) -> None:
         super().__init__(model)
+        self._int8 = int8
         self._memories = memories
         self.measures = True
         self.begin()
@@ -275,6 +294,10 @@ class _MeasuringEngine(TorchEngine):
             self.last = logits[-1:].clone()
         return logits[-1].numpy()
 
+    def _shared(self, state: State) -> TensorState:
+        shared = super()._shared(state)
+        return Int8TensorState(**vars(shared)) if self._int8 else shared
+
     def _fold_for_lola(self, state: State) -> None:
         """The N oldest of the residual; the first time also what already stands in the slots."""
         geometry, shared = self.geometry, self._shared(state)
@@ -288,6 +311,9 @@ class _MeasuringEngine(TorchEngine):
         if self.lola_sums:
             self._fold_for_lola(state)
         super().compress_memory(state)
+        if isinstance(shared := self._shared(state), Int8TensorState):
+            with torch.inference_mode():
+                shared.round_again()
         if self._memories is None:
             return
         at = min(self._compressions, len(self._memories) - 1)

@@ -11,6 +11,8 @@ from edgeinfinite.models.geometry import Geometry
 NO_GATE = "none"
 UNTRAINED_GATE = UNTRAINED_SCORER = "untrained"
 CACHE_TYPES = ("float32", "float16")
+MEASURED_CACHE_TYPES = (*CACHE_TYPES, "int8")
+"""What `evaluate` can measure: also int8, which no back end has (see `evaluation.int8_cache`)."""
 FEATURE_MAPS = ("elu", "softmax", "learned")
 OPENINGS = ("constant", "query")
 

@@ -8,6 +8,7 @@ import torch
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.evaluation.baselines import BASELINES, KeyDiff, Lola, RandomSlots
+from edgeinfinite.evaluation.int8_cache import round_to_int8
 from edgeinfinite.evaluation.methods import Reader, Setting, check_methods, configuration
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
 from edgeinfinite.models.gate_file import save_gate
@@ -192,3 +193,30 @@ def test_a_float16_cache_costs_half_the_bytes_and_little_else():
     assert half.state_bytes < 0.6 * whole.state_bytes
     difference = np.abs(half.read(tokens).nats[1:] - whole.read(tokens).nats[1:])
     assert 0 < difference[: CARRY.capacity - 1].max() < 0.02
+
+
+def test_an_int8_cache_costs_a_quarter_of_the_bytes_and_little_else():
+    tokens = random_tokens(200)
+    whole, rounded, again = (
+        Reader(tiny_llama(), "edgeinfinite", setting(cache_type=kind), 200)
+        for kind in ("float32", "int8", "int8")
+    )
+    head_dim = 8
+    caches = whole.state_bytes - 8 * 2 - 4
+    assert rounded.state_bytes - 8 * 2 - 4 == caches * (head_dim + 2) // (4 * head_dim)
+    nats = rounded.read(tokens).nats
+    difference = np.abs(nats[1:] - whole.read(tokens).nats[1:])
+    assert 0 < difference[: CARRY.capacity - 1].max() < 0.1
+    pieces = [again.read(tokens[start : start + 13]).nats for start in range(0, 200, 13)]
+    assert_close(np.concatenate(pieces)[1 : CARRY.capacity], nats[1 : CARRY.capacity], 1e-3)
+
+
+def test_int8_has_the_nearest_of_255_steps_and_keeps_what_is_on_them():
+    vectors = torch.randn(3, 5, 64)
+    vectors[1, 2] = 0
+    rounded = round_to_int8(vectors)
+    step = vectors.abs().amax(-1, keepdim=True) / 127
+    assert ((rounded - vectors).abs() <= 0.501 * step + 127 * step / 2048).all()
+    steps = rounded / (step.half().float() + (step == 0))
+    assert_close(steps, steps.round(), 1e-4)
+    assert torch.equal(round_to_int8(rounded), rounded)
