@@ -2,7 +2,8 @@
 
 The backbone is transformers' own modelling code. It calls the function registered here under
 `ATTENTION_NAME` with Q, K, V after RoPE; the state travels along as the keyword argument
-`STATE_ARGUMENT` of the model's forward. Letters: B batch, H query heads, K KV heads, T new tokens,
+`STATE_ARGUMENT` of the model's forward, and where the gate asks for it p (`gate.places`) of the
+tokens as `PLACE_ARGUMENT`. Letters: B batch, H query heads, K KV heads, T new tokens,
 L layers, C capacity, D head dimension, V vocabulary.
 """
 
@@ -16,8 +17,12 @@ import torch
 from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
+from edgeinfinite.models.attach import attention_layers
+from edgeinfinite.models.gate import places
+
 ATTENTION_NAME = "edgeinfinite"
 STATE_ARGUMENT = "edgeinfinite_state"
+PLACE_ARGUMENT = "edgeinfinite_place"
 
 
 class AttentionState(Protocol):
@@ -95,7 +100,8 @@ def edgeinfinite_attention(
     )
     gate = getattr(module, "memory_gate", None)
     if gate is not None:
-        combined = gate(query, *state.memory_of(layer), combined, state.has_memory)
+        memory, place = state.memory_of(layer), kwargs.get(PLACE_ARGUMENT)
+        combined = gate(query, *memory, combined, state.has_memory, place)
     return combined.transpose(1, 2), None
 
 
@@ -133,12 +139,16 @@ def run_tokens(
     Returns:
         Logits `[1, logits_to_keep or T, V]`.
     """
+    positions = state.positions(tokens.shape[1])
+    gate = getattr(attention_layers(model)[0], "memory_gate", None)
+    by_place = getattr(gate, "opening", None) == "place"
+    place = places(positions[0]) if by_place else None  # once for all layers
     with attention_implementation(model, ATTENTION_NAME):
         output = model(
             input_ids=tokens,
-            position_ids=state.positions(tokens.shape[1]),
+            position_ids=positions,
             use_cache=False,
             logits_to_keep=logits_to_keep,
-            **{STATE_ARGUMENT: state},
+            **{STATE_ARGUMENT: state, PLACE_ARGUMENT: place},
         )
     return output.logits

@@ -14,7 +14,7 @@ CACHE_TYPES = ("float32", "float16")
 MEASURED_CACHE_TYPES = (*CACHE_TYPES, "int8")
 """What `evaluate` can measure: also int8, which no back end has (see `evaluation.int8_cache`)."""
 FEATURE_MAPS = ("elu", "softmax", "learned")
-OPENINGS = ("constant", "query")
+OPENINGS = ("constant", "query", "place")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class EdgeInfiniteConfig:
         feature_map: σ of an untrained gate, one of `FEATURE_MAPS` (see `feature_map`); a trained
             one's file says which it was trained with.
         opening: what decides how far an untrained gate is open, one of `OPENINGS`: g alone, as in
-            the paper, or g and the query (see `gate.MemoryGate`).
+            the paper, or g and the query, or also the place in the cache (see `gate.MemoryGate`).
         seed: of an untrained gate's initial values.
         scorer: of the recall slots (`carry` with G > 0): the path of a trained one (safetensors),
             or `untrained`, random, for tests of the mechanism.

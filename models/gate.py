@@ -5,6 +5,8 @@ Letters: B batch, H query heads, T tokens, D head dimension, r rank of the gate.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import nn
 
@@ -22,6 +24,9 @@ _IDENTITY_BIAS = 1.0
 """Larger than what values average to (0.2 to 0.7 in SmolLM2), so hardly a unit is cut off. Much
 larger would turn a small step of W2 into a large one of the constant part of Ã."""
 
+PLACE_UNIT = 1024.0
+"""Tokens in sight at which p = 0, so that there g and u alone decide, whatever the geometry."""
+
 GATE_SHARE = 0.0015
 """Size of all gates together as a share of the backbone's parameters."""
 
@@ -33,13 +38,15 @@ class MemoryGate(nn.Module):
     A_com = s ⊙ Ã + (1 - s) ⊙ A_dot (Eq. 9). In the paper s = sig(g), g of shape `[H, D]`, the same
     for every token. With the opening `query` s = sig(g + u·q), u of shape `[H, D]`: full attention
     divides each query's weight between what is near and what is far, and the query is what tells.
+    With the opening `place` s = sig(g + u·q + c p), c of shape `[H, 1]`, p = log(1024 / v) (see
+    `places`): of v tokens in sight one more finds a smaller share far away the larger v is.
 
     Args:
         heads: H.
         head_dim: D.
         rank: r.
         feature_map: σ of the memory that it reads; None is the paper's.
-        opening: `constant` (the paper) or `query`.
+        opening: `constant` (the paper), `query` or `place`.
 
     Raises:
         EdgeInfiniteError: the opening is unknown.
@@ -60,8 +67,10 @@ class MemoryGate(nn.Module):
         self.w1 = nn.Linear(head_dim, rank)
         self.w2 = nn.Linear(rank, head_dim)
         self.g = nn.Parameter(torch.full((heads, head_dim), INITIAL_OPENING))
-        if opening == "query":
+        if opening != "constant":
             self.u = nn.Parameter(torch.zeros(heads, head_dim))
+        if opening == "place":
+            self.c = nn.Parameter(torch.zeros(heads, 1))
         nn.init.normal_(self.w2.weight, std=0.01)
         nn.init.zeros_(self.w2.bias)
 
@@ -87,6 +96,7 @@ class MemoryGate(nn.Module):
         memory_norm: torch.Tensor,
         local: torch.Tensor,
         has_memory: torch.Tensor,
+        place: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Eq. 7-10.
 
@@ -96,12 +106,13 @@ class MemoryGate(nn.Module):
             memory_norm: z, `[K, D]` float32.
             local: A_dot `[B, H, T, D]`, any float dtype.
             has_memory: 0 or 1, float, `[1]`; at 0 the result is `local` exactly (Eq. 10).
+            place: p of the tokens, `[T]` float32 (see `places`); only the opening `place` needs it.
 
         Returns:
             A_com `[B, H, T, D]` in `local`'s dtype.
         """
         retrieved = retrieve(query, memory, memory_norm, self.feature_map)
-        return self.blend(query, retrieved, local, has_memory)
+        return self.blend(query, retrieved, local, has_memory, place)
 
     def blend(
         self,
@@ -109,19 +120,38 @@ class MemoryGate(nn.Module):
         retrieved: torch.Tensor,
         local: torch.Tensor,
         has_memory: torch.Tensor,
+        place: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Eq. 8-10 with A_mem `[B, H, T, D]` float32, the rest as for `forward`."""
         remembered = self.w2(torch.relu(self.w1(retrieved))).to(local.dtype)
         # Eq. 9 as A_dot + s (Ã - A_dot): with s = 0 it is A_dot to the last bit.
-        share = (self.share(query) * has_memory).to(local.dtype)
+        share = (self.share(query, place) * has_memory).to(local.dtype)
         return local + share * (remembered - local)
 
-    def share(self, query: torch.Tensor) -> torch.Tensor:
+    def share(self, query: torch.Tensor, place: torch.Tensor | None = None) -> torch.Tensor:
         """s of Eq. 9, float32 `[H, 1, D]`, or `[B, H, T, D]` where the query opens the gate."""
         openness = self.g.unsqueeze(1)
-        if self.opening == "query":
+        if self.opening != "constant":
             openness = openness + query.float() @ self.u.unsqueeze(-1)
+        if self.opening == "place":
+            assert place is not None
+            openness = openness + self.c.unsqueeze(1) * place.unsqueeze(-1)
         return torch.sigmoid(openness)
+
+
+def places(positions: torch.Tensor) -> torch.Tensor:
+    """p = log(1024 / v) of tokens that see v slots of the cache, their own included.
+
+    Full attention weighs what is near against what is far by the sums of exp(score) over both, and
+    the sum over v tokens grows about as v: its share of the far falls with log v in the logit.
+
+    Args:
+        positions: the tokens' slots, `[T]` int64.
+
+    Returns:
+        `[T]` float32: the larger, the fewer.
+    """
+    return math.log(PLACE_UNIT) - torch.log(positions.float() + 1.0)
 
 
 def default_rank(backbone_parameters: int, layers: int, heads: int, head_dim: int) -> int:

@@ -61,6 +61,18 @@ class RetentionScorer(nn.Module):
         hidden = key.float() @ w1[:, :dim] + value.float() @ w1[:, dim:] + b1
         return (torch.relu(hidden) @ self.w2 + self.b2).squeeze(-1)
 
+    @torch.no_grad()
+    def rank_by_age(self, heads: torch.Tensor) -> None:
+        """Makes the scores of some KV heads all alike, so that the newest pairs stay.
+
+        `carry` breaks ties by age: these heads' slots are a longer window, StreamingLLM's.
+
+        Args:
+            heads: `[K]` bool.
+        """
+        self.w2[heads] = 0
+        self.b2[heads] = 0
+
     def rank(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         """What decides over the recall slots: the score, and the best one nearby.
 

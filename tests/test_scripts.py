@@ -49,7 +49,7 @@ def test_differences_are_paired_by_document_and_weighted_by_tokens():
     assert values == pytest.approx([-(0.2 * 512 + 0.5 * 256) / 768, -0.1])
 
 
-@pytest.mark.parametrize("opening", ["constant", "query"])
+@pytest.mark.parametrize("opening", ["constant", "query", "place"])
 def test_openings_on_a_text_are_those_of_its_queries(tmp_path, opening):
     geometry = Geometry(segment_length=24, sink_length=4, window_length=6)
     checkpoint = tiny_checkpoint(tmp_path / "tiny")

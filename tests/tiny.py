@@ -70,8 +70,10 @@ def open_gate(gate: MemoryGate) -> None:
     torch.nn.init.normal_(gate.g)
     torch.nn.init.normal_(gate.w1.weight)
     torch.nn.init.normal_(gate.w2.weight)
-    if gate.opening == "query":
+    if gate.opening != "constant":
         torch.nn.init.normal_(gate.u)
+    if gate.opening == "place":
+        torch.nn.init.normal_(gate.c)
     for tensor in gate.feature_map.parameters():
         torch.nn.init.normal_(tensor)
 

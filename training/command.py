@@ -41,6 +41,7 @@ def add_train_scorer(commands: argparse._SubParsersAction[Any]) -> None:
         ("gap", int, "tokens between a pair and a query that counts (default: 512)"),
         ("long", int, "every so-manieth text is twice as long (default: 7; 0: none)"),
         ("facts", int, "planted in each text and asked for at its end (default: 8)"),
+        ("recalling-share", float, "of the heads, those that keep by score (default: 0.333)"),
         ("emphasis", float, "0: all pairs count alike; 1: as the attention paid (default: 0.3)"),
         ("steps", int, "of the fit (default: 800)"),
         ("seed", int, "of everything random (default: 0)"),

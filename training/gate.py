@@ -233,8 +233,9 @@ class Training:
         self._model, self._options, self._samples = model, options, samples
         self._accelerator = accelerator
         self._gates: list[Any] = [layer.memory_gate for layer in attention_layers(model)]
-        openings = [gate.g for gate in self._gates]
-        weights = [p for gate in self._gates for name, p in gate.named_parameters() if name != "g"]
+        named = [item for gate in self._gates for item in gate.named_parameters()]
+        openings = [p for name, p in named if name in ("g", "c")]
+        weights = [p for name, p in named if name not in ("g", "c")]
         self._parameters = weights + openings
         rate, opening_rate = options.rates
         self._optimizer = torch.optim.AdamW(

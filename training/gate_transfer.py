@@ -26,6 +26,7 @@ from edgeinfinite.models.attach import attention_layers
 from edgeinfinite.models.attention import attention_implementation
 from edgeinfinite.models.exact_attention import causal_attention
 from edgeinfinite.models.gate import MemoryGate
+from edgeinfinite.models.gate import places as gate_places
 from edgeinfinite.models.memory import retrieve
 from edgeinfinite.models.rotary import RotaryTable, rotary_tables
 from edgeinfinite.training.gate_segments import Lengths
@@ -38,6 +39,7 @@ _QUERIES = 320
 _LEARNING_RATE = 3e-3
 _QUERY_OPENING_RATE = 1e-2
 _OPENING_RATE = 5e-2
+_PLACE_OPENING_RATE = 0.2
 _LEAST_RATE = 0.02
 _WARM_UP = 10
 _LARGEST_NORM = 1.0
@@ -52,6 +54,7 @@ class Seen:
         local: A_dot of these queries, `[H, i n, D]`.
         missed: what full attention finds beyond it, `[H, i n, D]`.
         key, value: `[K, i, N, D]` of the segments that are folded before.
+        place: p of these queries (`gate.places`), `[i n]`; only the opening `place` needs it.
     """
 
     query: torch.Tensor
@@ -59,6 +62,7 @@ class Seen:
     missed: torch.Tensor
     key: torch.Tensor
     value: torch.Tensor
+    place: torch.Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,7 @@ def _seen(
         torch.cat(wanted, 2)[0].float() - local,
         torch.stack(keys[:-1], 2)[0],
         value[0, :, folded].unflatten(1, (watch.segments, length)),
+        gate_places(places).repeat(watch.segments),
     )
     return Seen(*(tensor.half().cpu() for tensor in stored))
 
@@ -187,7 +192,7 @@ def fit_layer(
         Share of what local attention misses, as its squared error, that the gate explains in the
         last epoch.
     """
-    rates = {"g": _OPENING_RATE, "u": _QUERY_OPENING_RATE}
+    rates = {"g": _OPENING_RATE, "u": _QUERY_OPENING_RATE, "c": _PLACE_OPENING_RATE}
     groups = [
         {"params": [parameter], "peak": rates.get(name, _LEARNING_RATE)}
         for name, parameter in gate.named_parameters()
@@ -239,7 +244,8 @@ def corrections(gate: MemoryGate, one: Seen, memory: Seen | None) -> torch.Tenso
         ]
         found = torch.cat(parts, 1)
     opened = torch.ones(1, device=device)
-    return gate.blend(query[None], found[None], local[None], opened)[0] - local
+    place = None if one.place is None else one.place.to(device).float()
+    return gate.blend(query[None], found[None], local[None], opened, place)[0] - local
 
 
 def _size(x: torch.Tensor, output: torch.Tensor | None) -> torch.Tensor:

@@ -23,11 +23,21 @@ from edgeinfinite.models.texts import find_documents, split_documents
 from edgeinfinite.models.trained_file import save_layers
 from edgeinfinite.training.budgets import BudgetOptions, layer_budgets
 from edgeinfinite.training.pairs import TARGETS, Pairs, PassOptions, collect_pairs
+from edgeinfinite.training.recalling_heads import planted_attention, recalling_heads
 
 Progress = Callable[[str, float], None]
 """What is being done, and the share that is done."""
 
-_ON_THE_CARD = ("passes", "target", "emphasis", "steps", "batch", "learning_rate", "seed")
+_ON_THE_CARD = (
+    "passes",
+    "target",
+    "recalling_share",
+    "emphasis",
+    "steps",
+    "batch",
+    "learning_rate",
+    "seed",
+)
 _SHARE_KEPT = 0.25
 _SHARE_OF_WATCHING = 0.8
 
@@ -45,6 +55,8 @@ class ScorerOptions:
         held_out_passes: of these further ones over held-out documents, for the score.
         watched: what a pass is.
         target: what of the later attention is fitted, one of `TARGETS`.
+        recalling_share: of the KV heads of all layers, those that pay most to planted facts, fill
+            their slots by score; the others keep what is newest.
         emphasis: a pair counts in the fit as its later attention to this power: what the slots are
             for is few pairs, and a fit to all alike spends itself on telling the others apart.
         budgets: how recall slots are shared out among the layers, kept on the file's card.
@@ -62,6 +74,7 @@ class ScorerOptions:
     held_out_passes: int = 4
     watched: PassOptions = field(default_factory=PassOptions)
     target: str = "largest"
+    recalling_share: float = 1 / 3
     emphasis: float = 0.3
     budgets: BudgetOptions = field(default_factory=BudgetOptions)
     steps: int = 800
@@ -75,6 +88,10 @@ class ScorerOptions:
                 raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be at least 1")
         if not 0 < self.hold_out < 1:
             raise EdgeInfiniteError(f"hold out is {self.hold_out}; give a share between 0 and 1")
+        if not 0 < self.recalling_share <= 1:
+            raise EdgeInfiniteError(
+                f"recalling share is {self.recalling_share}; give a share above 0, at most 1"
+            )
         if not 0 <= self.emphasis <= 1:
             raise EdgeInfiniteError(f"emphasis is {self.emphasis}; give a number from 0 to 1")
         if self.watched.long < 0:
@@ -96,7 +113,8 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
     """Collects, fits, measures on held-out documents, and writes the file.
 
     Returns:
-        See `held_out_score`.
+        See `held_out_score`, and `planted_in_recalling_heads`: how much of the attention paid to
+        planted facts of held-out documents is paid by the heads that keep what scores highest.
 
     Raises:
         EdgeInfiniteError: the model isn't supported, or the data is missing or too short.
@@ -115,6 +133,9 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
     fitted, measured = watch(backbone, trained, held_out, options, progress)
     scorers = fit_scorers(fitted, options, progress)
     metrics = held_out_score(scorers, measured, options.target)
+    recalls = recalling_heads(fitted, options.recalling_share)
+    paid = planted_attention(measured)
+    metrics["planted_in_recalling_heads"] = float(paid[recalls].sum() / paid.sum().clamp(min=1e-9))
     settings = {name: getattr(options, name) for name in _ON_THE_CARD}
     card = {
         "edgeinfinite": __version__,
@@ -127,7 +148,10 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
         "recall_slots": json.dumps(
             layer_budgets(scorers, fitted, options.budgets, trained_positions)
         ),
+        "recalling_heads": json.dumps(recalls.nonzero().tolist()),
     }
+    for scorer, own in zip(scorers, recalls, strict=True):
+        scorer.rank_by_age(~own)
     save_layers(options.output, [scorer.half() for scorer in scorers], card)
     return metrics
 

@@ -25,7 +25,7 @@ from edgeinfinite.runtime_py.session import Session
 from tiny import open_gate
 
 LENGTHS = {"segment_length": 32, "sink_length": 4, "window_length": 8}
-FORMS = [("learned", "query"), ("softmax", "constant")]
+FORMS = [("learned", "query"), ("softmax", "constant"), ("learned", "place")]
 BACKENDS = [
     "onnx",
     pytest.param(

@@ -95,7 +95,10 @@ def test_a_saved_gate_is_loaded_as_it_was(gate_file):
             assert torch.equal(tensor, other.memory_gate.state_dict()[name])
 
 
-@pytest.mark.parametrize("form", [("learned", "query"), ("softmax", "constant")])
+FORMS = [("learned", "query"), ("softmax", "constant"), ("learned", "place")]
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_gates_file_says_of_what_form_it_is(tmp_path, form):
     path = tmp_path / "gate.safetensors"
     saved = attached(GEOMETRY, feature_map=form[0], opening=form[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from functools import cache
 
@@ -100,6 +101,32 @@ def test_the_cache_holds_sinks_then_slots_then_the_newest_tokens(geometry, lengt
         assert geometry.window_length < len(session.residual) <= most
     assert session.residual == random_tokens(length)[length - len(session.residual) :]
     assert session.cached <= geometry.capacity
+
+
+@settings(max_examples=40, deadline=None)
+@given(geometry=geometries, length=st.integers(1, 120), one=st.booleans())
+def test_heads_ranked_by_age_have_a_longer_window(geometry, length, one):
+    """All heads: the window is longer by the slots. One of two: the other's slots are as before."""
+    if geometry.varies:
+        slots = geometry.recall_slots[0]
+        geometry = dataclasses.replace(geometry, recall_slots=slots)
+    model = attached(geometry, gate=NO_GATE)
+    for layer in model.model.layers:
+        if geometry.most_slots:
+            layer.self_attn.retention_scorer.rank_by_age(torch.tensor([True, not one]))
+    tokens = random_tokens(length)
+    by_age, logits = straight(TorchEngine(model), tokens)
+    window = geometry.window_length + geometry.most_slots
+    longer = dataclasses.replace(geometry, recall_slots=0, window_length=window)
+    session, expected = straight(engine_for(longer, NO_GATE), tokens)
+    assert by_age.cached == session.cached
+    heads = slice(0, 1) if one else slice(None)
+    name, used = "v_cache_0", slice(session.cached)  # deeper layers see what the other head found
+    assert_close(
+        by_age.state.arrays[name][:, heads, used], session.state.arrays[name][:, heads, used]
+    )
+    if not one:
+        assert_close(logits, expected)
 
 
 def streaming_llm(tokens: list[int], sinks: int, recent: int) -> np.ndarray:

@@ -21,6 +21,7 @@ from edgeinfinite.models.texts import split_documents
 from edgeinfinite.models.trained_file import read_metadata
 from edgeinfinite.training.budgets import BudgetOptions, layer_budgets, share_out
 from edgeinfinite.training.pairs import Pairs, PassOptions, compose
+from edgeinfinite.training.recalling_heads import recalling_heads
 from edgeinfinite.training.scorer import ScorerOptions, fit_scorers, held_out_score
 
 QUICK = ["--passes", "3", "--tokens", "480", "--gap", "48", "--facts", "1", "--steps", "8"]
@@ -55,7 +56,7 @@ def test_the_same_seed_gives_the_same_scorer_and_another_one_another(checkpoint,
     assert train(checkpoint, texts, other, "--seed", "1") == 0
     first, again, other = (load_file(path) for path in (first, again, other))
     assert all(torch.equal(first[name], again[name]) for name in first)
-    assert not any(torch.equal(first[name], other[name]) for name in first if ".w" in name)
+    assert not any(torch.equal(first[name], other[name]) for name in first if ".w1" in name)
 
 
 def test_fitting_finds_what_the_targets_depend_on():
@@ -130,6 +131,34 @@ def test_the_layer_that_recalls_gets_the_slots():
     assert first + second == 1280 and first == 128
 
 
+def test_the_heads_that_look_at_planted_facts_recall():
+    planted = torch.arange(100) % 10 == 0
+    largest = torch.full((2, 3, 100), -7.0)
+    largest[1, 2, planted], largest[0, 1, planted] = -0.5, -1.0
+    largest[0, 0, ~planted] = -0.1  # asked for often, but not for facts
+    pairs = Pairs(torch.zeros(2, 3, 100, 4), {"largest": largest}, planted, torch.zeros(100))
+    assert recalling_heads(pairs, 0.01).nonzero().tolist() == [[1, 2]]
+    assert recalling_heads(pairs, 1 / 3).nonzero().tolist() == [[0, 1], [1, 2]]
+    assert recalling_heads(pairs, 1.0).all()
+
+
+def test_the_other_heads_score_all_pairs_alike(checkpoint, texts, tmp_path):
+    """Half of the heads of two layers with two KV heads each."""
+    output, everywhere = tmp_path / "half.safetensors", tmp_path / "all.safetensors"
+    assert train(checkpoint, texts, output, "--recalling-share", "0.5") == 0
+    assert train(checkpoint, texts, everywhere, "--recalling-share", "1") == 0
+    recalling = json.loads(read_metadata(output)["recalling_heads"])
+    assert len(recalling) == 2
+    assert len(json.loads(read_metadata(everywhere)["recalling_heads"])) == 4
+    half, whole = load_file(output), load_file(everywhere)
+    for layer, head in np.ndindex(2, 2):
+        name = f"layers.{layer}.w2"
+        if [layer, head] in recalling:
+            assert torch.equal(half[name][head], whole[name][head]) and half[name][head].any()
+        else:
+            assert not half[name][head].any() and whole[name][head].any()
+
+
 def test_planted_facts_stand_where_the_composed_text_says(checkpoint, texts):
     tokenizer = load_backbone(str(checkpoint)).tokenizer
     document = (texts / "text0.txt").read_text() * 3
@@ -157,6 +186,7 @@ def test_documents_are_held_out_by_their_names_alone(tmp_path):
         (["--tokens", "90"], "too few for a gap"),
         (["--tokens", "600"], "more than the 512 positions"),
         (["--emphasis", "2"], "emphasis is 2.0"),
+        (["--recalling-share", "0"], "recalling share is 0.0"),
         (["--long", "-1"], "long is -1"),
         (["--passes", "0"], "passes must be at least 1"),
         (["--average-slots", "100"], "give a multiple of 128"),

@@ -1,0 +1,39 @@
+"""Which heads recall: few do, and only theirs need slots that reach far back (DESIGN §2b).
+
+DuoAttention (arXiv 2410.10819) parts retrieval heads from streaming heads in the same way, by
+training; here the attention that was watched while planted facts are asked for tells.
+
+Letters: L layers, K KV heads, n pairs.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from edgeinfinite.training.pairs import Pairs
+
+
+def planted_attention(pairs: Pairs) -> torch.Tensor:
+    """How much the tokens of planted facts were asked for: `[L, K]`, mean of the largest weights.
+
+    Without any planted facts all heads are alike, 0.
+    """
+    largest = pairs.paid["largest"].exp() * pairs.planted
+    return largest.sum(-1) / max(1, int(pairs.planted.sum()))
+
+
+def recalling_heads(pairs: Pairs, share: float) -> torch.Tensor:
+    """The heads that pay most to planted facts.
+
+    Args:
+        pairs: what was watched.
+        share: of the heads of all layers, at least one of them.
+
+    Returns:
+        `[L, K]` bool.
+    """
+    paid = planted_attention(pairs)
+    chosen = paid.flatten().topk(max(1, round(share * paid.numel()))).indices
+    heads = torch.zeros(paid.numel(), dtype=torch.bool)
+    heads[chosen] = True
+    return heads.view_as(paid)
