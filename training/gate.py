@@ -69,9 +69,10 @@ def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
     progress("loading the checkpoint", 0.0)
     backbone = load_backbone(options.model)
     digest = backbone.weights_sha256
+    options = options.for_backbone(_positions(backbone.model))
     model = _attached(backbone, options, accelerator)
     trained, held_out = _documents(backbone, options, accelerator, progress)
-    length = options.longest.tokens(options.segments)
+    length = options.longest.tokens(options.passes)
     measured = Samples(held_out, length, options.seed)
     training = Training(model, options, accelerator, Samples(trained, length, options.seed))
     before = parameters_digest(model, gates=False)
@@ -153,16 +154,16 @@ def _attached(
             torch.manual_seed(options.seed)
             for layer in attention_layers(model):
                 layer.memory_gate.begin_with_identity()
-    positions = model.config.get_text_config().max_position_embeddings
-    fitting = _fitting(model, options)
+    positions = _positions(model)
+    fitting = options.fitting(positions)
     if options.transfers and fitting < 1:
         raise EdgeInfiniteError(
             f"the geometry leaves no room for a transfer within {positions:,} positions; give "
             "--transfer-samples 0"
         )
-    if options.loss == "distillation" and options.longest.tokens(options.segments) > positions + 1:
+    if options.loss == "distillation" and options.longest.tokens(options.passes) > positions + 1:
         raise EdgeInfiniteError(
-            f"{options.longest.tokens(options.segments):,} tokens are more than the {positions:,} "
+            f"{options.longest.tokens(options.passes):,} tokens are more than the {positions:,} "
             f"positions of full attention that distillation needs; give --segments {fitting} or "
             "fewer, a shorter --segment-length, or --loss cross-entropy"
             if fitting > 0
@@ -176,10 +177,8 @@ def _attached(
     return model.to(accelerator.device)
 
 
-def _fitting(model: PreTrainedModel, options: GateOptions) -> int:
-    """Segments reading a memory of a stretch that full attention can read."""
-    positions = model.config.get_text_config().max_position_embeddings
-    return int((positions + 1 - options.longest.tokens(0)) // options.geometry.segment_length)
+def _positions(model: PreTrainedModel) -> int:
+    return int(model.config.get_text_config().max_position_embeddings)
 
 
 def _multiplies_bfloat16() -> bool:
@@ -252,7 +251,7 @@ class Training:
     def transfer(self, documents: Sequence[Document], progress: Progress) -> None:
         """The first stage: every process does the same, and what the first one found is taken."""
         options, lengths = self._options, self._options.longest
-        segments = min(options.segments, _fitting(self._model, options))
+        segments = min(options.passes, options.fitting(_positions(self._model)))
         samples = Samples(documents, lengths.tokens(segments), options.seed + 1)
         self.transfer_explained = transfer(
             self._model,
@@ -292,7 +291,7 @@ class Training:
         began, tokens_before = time.monotonic(), self.tokens_done
         index = self.samples_done + self._accelerator.process_index
         lengths = self._options.lengths_of(self.samples_done)
-        tokens = torch.from_numpy(self._samples[index][: lengths.tokens(self._options.segments)])
+        tokens = torch.from_numpy(self._samples[index][: lengths.tokens(self._options.passes)])
         tokens = tokens.to(self._accelerator.device)
         distils = self._options.loss == "distillation"
         teacher = watch_teacher(self._model, tokens) if distils else None
@@ -346,7 +345,7 @@ class Training:
         return float(self._optimizer.param_groups[0]["lr"])
 
     def _share_done(self) -> float:
-        per_sample = math.ceil(self._options.segments / self._options.gradient_segments)
+        per_sample = math.ceil(self._options.passes / self._options.gradient_segments)
         rounds = math.ceil(self._options.samples / self._accelerator.num_processes)
         return self.steps_done / (rounds * per_sample)
 

@@ -28,14 +28,14 @@ _OPTIONS: Options = {
     "--output": option("replaced whole", required=True, type=Path, metavar="GATE.safetensors"),
     "--loss": option(
         "of the next token, or divergence from the backbone with full attention "
-        "(default: cross-entropy)",
+        "(default: distillation where a stretch fits its positions)",
         choices=("cross-entropy", "distillation"),
     ),
     "--feature-map": option(
         "σ of the memory (default: learned; elu is the paper's)", choices=FEATURE_MAPS
     ),
     "--opening": option(
-        "what decides how far the gate is open (default: query; constant is the paper's)",
+        "what decides how far the gate is open (default: place; constant is the paper's)",
         choices=OPENINGS,
     ),
     "--transfer-samples": option(
@@ -43,9 +43,13 @@ _OPTIONS: Options = {
         type=int,
         metavar="N",
     ),
-    "--transfer-epochs": option("uses of each of them (default: 8)", type=positive, metavar="N"),
-    "--samples": option("stretches of text (default: 24)", type=positive, metavar="N"),
-    "--segments": option("of each that read a memory (default: 8)", type=positive, metavar="N"),
+    "--transfer-epochs": option("uses of each of them (default: 16)", type=positive, metavar="N"),
+    "--samples": option("stretches of text (default: 10)", type=positive, metavar="N"),
+    "--segments": option(
+        "of each that read a memory (default: 5, or what fits the model's positions)",
+        type=positive,
+        metavar="N",
+    ),
     "--gradient-segments": option(
         "that the gradient flows back through (default: 1)", type=positive, metavar="K"
     ),

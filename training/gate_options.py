@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ INITIALS = ("identity", "small")
 DTYPES = ("auto", "float32", "bfloat16")
 DEFAULT_CACHE = Path("~/.cache/edgeinfinite/tokens").expanduser()
 _TRANSFER_SAMPLES = 32
+_SEGMENTS = 5
 _PLACES = ("model", "data", "output", "token_cache", "metrics", "plot")
 
 
@@ -35,14 +36,16 @@ class GateOptions:
         output: the gate's file (safetensors); beside it, while it is made, its checkpoint.
         geometry: S, N, W that the gate is for.
         loss: `cross-entropy` of the next token (the paper), or `distillation`: divergence from the
-            same backbone with full attention.
+            same backbone with full attention; None takes that one where a stretch fits the
+            backbone's positions.
         feature_map: σ of a gate that is begun, see `models.feature_map`; `elu` is the paper's.
         opening: what decides how far it is open, see `models.gate`; `constant` is the paper's.
         transfer_samples: stretches for a first stage that fits layer by layer to full attention;
             None takes 32, or none where a gate is gone on with.
         transfer_epochs: how often each of them is used.
         samples: stretches of text; each is read from its beginning.
-        segments: of a stretch that read a memory, each a step of the optimizer.
+        segments: of a stretch that read a memory, each a step of the optimizer; None takes 5, with
+            distillation fewer where not so many fit.
         gradient_segments: so many of them share a step, and the gradient flows back through them.
         random_lengths: draw N and the window's overlap anew for every stretch, N from a quarter up.
         memory: `zero` trains the control: what can be learnt while the memory reads zero.
@@ -66,13 +69,13 @@ class GateOptions:
     data: Sequence[Path]
     output: Path
     geometry: Geometry = field(default_factory=Geometry)
-    loss: str = "cross-entropy"
+    loss: str | None = None
     feature_map: str = "learned"
-    opening: str = "query"
+    opening: str = "place"
     transfer_samples: int | None = None
-    transfer_epochs: int = 8
-    samples: int = 24
-    segments: int = 8
+    transfer_epochs: int = 16
+    samples: int = 10
+    segments: int | None = None
     gradient_segments: int = 1
     random_lengths: bool = False
     memory: str = "own"
@@ -111,7 +114,32 @@ class GateOptions:
             "initial": INITIALS,
             "dtype": DTYPES,
         }.items():
-            check_choice(name.replace("_", " "), getattr(self, name), known)
+            if getattr(self, name) is not None:
+                check_choice(name.replace("_", " "), getattr(self, name), known)
+
+    def for_backbone(self, positions: int) -> GateOptions:
+        """With what None stands for in `loss` and `segments`.
+
+        Args:
+            positions: that the backbone was trained on.
+        """
+        fitting, loss, segments = self.fitting(positions), self.loss, self.segments
+        if loss is None:
+            loss = "distillation" if fitting >= (segments or 1) else "cross-entropy"
+        if segments is None:
+            fits = loss == "distillation" and fitting > 0
+            segments = min(_SEGMENTS, fitting) if fits else _SEGMENTS
+        return replace(self, loss=loss, segments=segments)
+
+    def fitting(self, positions: int) -> int:
+        """Segments reading a memory of a stretch that full attention can read; 0 or less: none."""
+        return (positions + 1 - self.longest.tokens(0)) // self.geometry.segment_length
+
+    @property
+    def passes(self) -> int:
+        """`segments`, once `for_backbone` has decided."""
+        assert self.segments is not None
+        return self.segments
 
     @property
     def transfers(self) -> int:

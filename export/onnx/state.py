@@ -33,6 +33,7 @@ class OnnxState:
             assert given.memory_norm is not None and given.has_memory is not None
             self.has_memory = given.has_memory
             self._gates = FlatGates(gates, given.memory, given.memory_norm, given.has_memory)
+        self._positions: torch.Tensor | None = None
         self._totals: tuple[torch.Tensor, ...] | None = None
         self._last_slots: tuple[torch.Tensor, ...] = ()
         self.k_cache = list(given.k_cache)
@@ -43,7 +44,8 @@ class OnnxState:
         sizes = [cache.shape[2] for cache in self._given.k_cache]
         longest = sizes.index(max(sizes))  # no other layer ever has more slots in use
         length = self._given.length[longest : longest + 1]
-        return (length + torch.arange(tokens)).unsqueeze(0)
+        self._positions = (length + torch.arange(tokens)).unsqueeze(0)
+        return self._positions
 
     def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """See `AttentionState.memory_of`; what is read here the absorbed gates ignore."""
@@ -84,7 +86,8 @@ class OnnxState:
         )
         attended = attended.to(query.dtype)
         if self._gates is not None:
-            attended = self._gates.apply(layer, rows, attended)
+            assert self._positions is not None
+            attended = self._gates.apply(layer, rows, attended, self._positions)
         return unpacked(attended, heads)
 
     def outputs(self) -> list[torch.Tensor]:

@@ -82,10 +82,11 @@ def test_any_split_gives_the_same_logits_past_three_compressions(name):
     np.testing.assert_allclose(logits, expected, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("opening", ["query", "place"])
 @pytest.mark.parametrize("policy", ["reencode", "carry"])
-def test_any_split_gives_the_same_with_a_learned_feature_map_and_a_query_that_opens(policy):
+def test_any_split_gives_the_same_with_a_learned_feature_map_and_an_opening(policy, opening):
     geometry = replace(GEOMETRY, policy=policy)
-    engine = TorchEngine(attached(geometry, feature_map="learned", opening="query"))
+    engine = TorchEngine(attached(geometry, feature_map="learned", opening=opening))
     tokens = random_tokens(60)
     whole = Session(engine)
     expected = whole.append(tokens)

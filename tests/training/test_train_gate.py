@@ -267,7 +267,7 @@ def test_jsonl_is_read_a_text_a_line(checkpoint, texts, tmp_path):
     [
         ('{"words": "a"}', [], r'line 2 isn\'t a JSON object with a string "text"'),
         ("[1]", [], "line 2"),
-        ('{"text": "short"}', ["--segments", "900"], "a sample needs"),
+        ('{"text": "short"}', ["--loss", "cross-entropy", "--segments", "900"], "a sample needs"),
         ('{"text": "short"}', ["--loss", "distillation", "--segments", "40"], "--segments 20"),
         ('{"text": "short"}', ["--learning-rate", "nan"], "learning rate must be"),
         ('{"text": "short"}', ["--start", "nowhere.safetensors"], "nowhere.safetensors"),

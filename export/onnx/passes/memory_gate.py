@@ -15,7 +15,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from edgeinfinite.models.attach import attention_layers
-from edgeinfinite.models.gate import MemoryGate
+from edgeinfinite.models.gate import MemoryGate, places
 from edgeinfinite.models.memory import RETRIEVAL_EPSILON
 
 
@@ -31,7 +31,12 @@ class Absorbed(nn.Module):
         self.gate = gate
 
     def forward(
-        self, _query: object, _memory: object, _norm: object, local: torch.Tensor, _has: object
+        self,
+        _query: object,
+        _memory: object,
+        _norm: object,
+        local: torch.Tensor,
+        *_: object,
     ) -> torch.Tensor:
         """Returns A_com, which `local` is already."""
         return local
@@ -58,18 +63,24 @@ class FlatGates:
         self._memory = memory.split(1)
         self._norm = memory_norm.unsqueeze(-1).split(1)
         self._has_memory = has_memory
+        self._place: torch.Tensor | None = None
         self._shares: tuple[torch.Tensor, ...] = ()
         if gates[0].opening == "constant":  # all layers at once
             openings = torch.stack([torch.sigmoid(gate.g).flatten() for gate in gates])
             self._shares = (openings * has_memory).split(1)
 
-    def apply(self, layer: int, query: torch.Tensor, local: torch.Tensor) -> torch.Tensor:
+    def apply(
+        self, layer: int, query: torch.Tensor, local: torch.Tensor, positions: torch.Tensor
+    ) -> torch.Tensor:
         """A_com of one layer.
 
         Args:
             query: `[1, T, H * D]` after RoPE.
             local: A_dot `[1, T, H * D]`.
+            positions: the tokens' slots, `[1, T]` int64.
         """
+        if self._place is None and self._gates[0].opening == "place":  # once for all layers
+            self._place = places(positions).view(-1, 1, 1)
         gate = self._gates[layer]
         _, tokens, width = query.shape
         kv_heads, dim = self._memory[layer].shape[1:3]
@@ -88,7 +99,11 @@ class FlatGates:
         gate = self._gates[layer]
         heads, dim = gate.g.shape
         by_query = (query * gate.u.flatten()).view(-1, heads, dim).sum(-1, keepdim=True)
-        return (torch.sigmoid(gate.g + by_query) * self._has_memory).view(1, -1, heads * dim)
+        openness = gate.g + by_query
+        if gate.opening == "place":
+            assert self._place is not None
+            openness = openness + gate.c * self._place
+        return (torch.sigmoid(openness) * self._has_memory).view(1, -1, heads * dim)
 
 
 def absorb_gates(model: PreTrainedModel) -> list[MemoryGate]:
