@@ -27,7 +27,7 @@ def _length(name: str, metavar: str) -> dict[str, Any]:
 
 
 def _slots(text: str) -> int | str | tuple[int, ...]:
-    if text == TRAINED_SLOTS:
+    if text.partition(":")[0] == TRAINED_SLOTS:
         return text
     try:
         slots = tuple(int(part) for part in text.split(","))
@@ -67,10 +67,10 @@ GEOMETRY = {
     "--window-length": _length("window_length", "W"),
     "--recall-slots": option(
         "under carry, filled by a scorer: one number, or one a layer as 0,512,128 or in a file "
-        "with a JSON list, or trained for those on the scorer's card "
-        f"(default: {CARRY_SLOTS} where there is a scorer)",
+        "with a JSON list, or trained:1920 for so many on average, more in layers that recall "
+        f"(default: trained:{CARRY_SLOTS} where there is a scorer and the back end can)",
         type=_slots,
-        metavar="G|FILE",
+        metavar="G|trained:G|FILE",
     ),
     "--scorer": option("retention scorer (default: the model's)", metavar="FILE"),
 }

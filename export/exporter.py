@@ -32,7 +32,7 @@ from edgeinfinite.models.attach import (
 )
 from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_SCORER, EdgeInfiniteConfig
 from edgeinfinite.models.gate_file import save_gate
-from edgeinfinite.models.geometry import Geometry, GeometryOptions
+from edgeinfinite.models.geometry import TRAINED_SLOTS, Geometry, GeometryOptions
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.shipped import choose_geometry
 from edgeinfinite.models.state_size import StateShape, geometry_within
@@ -103,7 +103,7 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
             f"the back end {backend.name} has no target {options.target!r}; "
             f"choose one of {', '.join(backend.targets)}"
         )
-    if options.geometry.varies and backend.name != "onnx":
+    if options.geometry.varies and not backend.slots_by_layer:
         raise EdgeInfiniteError(
             f"the back end {backend.name} needs the same recall slots in every layer; "
             "give one number"
@@ -114,9 +114,13 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
     with _bar(progress) as report, unfinished(output) as folder:
         report("loading the checkpoint", 0.0)
         backbone = load_backbone(options.model)
-        geometry, scorer = choose_geometry(options.geometry, options.scorer, backbone)
-        if options.state_mb is not None:
-            geometry = _geometry_within(geometry, options, backbone, cache_type)
+        geometry, scorer = choose_geometry(
+            options.geometry,
+            options.scorer,
+            backbone,
+            by_layer=backend.slots_by_layer,
+            fit=lambda geometry: _geometry_within(geometry, options, backbone, cache_type),
+        )
         gate = choose_gate(options.gate, backbone, geometry)
         tell_gate(gate, options.gate)
         config = EdgeInfiniteConfig(geometry, gate, scorer=scorer, cache_type=cache_type)
@@ -128,10 +132,12 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
 def _geometry_within(
     geometry: Geometry, options: ExportOptions, backbone: Backbone, cache_type: str
 ) -> Geometry:
-    assert options.state_mb is not None
+    if options.state_mb is None:
+        return geometry
     chosen = "segment_length" if geometry.policy == "reencode" else "recall_slots"
     asked = options.geometry
-    if isinstance(asked, GeometryOptions) and getattr(asked, chosen) is not None:
+    given = getattr(asked, chosen) if isinstance(asked, GeometryOptions) else None
+    if given is not None and given != TRAINED_SLOTS:
         name = "--" + chosen.replace("_", "-")
         raise EdgeInfiniteError(f"--state-mb chooses {name}; leave one of them out")
     check_supported(backbone.model)

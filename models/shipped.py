@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from edgeinfinite import EdgeInfiniteError, models
 from edgeinfinite.models.geometry import Geometry, GeometryOptions
+from edgeinfinite.models.layer_slots import slots_by_layer
 from edgeinfinite.models.loading import Backbone
 from edgeinfinite.models.trained_file import read_metadata
 
@@ -30,7 +32,12 @@ def shipped_scorer(weights_sha256: str) -> Path | None:
 
 
 def choose_geometry(
-    asked: Geometry | GeometryOptions, scorer: str | None, backbone: Backbone
+    asked: Geometry | GeometryOptions,
+    scorer: str | None,
+    backbone: Backbone,
+    *,
+    by_layer: bool = True,
+    fit: Callable[[Geometry], Geometry] | None = None,
 ) -> tuple[Geometry, str | None]:
     """The geometry for a model, and what fills its recall slots; says so if it is the default.
 
@@ -40,6 +47,8 @@ def choose_geometry(
         asked: what is given is used as it is, the rest is the model's default.
         scorer: a file, `untrained`, or None for the shipped one.
         backbone: a scorer is shipped for certain weights.
+        by_layer: whether layers may differ in slots where that was not asked for.
+        fit: chooses the lengths that the bytes of the state decide, before layers get their share.
 
     Returns:
         The geometry, and `untrained`, a path, or None where there are no recall slots.
@@ -54,8 +63,11 @@ def choose_geometry(
         shipped = shipped_scorer(backbone.weights_sha256)
         scorer = str(shipped) if shipped else None
     geometry = asked.resolve(scorer=scorer is not None)
-    if asked.trained_slots:
-        geometry = with_trained_slots(geometry, scorer)
+    if fit is not None:
+        geometry = fit(geometry)
+    free = asked.recall_slots is None and by_layer and geometry.most_slots > 0
+    if asked.trained_slots or (free and _recalling_layers(scorer)):
+        geometry = with_trained_slots(geometry, scorer, backbone)
     if asked.policy is None and scorer is not None:
         print(
             f"note: policy carry, the default for {backbone.name}; "
@@ -75,21 +87,34 @@ def choose_geometry(
     return geometry, scorer
 
 
-def with_trained_slots(geometry: Geometry, scorer: str | None) -> Geometry:
-    """The geometry with the recall slots of each layer that a scorer's card recommends.
+def with_trained_slots(geometry: Geometry, scorer: str | None, backbone: Backbone) -> Geometry:
+    """The geometry with more recall slots in the layers that recall, by a scorer's card.
 
     Args:
-        geometry: of policy `carry`, with any recall slots.
+        geometry: of policy `carry`; its recall slots are those of an average layer.
         scorer: the scorer's file.
+        backbone: the model.
 
     Raises:
-        EdgeInfiniteError: there is no scorer, its card recommends nothing, or not for this N.
+        EdgeInfiniteError: there is no scorer, or its card doesn't say which heads recall.
     """
-    card = read_metadata(Path(scorer)) if scorer and Path(scorer).is_file() else {}
-    if "recall_slots" not in card:
-        where = f"{scorer} says nothing" if scorer else "without a trained scorer nothing is known"
+    layers = _recalling_layers(scorer)
+    if not layers:
+        where = f"{scorer} doesn't say" if scorer else "without a trained scorer nobody knows"
         raise EdgeInfiniteError(
-            f"{where} about recall slots by layer; give a number of slots, or a --scorer made with "
+            f"{where} which layers recall; give a number of slots, or a --scorer made with "
             "train-scorer"
         )
-    return replace(geometry, recall_slots=tuple(json.loads(card["recall_slots"])))
+    config, step = backbone.model.config.get_text_config(), geometry.segment_length
+    fixed = geometry.capacity - geometry.most_slots
+    most = (config.max_position_embeddings - fixed) // step * step
+    if most < geometry.most_slots:
+        return geometry  # too many for this backbone however they are shared out: `attach` says so
+    slots = slots_by_layer(layers, config.num_hidden_layers, geometry.most_slots, step, most)
+    return replace(geometry, recall_slots=slots)
+
+
+def _recalling_layers(scorer: str | None) -> list[int]:
+    """Layers whose heads recall, the most important first; none if the card doesn't say."""
+    card = read_metadata(Path(scorer)) if scorer and Path(scorer).is_file() else {}
+    return [int(layer) for layer in json.loads(card.get("recalling_layers", "[]"))]

@@ -41,11 +41,10 @@ def add_train_scorer(commands: argparse._SubParsersAction[Any]) -> None:
         ("gap", int, "tokens between a pair and a query that counts (default: 512)"),
         ("long", int, "every so-manieth text is twice as long (default: 7; 0: none)"),
         ("facts", int, "planted in each text and asked for at its end (default: 8)"),
-        ("recalling-share", float, "of the heads, those that keep by score (default: 0.333)"),
+        ("recalling-share", float, "of heads and layers, those that recall (default: 0.333)"),
         ("emphasis", float, "0: all pairs count alike; 1: as the attention paid (default: 0.3)"),
         ("steps", int, "of the fit (default: 800)"),
         ("seed", int, "of everything random (default: 0)"),
-        ("average-slots", int, "recall slots to share out among the layers (default: 1920)"),
     ):
         parser.add_argument(
             f"--{name}", type=kind, default=argparse.SUPPRESS, help=about, metavar="N"
@@ -60,7 +59,6 @@ def add_train_scorer(commands: argparse._SubParsersAction[Any]) -> None:
 
 def train_scorer(arguments: argparse.Namespace) -> int:
     """Trains, writes the file, prints the held-out score."""
-    from edgeinfinite.training.budgets import BudgetOptions
     from edgeinfinite.training.pairs import PassOptions
     from edgeinfinite.training.scorer import ScorerOptions
     from edgeinfinite.training.scorer import train_scorer as train
@@ -68,7 +66,6 @@ def train_scorer(arguments: argparse.Namespace) -> int:
     options = ScorerOptions(
         **given(arguments, ScorerOptions),
         watched=PassOptions(**given(arguments, PassOptions)),
-        budgets=BudgetOptions(**given(arguments, BudgetOptions)),
     )
     with tqdm(
         total=1000, file=sys.stderr, bar_format="{desc}: {percentage:3.0f} % {elapsed}<{remaining}"

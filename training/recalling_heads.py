@@ -22,7 +22,7 @@ def planted_attention(pairs: Pairs) -> torch.Tensor:
     return largest.sum(-1) / max(1, int(pairs.planted.sum()))
 
 
-def recalling_heads(pairs: Pairs, share: float) -> torch.Tensor:
+def recalling_heads(pairs: Pairs, share: float) -> list[tuple[int, int]]:
     """The heads that pay most to planted facts.
 
     Args:
@@ -30,10 +30,16 @@ def recalling_heads(pairs: Pairs, share: float) -> torch.Tensor:
         share: of the heads of all layers, at least one of them.
 
     Returns:
-        `[L, K]` bool.
+        Layer and KV head of each, those that pay most first.
     """
     paid = planted_attention(pairs)
-    chosen = paid.flatten().topk(max(1, round(share * paid.numel()))).indices
-    heads = torch.zeros(paid.numel(), dtype=torch.bool)
-    heads[chosen] = True
-    return heads.view_as(paid)
+    return [divmod(head, paid.shape[1]) for head in _most(paid.flatten(), share)]
+
+
+def recalling_layers(pairs: Pairs, share: float) -> list[int]:
+    """The layers whose heads together pay most to planted facts, at least one; most first."""
+    return _most(planted_attention(pairs).sum(-1), share)
+
+
+def _most(paid: torch.Tensor, share: float) -> list[int]:
+    return paid.topk(max(1, round(share * paid.numel()))).indices.tolist()

@@ -21,9 +21,12 @@ from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.scorer import RetentionScorer
 from edgeinfinite.models.texts import find_documents, split_documents
 from edgeinfinite.models.trained_file import save_layers
-from edgeinfinite.training.budgets import BudgetOptions, layer_budgets
 from edgeinfinite.training.pairs import TARGETS, Pairs, PassOptions, collect_pairs
-from edgeinfinite.training.recalling_heads import planted_attention, recalling_heads
+from edgeinfinite.training.recalling_heads import (
+    planted_attention,
+    recalling_heads,
+    recalling_layers,
+)
 
 Progress = Callable[[str, float], None]
 """What is being done, and the share that is done."""
@@ -56,10 +59,10 @@ class ScorerOptions:
         watched: what a pass is.
         target: what of the later attention is fitted, one of `TARGETS`.
         recalling_share: of the KV heads of all layers, those that pay most to planted facts, fill
-            their slots by score; the others keep what is newest.
+            their slots by score, the others keep what is newest; and of the layers, so many get
+            most slots.
         emphasis: a pair counts in the fit as its later attention to this power: what the slots are
             for is few pairs, and a fit to all alike spends itself on telling the others apart.
-        budgets: how recall slots are shared out among the layers, kept on the file's card.
         steps: of the fit.
         batch: pairs of a step.
         learning_rate: at its start; it falls to zero along a cosine.
@@ -76,7 +79,6 @@ class ScorerOptions:
     target: str = "largest"
     recalling_share: float = 1 / 3
     emphasis: float = 0.3
-    budgets: BudgetOptions = field(default_factory=BudgetOptions)
     steps: int = 800
     batch: int = 1024
     learning_rate: float = 3e-3
@@ -133,8 +135,10 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
     fitted, measured = watch(backbone, trained, held_out, options, progress)
     scorers = fit_scorers(fitted, options, progress)
     metrics = held_out_score(scorers, measured, options.target)
-    recalls = recalling_heads(fitted, options.recalling_share)
+    recalling = recalling_heads(fitted, options.recalling_share)
     paid = planted_attention(measured)
+    recalls = torch.zeros_like(paid, dtype=torch.bool)
+    recalls[tuple(zip(*recalling, strict=True))] = True
     metrics["planted_in_recalling_heads"] = float(paid[recalls].sum() / paid.sum().clamp(min=1e-9))
     settings = {name: getattr(options, name) for name in _ON_THE_CARD}
     card = {
@@ -145,10 +149,8 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
         "held_out_documents": json.dumps([path.name for path in held_out]),
         "options": json.dumps(settings | asdict(options.watched)),
         "held_out_score": json.dumps(metrics),
-        "recall_slots": json.dumps(
-            layer_budgets(scorers, fitted, options.budgets, trained_positions)
-        ),
-        "recalling_heads": json.dumps(recalls.nonzero().tolist()),
+        "recalling_heads": json.dumps(recalling),
+        "recalling_layers": json.dumps(recalling_layers(fitted, options.recalling_share)),
     }
     for scorer, own in zip(scorers, recalls, strict=True):
         scorer.rank_by_age(~own)

@@ -30,6 +30,7 @@ class ExecuTorchBackend:
     name = "executorch"
     targets = ("cpu",)
     cache_types = ("float32",)
+    slots_by_layer = False
     tools = ("executorch", "torchao")
 
     def export_graphs(

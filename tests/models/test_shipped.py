@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,7 @@ def package(tmp_path_factory) -> Path:
     train = ["train-scorer", "--model", str(checkpoint), "--data", str(texts)]
     train += ["--output", str(folder / "scorers" / "tiny.safetensors"), "--tokens", "400"]
     train += ["--passes", "2", "--held-out-passes", "1", "--gap", "40", "--facts", "1"]
-    assert main([*train, "--steps", "1", "--average-slots", "128"]) == 0
+    assert main([*train, "--steps", "1", "--recalling-share", "0.25"]) == 0  # one of four heads
     return folder
 
 
@@ -69,22 +70,30 @@ def export(package: Path, output: Path, slots: str, *more: str) -> int:
     return main([*command, "--recall-slots", slots, "--policy", "carry", *more])
 
 
-@pytest.mark.parametrize("slots", ["128", "trained"])
+def by_layer(package: Path, more: int, less: int) -> list[int]:
+    """One of the two layers recalls."""
+    card = read_metadata(package / "scorers" / "tiny.safetensors")
+    (layer,) = json.loads(card["recalling_layers"])
+    return [more, less] if layer == 0 else [less, more]
+
+
+@pytest.mark.parametrize("slots", ["128", "trained:128"])
 def test_export_takes_the_shipped_scorer_and_says_so(package, tmp_path, monkeypatch, capsys, slots):
     monkeypatch.setattr(shipped.models, "__path__", [str(package)])
     assert export(package, tmp_path / "artifact", slots) == 0
     assert "filled by the shipped scorer tiny.safetensors" in capsys.readouterr().err
-    card = read_metadata(package / "scorers" / "tiny.safetensors")
     geometry = read_manifest(tmp_path / "artifact").geometry
-    expected = [128, 128] if slots == "128" else json.loads(card["recall_slots"])
+    expected = [128, 128] if slots == "128" else by_layer(package, 256, 0)
     assert [geometry.slots_of(layer) for layer in range(2)] == expected
 
 
 def test_trained_slots_need_a_card_that_names_them(package, tmp_path, capsys):
     assert export(package, tmp_path / "artifact", "trained") == 2
-    assert "without a trained scorer nothing is known" in capsys.readouterr().err
+    assert "without a trained scorer nobody knows" in capsys.readouterr().err
     assert export(package, tmp_path / "artifact", "trained", "--policy", "reencode") == 2
     assert "no recall slots" in capsys.readouterr().err
+    assert export(package, tmp_path / "artifact", "trained:many") == 2
+    assert "'trained:many'; give a number" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
         export(package, tmp_path / "artifact", "many")
     assert "'many' is none of them" in capsys.readouterr().err
@@ -99,8 +108,15 @@ def test_a_model_with_a_shipped_scorer_gets_carry_and_the_paper_stays_selectable
     assert not capsys.readouterr().err
     monkeypatch.setattr(shipped.models, "__path__", [str(package)])
     file = str(package / "scorers" / "tiny.safetensors")
-    default = Geometry(policy="carry", recall_slots=CARRY_SLOTS, **CARRY_LENGTHS)
-    assert choose_geometry(GeometryOptions(), None, backbone) == (default, file)
+    alike = Geometry(policy="carry", recall_slots=CARRY_SLOTS, **CARRY_LENGTHS)
+    options = GeometryOptions()
+    assert choose_geometry(options, None, backbone) == (alike, file)  # no room: 512 positions
+    monkeypatch.setattr(backbone.model.config, "max_position_embeddings", 2048)
+    layers = tuple(by_layer(package, CARRY_SLOTS * 3 // 2, CARRY_SLOTS // 2))
+    default = replace(alike, recall_slots=layers)
+    assert choose_geometry(options, None, backbone) == (default, file)
+    assert default.average_slots == CARRY_SLOTS
+    assert choose_geometry(options, None, backbone, by_layer=False)[0] == alike
     said = capsys.readouterr().err
     assert "policy carry, the default for" in said and "shipped scorer tiny.safetensors" in said
     paper = GeometryOptions(policy="reencode")

@@ -15,17 +15,14 @@ from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import load_backbone
-from edgeinfinite.models.scorer import RetentionScorer
 from edgeinfinite.models.shipped import with_trained_slots
 from edgeinfinite.models.texts import split_documents
 from edgeinfinite.models.trained_file import read_metadata
-from edgeinfinite.training.budgets import BudgetOptions, layer_budgets, share_out
 from edgeinfinite.training.pairs import Pairs, PassOptions, compose
-from edgeinfinite.training.recalling_heads import recalling_heads
+from edgeinfinite.training.recalling_heads import recalling_heads, recalling_layers
 from edgeinfinite.training.scorer import ScorerOptions, fit_scorers, held_out_score
 
 QUICK = ["--passes", "3", "--tokens", "480", "--gap", "48", "--facts", "1", "--steps", "8"]
-QUICK += ["--average-slots", "128"]
 
 
 def train(checkpoint: Path, texts: Path, output: Path, *more: str) -> int:
@@ -44,9 +41,11 @@ def test_the_trained_scorer_fits_the_model_and_its_card_says_what_it_saw(
     trained, held_out = (json.loads(card[k]) for k in ("trained_on", "held_out_documents"))
     assert len(trained) + len(held_out) == 5 and not set(trained) & set(held_out)
     assert 0 < json.loads(card["held_out_score"])["attention_kept"] <= 1
-    model = load_backbone(str(checkpoint)).model
-    geometry = with_trained_slots(Geometry(128, 4, 8, policy="carry"), str(output))
-    assert geometry.average_slots == 128 and geometry.most_slots % 128 == 0
+    backbone = load_backbone(str(checkpoint))
+    model = backbone.model
+    alike = Geometry(128, 4, 8, policy="carry", recall_slots=256)
+    geometry = with_trained_slots(alike, str(output), backbone)
+    assert geometry.average_slots == 256 and geometry.most_slots % 128 == 0
     attach(model, EdgeInfiniteConfig(geometry, gate="none", scorer=str(output)))
 
 
@@ -106,40 +105,16 @@ def test_every_so_manieth_pass_is_long_but_within_the_positions():
     assert PassOptions(tokens=1000, long=0).of_pass(13, 8192) == (1000, 8)
 
 
-def test_slots_go_where_a_step_gains_most():
-    worth = np.array([[0.0, 5.0, 6.0, 6.0], [0.0, 0.0, 0.0, 9.0], [0.0, 1.0, 1.5, 1.8]])
-    assert share_out(worth, 0, 1) == [1, 0, 0]
-    assert share_out(worth, 0, 4) == [1, 3, 0]  # three steps at once gain 3 each
-    assert share_out(worth, 0, 6) == [2, 3, 1]
-    assert share_out(worth, 1, 3) == [1, 1, 1]
-    assert share_out(worth, 0, 100) == [3, 3, 3]
-    assert share_out(np.zeros((3, 5)), 0, 6) == [2, 2, 2]
-
-
-def test_the_layer_that_recalls_gets_the_slots():
-    """In the second layer later queries look at planted tokens, in the first at none of them."""
-    torch.manual_seed(0)
-    planted = torch.rand(400) < 0.1
-    largest = torch.full((2, 1, 400), -7.0)
-    largest[1, :, planted] = -0.5
-    pairs = Pairs(
-        torch.randn(2, 1, 400, 16).half(), {"largest": largest}, planted, torch.zeros(400).long()
-    )
-    scorers = [RetentionScorer(1, 8).requires_grad_(False) for _ in range(2)]
-    options = BudgetOptions(average_slots=640, least_slots=128, reference_length=2000)
-    first, second = layer_budgets(scorers, pairs, options, 4096)
-    assert first + second == 1280 and first == 128
-
-
 def test_the_heads_that_look_at_planted_facts_recall():
     planted = torch.arange(100) % 10 == 0
     largest = torch.full((2, 3, 100), -7.0)
     largest[1, 2, planted], largest[0, 1, planted] = -0.5, -1.0
     largest[0, 0, ~planted] = -0.1  # asked for often, but not for facts
     pairs = Pairs(torch.zeros(2, 3, 100, 4), {"largest": largest}, planted, torch.zeros(100))
-    assert recalling_heads(pairs, 0.01).nonzero().tolist() == [[1, 2]]
-    assert recalling_heads(pairs, 1 / 3).nonzero().tolist() == [[0, 1], [1, 2]]
-    assert recalling_heads(pairs, 1.0).all()
+    assert recalling_heads(pairs, 0.01) == [(1, 2)]
+    assert recalling_heads(pairs, 1 / 3) == [(1, 2), (0, 1)]
+    assert len(recalling_heads(pairs, 1.0)) == 6
+    assert recalling_layers(pairs, 0.5) == [1] and recalling_layers(pairs, 1.0) == [1, 0]
 
 
 def test_the_other_heads_score_all_pairs_alike(checkpoint, texts, tmp_path):
@@ -189,7 +164,6 @@ def test_documents_are_held_out_by_their_names_alone(tmp_path):
         (["--recalling-share", "0"], "recalling share is 0.0"),
         (["--long", "-1"], "long is -1"),
         (["--passes", "0"], "passes must be at least 1"),
-        (["--average-slots", "100"], "give a multiple of 128"),
         (["--hold-out", "1"], "between 0 and 1"),
         (["--data", "nowhere"], "nowhere doesn't exist"),
         (["--output", "nowhere/scorer.safetensors"], "doesn't exist; make it first"),
