@@ -1,6 +1,7 @@
 """The graphs of DESIGN §3 as this back end exports them: layout, dynamic sizes, example inputs.
 
-Letters: L layers, K KV heads, T new tokens, C capacity, D head dimension, U = length + T.
+Letters: L layers, K KV heads, T new tokens, D head dimension, C capacity of a layer, U slots of its
+caches that a call is given (length + T or more); both are the same in layers with the same slots.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from edgeinfinite.export.graphs import (
     PrefillSegment,
     StateTensors,
 )
-from edgeinfinite.models.attach import config_of
 from edgeinfinite.runtime_py.manifest import GraphSpec, OutputSpec, TensorSpec
 
 Spec = TypeVar("Spec", TensorSpec, OutputSpec)
@@ -42,8 +42,8 @@ class ExecuTorchPrefill(PrefillSegment):
     """Reads 2 <= T <= `MAX_TOKENS` tokens. It is given the first U slots of every cache."""
 
     def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
-        capacity = config_of(model).geometry.capacity
-        super().__init__(model, lambda given: PrefillState(given, capacity), state, ())
+        capacities = ModelShape.of(model).capacities
+        super().__init__(model, lambda given: PrefillState(given, capacities), state, ())
 
     def example_inputs(self) -> tuple[Any, ...]:
         """Arguments of `forward` for tracing."""
@@ -52,7 +52,7 @@ class ExecuTorchPrefill(PrefillSegment):
     def dynamic_shapes(self) -> tuple[Any, ...]:
         """T of the tokens, U of the caches."""
         _, length, _, _, *memory = super().dynamic_shapes()
-        tokens = {1: torch.export.Dim("T", min=2, max=max_tokens(self.shape.geometry.capacity))}
+        tokens = {1: torch.export.Dim("T", min=2, max=max_tokens(self.shape))}
         return (tokens, length, *_used_axes(self.shape), *memory)
 
     def spec(self, file: str) -> GraphSpec:
@@ -74,7 +74,7 @@ class ExecuTorchDecode(DecodeStep):
 
     def _state_over(self, given: StateTensors) -> DecodeState:
         constants = dict(self.named_buffers(recurse=False))
-        return DecodeState(given, self.shape.geometry.capacity, **constants)
+        return DecodeState(given, self.shape.capacities, **constants)
 
     def example_inputs(self) -> tuple[Any, ...]:
         """Arguments of `forward` for tracing."""
@@ -158,9 +158,9 @@ def _joined(parts: list[torch.Tensor]) -> torch.Tensor:
 Graph = ExecuTorchPrefill | ExecuTorchDecode | ExecuTorchCompress | ExecuTorchCarry
 
 
-def max_tokens(capacity: int) -> int:
+def max_tokens(shape: ModelShape) -> int:
     """T of the largest prefill call."""
-    return min(MAX_TOKENS, capacity)
+    return min(MAX_TOKENS, *shape.capacities)
 
 
 def graphs_of(model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> list[Graph]:
@@ -177,15 +177,20 @@ def graphs_of(model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> list[Gra
 def _with_used_slots(arguments: tuple[Any, ...], shape: ModelShape) -> tuple[Any, ...]:
     """Example arguments whose caches have only the first slots."""
     tokens, length, k_cache, v_cache, *memory = arguments
-    slots = min(_EXAMPLE_SLOTS, shape.geometry.capacity)
-    used = ([cache[:, :slots].contiguous() for cache in part] for part in (k_cache, v_cache))
+    # Another number for each capacity, so that no two sizes are taken for one.
+    slots = {c: min(_EXAMPLE_SLOTS + i, c) for i, c in enumerate(sorted(set(shape.capacities)))}
+    used = (
+        [cache[:, : slots[c]].contiguous() for cache, c in zip(part, shape.capacities, strict=True)]
+        for part in (k_cache, v_cache)
+    )
     return (tokens, length, *used, *memory)
 
 
 def _used_axes(shape: ModelShape) -> tuple[Any, Any]:
     """U of the caches of keys and of values."""
-    axis = {1: torch.export.Dim("U", min=1, max=shape.geometry.capacity)}
-    return [axis] * shape.layers, [axis] * shape.layers
+    axes = {c: {1: torch.export.Dim(f"U_{c}", min=1, max=c)} for c in set(shape.capacities)}
+    used = [axes[capacity] for capacity in shape.capacities]
+    return used, used
 
 
 def _with_used_specs(whole: GraphSpec) -> GraphSpec:

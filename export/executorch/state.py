@@ -1,11 +1,15 @@
 """The state in ExecuTorch's operators: caches that are inputs, written in the caller's memory.
 
 Letters: L layers, H query heads, K KV heads, G query heads per KV head, T new tokens, C capacity,
-U slots that prefill is given (length + T), D head dimension. Caches have the layout `B C K D`, in
-which the first U slots are one piece of memory.
+U slots that a call is given of a cache (length + T or more), D head dimension. Caches have the
+layout `B C K D`, in which the first U slots are one piece of memory. C, U and length are those of a
+layer; layers of the same capacity always have the same length (DESIGN §2b), so what follows from a
+length is computed once for each capacity.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from torch.nn import functional
@@ -18,26 +22,33 @@ MASKED = -3e4
 """Added to the scores of slots that aren't seen; exp() of it is 0, and XNNPACK's stays finite."""
 
 FUTURE = 1e6
-"""Added to the position of a slot that holds nothing yet."""
+"""Added to the number of a slot that holds nothing yet."""
 
 
 class _ExecuTorchState:
     """What prefill and decode have in common.
 
     Args:
-        given: the graph's inputs; caches `[1, C or U, K, D]` float32.
-        capacity: C.
+        given: the graph's inputs; caches `[1, U, K, D]` float32.
+        capacities: C of every layer.
     """
 
-    def __init__(self, given: StateTensors, capacity: int) -> None:
+    def __init__(self, given: StateTensors, capacities: list[int]) -> None:
         self._given = given
-        self._capacity = capacity
+        self._capacity = max(capacities)
+        self._longest = capacities.index(self._capacity)
+        # Of every layer, the first one with its capacity.
+        self._like = [capacities.index(capacity) for capacity in capacities]
         # Without a gate there is none, and nothing asks for it.
         self.has_memory: torch.Tensor = given.has_memory  # type: ignore[assignment]
-        # The lengths of all layers are equal as long as the geometry is (DESIGN §3).
-        self._start = given.length[0].item()
-        torch._check(self._start >= 0)
-        self._new: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._starts = {layer: given.length[layer].item() for layer in sorted(set(self._like))}
+        for start in self._starts.values():
+            torch._check(start >= 0)
+        self._new: list[tuple[int, torch.Tensor, torch.Tensor]] = []
+
+    def _length_of(self, layer: int) -> torch.Tensor:
+        """Slots in use, `[1]` int64."""
+        return self._given.length[layer : layer + 1]
 
     def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """See `AttentionState.memory_of`."""
@@ -50,16 +61,39 @@ class _ExecuTorchState:
 
     def _write_later(self, layer: int, key: torch.Tensor, value: torch.Tensor) -> None:
         """Keeps K, V `[1, K, T, D]` of the new tokens until `outputs`."""
-        caches = self._given.k_cache[layer], self._given.v_cache[layer]
-        self._new += zip((key.transpose(1, 2), value.transpose(1, 2)), caches, strict=True)
+        for new, caches in ((key, self._given.k_cache), (value, self._given.v_cache)):
+            self._new.append((self._like[layer], new.transpose(1, 2), caches[layer]))
 
     def outputs(self) -> list[torch.Tensor]:
         """Writes the caller's caches, at the slots from `length` on, after all that reads them."""
-        for new, cache in self._new:
-            torch._check(self._start + new.shape[1] <= cache.shape[1])
-            torch._check(self._start < cache.shape[1])
-            torch.ops.llama.update_cache(new, cache, self._start)
+        for like, new, cache in self._new:
+            start = self._starts[like]
+            torch._check(start + new.shape[1] <= cache.shape[1])
+            torch._check(start < cache.shape[1])
+            torch.ops.llama.update_cache(new, cache, start)
         return []
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where a new token belongs in the caches of one capacity: vectors `[1, U]` float32.
+
+    Args:
+        here: 1 at the slot `length`, else 0.
+        elsewhere: the other way round.
+        mask: `MASKED` behind that slot, else 0.
+    """
+
+    here: torch.Tensor
+    elsewhere: torch.Tensor
+    mask: torch.Tensor
+
+    @classmethod
+    def of(cls, slots: int, length: torch.Tensor) -> _Places:
+        """In float arithmetic, all of which XNNPACK takes; `length` `[1]` int64."""
+        after = torch.arange(slots, dtype=torch.float32) - length.to(torch.float32)
+        here = (-after * after + 1.0).clamp(0.0, 1.0).reshape(1, -1)
+        return cls(here, -here + 1.0, after.clamp(0.0, 1.0).reshape(1, -1) * MASKED)
 
 
 class DecodeState(_ExecuTorchState):
@@ -68,11 +102,11 @@ class DecodeState(_ExecuTorchState):
     Nothing in it waits for a cache to be written, so the whole model is one XNNPACK partition, and
     no cache is copied into another layout: it is read as a matrix `[U, K D]`, and a query head has
     a row of its own with zeros at the other KV heads' columns. The slot at `length`, where the new
-    token belongs, still holds something old; a 1 in its place (`_here`) puts the new key's score
-    there, and the new value is added by itself.
+    token belongs, still holds something old; a 1 in its place (`_Places.here`) puts the new key's
+    score there, and the new value is added by itself.
 
     Args:
-        given, capacity: as above.
+        given, capacities: as above.
         blocks: `[H, K D]`, 1 where a query head's KV head is.
         spread: `[K D, D]`, an identity for every KV head.
         gathered: its transpose `[D, K D]`.
@@ -81,24 +115,22 @@ class DecodeState(_ExecuTorchState):
     def __init__(
         self,
         given: StateTensors,
-        capacity: int,
+        capacities: list[int],
         *,
         blocks: torch.Tensor,
         spread: torch.Tensor,
         gathered: torch.Tensor,
     ) -> None:
-        super().__init__(given, capacity)
+        super().__init__(given, capacities)
         self._blocks, self._spread, self._gathered = blocks, spread, gathered
-        # In float arithmetic, all of which XNNPACK takes.
-        slots = torch.arange(given.k_cache[0].shape[1], dtype=torch.float32)
-        after = slots - given.length[:1].to(torch.float32)
-        self._here = (-after * after + 1.0).clamp(0.0, 1.0).reshape(1, -1)
-        self._elsewhere = -self._here + 1.0
-        self._mask = after.clamp(0.0, 1.0).reshape(1, -1) * MASKED
+        self._places = {
+            layer: _Places.of(given.k_cache[layer].shape[1], self._length_of(layer))
+            for layer in self._starts
+        }
 
     def positions(self, tokens: int) -> torch.Tensor:
         """See `AttentionState.positions`."""
-        return self._given.length[:1].unsqueeze(0)
+        return self._length_of(self._longest).unsqueeze(0)
 
     def attend(
         self,
@@ -121,12 +153,13 @@ class DecodeState(_ExecuTorchState):
         values = self._given.v_cache[layer].reshape(1, -1, width)
         # linear(x, y) is a product with the rows of y.
         own = (query * scaling).reshape(heads, dim)
+        places = self._places[self._like[layer]]
         queries = functional.linear(own, self._spread) * self._blocks
         new_scores = functional.linear(queries, new_key)
-        old_scores = functional.linear(queries, keys) * self._elsewhere
-        weights = (old_scores + (new_scores * self._here + self._mask)).softmax(-1)
-        new_weights = functional.linear(weights, self._here)
-        old = torch.bmm((weights * self._elsewhere).unsqueeze(0), values).reshape(heads, width)
+        old_scores = functional.linear(queries, keys) * places.elsewhere
+        weights = (old_scores + (new_scores * places.here + places.mask)).softmax(-1)
+        new_weights = functional.linear(weights, places.here)
+        old = torch.bmm((weights * places.elsewhere).unsqueeze(0), values).reshape(heads, width)
         found = (old + new_weights * new_value) * self._blocks
         return functional.linear(found, self._gathered).reshape(1, heads, 1, dim)
 
@@ -140,13 +173,13 @@ class PrefillState(_ExecuTorchState):
     `llama::custom_sdpa` on many tokens.
     """
 
-    def __init__(self, given: StateTensors, capacity: int) -> None:
-        super().__init__(given, capacity)
-        self._mask: torch.Tensor | None = None
+    def __init__(self, given: StateTensors, capacities: list[int]) -> None:
+        super().__init__(given, capacities)
+        self._masks: dict[int, torch.Tensor] = {}
 
     def positions(self, tokens: int) -> torch.Tensor:
         """See `AttentionState.positions`."""
-        return (self._given.length[:1] + torch.arange(tokens)).unsqueeze(0)
+        return (self._length_of(self._longest) + torch.arange(tokens)).unsqueeze(0)
 
     def attend(
         self,
@@ -164,27 +197,28 @@ class PrefillState(_ExecuTorchState):
         check_attention(self._capacity, sliding_window, softcap)
         _, heads, tokens, dim = query.shape
         kv_heads = key.shape[1]
-        if self._mask is None:
-            self._mask = self._mask_for(k_cache.shape[1], tokens, heads // kv_heads)
+        like = self._like[layer]
+        if like not in self._masks:
+            self._masks[like] = self._mask_for(like, tokens, heads // kv_heads)
         joined = [
             torch.cat([cache.reshape(-1, kv_heads, dim).transpose(0, 1), new[0]], dim=1)
             for cache, new in ((k_cache, key), (v_cache, value))
         ]
         keys, values = joined
         grouped = (query * scaling).reshape(kv_heads, -1, dim)
-        scores = torch.bmm(grouped, keys.transpose(1, 2)) + self._mask
+        scores = torch.bmm(grouped, keys.transpose(1, 2)) + self._masks[like]
         attended = torch.bmm(scores.softmax(-1), values)
         self._write_later(layer, key, value)
         return attended.reshape(1, heads, -1, dim)
 
-    def _mask_for(self, slots: int, tokens: int, groups: int) -> torch.Tensor:
+    def _mask_for(self, layer: int, tokens: int, groups: int) -> torch.Tensor:
         """Mask `[1, G T, U + T]` to be added: 0 where a token sees a slot, else `MASKED`.
 
-        In float arithmetic, all of which XNNPACK takes: positions of the slots against positions
-        of the tokens, slots that hold nothing yet being far in the future.
+        In float arithmetic, all of which XNNPACK takes: numbers of the slots against numbers of
+        those that the tokens get, slots that hold nothing yet being far behind.
         """
-        length = self._given.length[:1].to(torch.float32)
-        old = torch.arange(slots, dtype=torch.float32)
+        length = self._length_of(layer).to(torch.float32)
+        old = torch.arange(self._given.k_cache[layer].shape[1], dtype=torch.float32)
         empty = (old - length + 1.0).clamp(0.0, 1.0)
         new = length + torch.arange(tokens, dtype=torch.float32)
         seen = torch.cat([old + FUTURE * empty, new]).reshape(1, 1, -1)

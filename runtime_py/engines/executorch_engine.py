@@ -3,7 +3,7 @@
 The state's own arrays are the methods' inputs. `llama::update_cache` writes new keys and values
 into them, so a call costs the same at any capacity and copies no cache. ExecuTorch's Python runtime
 takes torch tensors; they share the arrays' memory. Letters: T new tokens, U slots that a call is
-given (length + T or more), C capacity, V vocabulary.
+given of a cache (length + T or more), C capacity, both of a layer, V vocabulary.
 """
 
 from __future__ import annotations
@@ -131,6 +131,11 @@ class _Method:
             self.most_tokens = int(method.method_meta().input_tensor_meta(0).sizes()[1])
         self._torch = torch
         self._method = method
+        # Where a method takes U slots of an input, the layer whose length decides.
+        self._layers = [
+            int(given.name.rpartition("_")[2]) if "U" in given.shape else None
+            for given in spec.inputs
+        ]
         self._shared: weakref.WeakKeyDictionary[State, dict[str, Any]] = weakref.WeakKeyDictionary()
 
     def run(self, state: State, tokens: np.ndarray | None, length: np.ndarray) -> list[np.ndarray]:
@@ -150,16 +155,16 @@ class _Method:
                 name: self._torch.from_numpy(array) for name, array in state.arrays.items()
             }
         given = dict(shared, length=self._torch.from_numpy(length))
-        used = None
+        used: list[int] = []
         if tokens is not None:
             given["tokens"] = self._torch.from_numpy(np.ascontiguousarray(tokens))
-            used = int(length[0]) + tokens.shape[1]
-            if tokens.shape[1] == 1:
-                used = -(-used // SLOTS_STEP) * SLOTS_STEP  # beyond C, slicing ends at C
+            step = SLOTS_STEP if tokens.shape[1] == 1 else 1
+            used = (-(-(length + tokens.shape[1]) // step) * step).tolist()
         inputs = [
-            # The first slots of a cache `B C K D` are one piece of memory: a view, no copy.
-            given[spec.name][:, :used] if "U" in spec.shape else given[spec.name]
-            for spec in self.spec.inputs
+            # The first slots of a cache `B C K D` are one piece of memory: a view, no copy. Beyond
+            # a layer's own C, slicing ends at C.
+            given[spec.name] if layer is None else given[spec.name][:, : used[layer]]
+            for spec, layer in zip(self.spec.inputs, self._layers, strict=True)
         ]
         # Copied by NumPy, not by ExecuTorch through torch, whose own threads would go on spinning
         # for a while after a copy of this size, on the CPUs that the next call needs.

@@ -32,6 +32,11 @@ VARIANTS = {
         *(*CARRY, "--recall-slots", "16", "--scorer", "untrained"),
         *("--gate", "untrained"),
     ),
+    "slots by layer": (
+        *(*CARRY, "--recall-slots", "8,88", "--scorer", "untrained"),
+        *("--gate", "untrained"),
+    ),
+    "slots in one layer": (*CARRY, "--recall-slots", "16,0", "--scorer", "untrained"),
 }
 
 
@@ -53,12 +58,12 @@ def test_the_program_keeps_the_same_slots_as_pytorch_at_every_token(artifact: Pa
     subject, reference = Session(load_engine(artifact)), Session(reference_of(artifact))
     for token in np.random.default_rng(0).integers(2, 200, 150).tolist():
         assert_close(subject.append([token]), reference.append([token]), 1e-4)
-        assert subject.cached == reference.cached
+        np.testing.assert_array_equal(subject.state.length, reference.state.length)
     assert subject.compressions > 3
     for name, array in reference.state.arrays.items():
         ours = subject.state.arrays[name]
         if "_cache_" in name:
-            used = slice(reference.cached)
+            used = slice(int(reference.state.length[int(name[-1])]))
             assert_close(ours.transpose(0, 2, 1, 3)[:, :, used], array[:, :, used], 1e-4)
         else:
             assert_close(ours, array, 1e-4)
@@ -75,6 +80,12 @@ def test_any_chunk_length_gives_the_same_logits(artifact: Path) -> None:
 def test_the_exports_own_check_compared_the_moved_caches(artifact: Path) -> None:
     manifest = load_manifest(artifact)
     assert manifest.parity["parity:k_cache"] < 1e-4 and manifest.parity["parity:logits"] < 1e-4
-    assert manifest.details["compress_memory"]["undelegated"].get("aten.topk", 0) == (
-        4 if manifest.geometry.recall_slots else 0
+    geometry = manifest.geometry
+    assert manifest.details["compress_memory"]["undelegated"].get("aten.topk", 0) == 2 * sum(
+        geometry.slots_of(layer) > 0 for layer in range(2)
     )
+
+
+def test_prefill_and_decode_have_as_few_partitions_as_without_slots(artifact: Path) -> None:
+    details = load_manifest(artifact).details
+    assert (details["prefill_segment"]["partitions"], details["decode_step"]["partitions"]) == (2, 1)
