@@ -63,9 +63,7 @@ _OPTIONS: Options = {
     "--learning-rate": option(
         "at its highest (default: 0.0003, without a first stage 0.001)", type=float, metavar="R"
     ),
-    "--opening-learning-rate": option(
-        "of g (default: 0.003, without a first stage 0.05)", type=float, metavar="R"
-    ),
+    "--opening-learning-rate": option("of g and c (default: 0.05)", type=float, metavar="R"),
     "--start": option("gate to go on with (default: untrained)", type=Path, metavar="FILE"),
     "--initial": option(
         "what the gate begins as: the memory itself, hardly blended in, or small random weights "

@@ -49,9 +49,9 @@ class GateOptions:
         gradient_segments: so many of them share a step, and the gradient flows back through them.
         random_lengths: draw N and the window's overlap anew for every stretch, N from a quarter up.
         memory: `zero` trains the control: what can be learnt while the memory reads zero.
-        learning_rate: of all but g, at its highest; it falls along a cosine to a tenth. None takes
-            0.0003 where a first stage or another run came before, else 0.001.
-        opening_learning_rate: the same of g; 0.003, else 0.05.
+        learning_rate: of all but g and c, at its highest; it falls along a cosine to a tenth. None
+            takes 0.0003 where a first stage or another run came before, else 0.001.
+        opening_learning_rate: the same of g and c.
         start: a gate to go on with; None begins with one of `initial`.
         initial: `identity` (Ã = A_mem, blended in by g) or `small` (random, nearly nothing).
         rank: r of a gate that is begun; None takes D, which identity needs, or with `small`
@@ -80,7 +80,7 @@ class GateOptions:
     random_lengths: bool = False
     memory: str = "own"
     learning_rate: float | None = None
-    opening_learning_rate: float | None = None
+    opening_learning_rate: float = 0.05
     start: Path | None = None
     initial: str = "identity"
     rank: int | None = None
@@ -150,13 +150,10 @@ class GateOptions:
 
     @property
     def rates(self) -> tuple[float, float]:
-        """Learning rates of all but g, and of g."""
+        """Learning rates of all but g and c, and of these."""
         begun = self.transfers > 0 or self.start is not None
-        rate, opening = self.learning_rate, self.opening_learning_rate
-        return (
-            (3e-4 if begun else 1e-3) if rate is None else rate,
-            (3e-3 if begun else 5e-2) if opening is None else opening,
-        )
+        rate = (3e-4 if begun else 1e-3) if self.learning_rate is None else self.learning_rate
+        return rate, self.opening_learning_rate
 
     @property
     def longest(self) -> Lengths:

@@ -29,6 +29,7 @@ from edgeinfinite.training.gate_loss import (
     divergence,
     watch_teacher,
 )
+from edgeinfinite.training.gate_options import GateOptions
 from edgeinfinite.training.gate_score import held_out_losses
 from edgeinfinite.training.gate_segments import Lengths, SegmentState, read_segments
 from tiny import assert_close, attached, random_tokens, tiny_llama
@@ -260,6 +261,24 @@ def test_jsonl_is_read_a_text_a_line(checkpoint, texts, tmp_path):
     assert train(checkpoint, file.parent, output, "--token-cache", str(tmp_path / "c")) == 0
     names = json.loads(read_metadata(output)["trained_on"])
     assert names and all(name.startswith("texts.jsonl:") for name in names)
+
+
+@pytest.mark.parametrize(
+    ("given", "positions", "loss", "segments"),
+    [
+        ({}, 8192, "distillation", 2),  # the paper's lengths: 300 + 3 x 2048 fit, 4 x don't
+        ({"geometry": Geometry(512, 64, 64)}, 8192, "distillation", 5),
+        ({}, 2400, "cross-entropy", 5),
+        ({"segments": 3}, 8192, "cross-entropy", 3),
+        ({"loss": "cross-entropy"}, 8192, "cross-entropy", 5),
+        ({"loss": "distillation", "segments": 9}, 8192, "distillation", 9),  # refused later
+    ],
+)
+def test_without_a_loss_it_is_distillation_where_full_attention_fits(
+    given, positions, loss, segments
+):
+    options = GateOptions("model", [], Path("gate.safetensors"), **given).for_backbone(positions)
+    assert (options.loss, options.passes) == (loss, segments)
 
 
 @pytest.mark.parametrize(
