@@ -51,9 +51,6 @@ class Backend(Protocol):
     cache_types: tuple[str, ...]
     """What `--cache-type` may name, see `EdgeInfiniteConfig`."""
 
-    slots_by_layer: bool
-    """Whether layers may differ in recall slots."""
-
     tools: tuple[str, ...]
     """Packages whose versions go into the manifest, beside torch and transformers."""
 

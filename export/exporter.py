@@ -103,11 +103,6 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
             f"the back end {backend.name} has no target {options.target!r}; "
             f"choose one of {', '.join(backend.targets)}"
         )
-    if options.geometry.varies and not backend.slots_by_layer:
-        raise EdgeInfiniteError(
-            f"the back end {backend.name} needs the same recall slots in every layer; "
-            "give one number"
-        )
     cache_type = _cache_type(options, backend)
     output = options.output.absolute()
     check_output(output)
@@ -118,7 +113,6 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
             options.geometry,
             options.scorer,
             backbone,
-            by_layer=backend.slots_by_layer,
             fit=lambda geometry: _geometry_within(geometry, options, backbone, cache_type),
         )
         gate = choose_gate(options.gate, backbone, geometry)

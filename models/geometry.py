@@ -184,11 +184,6 @@ class GeometryOptions:
             )
         return int(average) if average else None
 
-    @property
-    def varies(self) -> bool:
-        """Whether the layers may get different numbers of recall slots."""
-        return self.trained_slots or isinstance(self.recall_slots, tuple)
-
     def resolve(self, *, scorer: bool) -> Geometry:
         """The geometry meant, with the same slots in every layer where a card is to share them out.
 

@@ -36,7 +36,6 @@ def choose_geometry(
     scorer: str | None,
     backbone: Backbone,
     *,
-    by_layer: bool = True,
     fit: Callable[[Geometry], Geometry] | None = None,
 ) -> tuple[Geometry, str | None]:
     """The geometry for a model, and what fills its recall slots; says so if it is the default.
@@ -47,7 +46,6 @@ def choose_geometry(
         asked: what is given is used as it is, the rest is the model's default.
         scorer: a file, `untrained`, or None for the shipped one.
         backbone: a scorer is shipped for certain weights.
-        by_layer: whether layers may differ in slots where that was not asked for.
         fit: chooses the lengths that the bytes of the state decide, before layers get their share.
 
     Returns:
@@ -65,7 +63,7 @@ def choose_geometry(
     geometry = asked.resolve(scorer=scorer is not None)
     if fit is not None:
         geometry = fit(geometry)
-    free = asked.recall_slots is None and by_layer and geometry.most_slots > 0
+    free = asked.recall_slots is None and geometry.most_slots > 0
     if asked.trained_slots or (free and _recalling_layers(scorer)):
         geometry = with_trained_slots(geometry, scorer, backbone)
     if asked.policy is None and scorer is not None:

@@ -30,7 +30,6 @@ class ExecuTorchBackend:
     name = "executorch"
     targets = ("cpu",)
     cache_types = ("float32",)
-    slots_by_layer = True
     tools = ("executorch", "torchao")
 
     def export_graphs(

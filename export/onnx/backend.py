@@ -61,7 +61,6 @@ class OnnxBackend:
     name = "onnx"
     targets = ("cpu",)
     cache_types = ("float32", "float16")
-    slots_by_layer = True
     tools = ("onnx", "onnxruntime", "onnxscript", "onnx-ir")
 
     def __init__(self) -> None:

@@ -105,13 +105,6 @@ def test_a_state_of_a_given_size_holds_halves(tmp_path):
     assert 0.9 * 0.05e6 < Session(engine).state_bytes <= 0.05e6
 
 
-def test_slots_by_layer_are_refused_where_the_back_end_cannot(tmp_path, capsys):
-    pytest.importorskip("executorch")
-    command = ["export", "--model", "unread", "--output", str(tmp_path / "a"), *CARRY]
-    assert main([*command, "--recall-slots", "8,16", "--backend", "executorch"]) == 2
-    assert "same recall slots in every layer" in capsys.readouterr().err
-
-
 def test_slots_without_a_scorer_are_refused(tmp_path, capsys):
     checkpoint = tiny_checkpoint(tmp_path / "checkpoint")
     command = ["export", "--model", str(checkpoint), "--output", str(tmp_path / "a"), *CARRY]

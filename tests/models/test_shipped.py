@@ -116,7 +116,6 @@ def test_a_model_with_a_shipped_scorer_gets_carry_and_the_paper_stays_selectable
     default = replace(alike, recall_slots=layers)
     assert choose_geometry(options, None, backbone) == (default, file)
     assert default.average_slots == CARRY_SLOTS
-    assert choose_geometry(options, None, backbone, by_layer=False)[0] == alike
     said = capsys.readouterr().err
     assert "policy carry, the default for" in said and "shipped scorer tiny.safetensors" in said
     paper = GeometryOptions(policy="reencode")

@@ -88,4 +88,5 @@ def test_the_exports_own_check_compared_the_moved_caches(artifact: Path) -> None
 
 def test_prefill_and_decode_have_as_few_partitions_as_without_slots(artifact: Path) -> None:
     details = load_manifest(artifact).details
-    assert (details["prefill_segment"]["partitions"], details["decode_step"]["partitions"]) == (2, 1)
+    partitions = {name: details[name]["partitions"] for name in ("prefill_segment", "decode_step")}
+    assert partitions == {"prefill_segment": 2, "decode_step": 1}
