@@ -81,6 +81,25 @@ private fun ByteBuffer.window(
 }
 
 /**
+ * U, how many of its first slots a cache is given to a call that doesn't take it whole; for engines.
+ *
+ * Length and C are those of the cache's own layer: layers may differ in both.
+ *
+ * @param cache `k_cache_0`, `v_cache_0`, ...
+ * @param more slots that the call needs beyond the layer's `length`.
+ * @param step U is a multiple of it, or C.
+ */
+fun State.slotsGiven(
+    cache: String,
+    more: Int,
+    step: Int,
+): Int {
+    val needed = lengthOf(cache.substringAfterLast('_').toInt()) + more
+    val capacity = Slots.all(specs.first { it.name == cache }).capacity
+    return minOf((needed + step - 1) / step * step, capacity)
+}
+
+/**
  * Copies what `compress_memory` computed under policy `carry` behind the sinks of every cache; for
  * engines. No slot is left between recall slots and window.
  *

@@ -14,6 +14,7 @@ import io.edgeinfinite.core.PREFILL
 import io.edgeinfinite.core.State
 import io.edgeinfinite.core.TensorSpec
 import io.edgeinfinite.core.placeCarried
+import io.edgeinfinite.core.slotsGiven
 import org.pytorch.executorch.EValue
 import org.pytorch.executorch.Module
 import org.pytorch.executorch.Tensor
@@ -36,7 +37,8 @@ class ExecuTorchEngineFactory : EngineFactory {
  * The three methods of an ExecuTorch program. See [Engine].
  *
  * The state's own buffers are the methods' inputs, and new keys and values are written into them, so
- * no cache is copied. Caches are `[1, C, K, D]`: a call is given their first U slots, length + T or more.
+ * no cache is copied. Caches are `[1, C, K, D]`: a call is given their first U slots, length + T or more,
+ * all of the cache's own layer.
  *
  * @param artifact its program is mapped into memory.
  * @throws EdgeInfiniteException ExecuTorch refuses the program.
@@ -56,7 +58,7 @@ class ExecuTorchEngine(
     override val chunkLength: Int = minOf(CHUNK_LENGTH, geometry.segmentLength)
 
     /** T of one call is at most this: what the exporter planned memory for. */
-    private val mostTokens = minOf(MAX_TOKENS, geometry.capacity)
+    private val mostTokens = minOf(MAX_TOKENS, manifest.state.filter { it.isCache }.minOf { it.shape[SLOTS_AXIS] })
 
     init {
         if (manifest.backend != name) {
@@ -165,8 +167,7 @@ class ExecuTorchEngine(
         more: Int,
         step: Int,
     ): Tensor {
-        val needed = state.lengthOf(spec.name.substringAfterLast('_').toInt()) + more
-        val used = minOf((needed + step - 1) / step * step, geometry.capacity)
+        val used = state.slotsGiven(spec.name, more, step)
         val shape = spec.shape.map { if (it < 0) used else it }
         return tensorOf(spec, shape, state.buffer(spec.name))
     }
@@ -216,6 +217,9 @@ class ExecuTorchEngine(
     private companion object {
         const val CHUNK_LENGTH = 256
         const val MAX_TOKENS = 512
+
+        /** Of C in `B C K D`. */
+        const val SLOTS_AXIS = 1
 
         /** XNNPACK prepares a graph anew whenever a size changes; slots that hold nothing are masked. */
         const val SLOTS_STEP = 64
