@@ -8,6 +8,10 @@ OTHERS_SHARE = 0.5
 """Slots of the other layers, of the average: there they are a longer window, which ordinary text
 needs. With a third of the layers recalling, these get twice the average (docs/recall.md)."""
 
+MOST_RECALLING = 2048
+"""Slots that a recalling layer gets at most, while the others have fewer: 4,352 of them recalled
+no more at 16,000 tokens than 1,920 in every layer (docs/recall.md): what distracts stays too."""
+
 
 def slots_by_layer(
     recalling: Sequence[int], layers: int, average: int, step: int, most: int

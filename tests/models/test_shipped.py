@@ -45,7 +45,9 @@ def test_the_demo_model_has_one_and_its_state_is_small():
     backbone = load_backbone(DEMO_MODEL)
     geometry, scorer = choose_geometry(GeometryOptions(), None, backbone)
     assert scorer is not None and Path(scorer).stem == DEMO_MODEL
-    assert geometry.policy == "carry" and geometry.capacity == 1152
+    assert geometry.policy == "carry" and geometry.average_slots == CARRY_SLOTS
+    capacities = geometry.capacities(30)
+    assert sum(capacities) == 30 * 1152 and set(capacities) == {896, 1664}
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +127,21 @@ def test_a_model_with_a_shipped_scorer_gets_carry_and_the_paper_stays_selectable
     # What the Python API gives whole is not touched.
     whole = Geometry(16, 4, 8)
     assert choose_geometry(whole, None, backbone) == (whole, None)
+
+
+@pytest.mark.parametrize(
+    ("average", "positions", "more", "less"),
+    [(512, 8192, 768, 256), (1536, 8192, 2048, 1024), (512, 1280, 640, 384), (512, 1152, 512, 512)],
+)
+def test_slots_by_layer_stay_within_what_pays_and_the_positions(
+    package, monkeypatch, average, positions, more, less
+):
+    monkeypatch.setattr(shipped.models, "__path__", [str(package)])
+    backbone = load_backbone(str(package / "tiny"))
+    monkeypatch.setattr(backbone.model.config, "max_position_embeddings", positions)
+    asked = GeometryOptions(recall_slots=f"trained:{average}")
+    geometry = choose_geometry(asked, None, backbone)[0]
+    assert [geometry.slots_of(layer) for layer in range(2)] == by_layer(package, more, less)
 
 
 def test_a_scorer_of_ones_own_makes_carry_the_default_too(package):
