@@ -20,6 +20,7 @@ from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.manifest import load_manifest
 from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session_file import load_session, save_session
 from tiny import assert_close
 
 CARRY = (
@@ -75,6 +76,65 @@ def test_any_chunk_length_gives_the_same_logits(artifact: Path) -> None:
     expected = Session(engine).append(tokens)
     for chunk_length in (1, 3, 8):
         assert_close(Session(engine, chunk_length=chunk_length).append(tokens), expected, 1e-4)
+
+
+def assert_same_state(one: Session, other: Session) -> None:
+    """Up to each layer's own length."""
+    np.testing.assert_array_equal(one.state.length, other.state.length)
+    for name, array in one.state.arrays.items():
+        used = ...
+        if "_cache_" in name:
+            used = (slice(None), slice(int(one.state.length[int(name[-1])])))
+        assert_close(other.state.arrays[name][used], array[used], 1e-4)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_split_into_turns_and_single_tokens_is_one_prefill(artifact: Path, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    left = random.integers(2, 200, int(random.integers(100, 220))).tolist()
+    engine = load_engine(artifact)
+    session, wanted = Session(engine), Session(engine)
+    expected = wanted.append(left)
+    while left:
+        size = int(random.choice([1, 1, 2, 5, 32, 60]))
+        part, left = left[:size], left[size:]
+        for piece in [[token] for token in part] if random.random() < 0.5 else [part]:
+            logits = session.append(piece)
+    assert_close(logits, expected, 1e-4)
+    assert_same_state(wanted, session)
+
+
+def test_new_rows_go_to_each_layers_own_length_and_nowhere_else(artifact: Path) -> None:
+    """In the caller's arrays, on lengths that differ where slots do."""
+    engine = load_engine(artifact)
+    session = Session(engine)
+    session.append(np.random.default_rng(2).integers(2, 200, 145).tolist())
+    state, slots = session.state, engine.geometry.slots_of
+    assert state.length[0] - state.length[1] == slots(0) - slots(1)
+    addresses = {name: array.ctypes.data for name, array in state.arrays.items()}
+    for step in ([5, 6, 7], [8]):
+        before = {name: array.copy() for name, array in state.arrays.items()}
+        run = engine.prefill_segment if len(step) > 1 else engine.decode_step
+        run(np.array([step]), state)
+        for name, array in state.arrays.items():
+            if "_cache_" in name:
+                start = int(state.length[int(name[-1])])
+                new = slice(start, start + len(step))
+                assert not np.array_equal(array[:, new], before[name][:, new])
+                before[name][:, new] = array[:, new]
+            np.testing.assert_array_equal(array, before[name])
+    assert addresses == {name: array.ctypes.data for name, array in state.arrays.items()}
+
+
+def test_a_saved_session_goes_on(artifact: Path, tmp_path: Path) -> None:
+    engine = load_engine(artifact)
+    session = Session(engine)
+    session.append(np.random.default_rng(3).integers(2, 200, 150).tolist())
+    save_session(session, tmp_path / "session")
+    restored, _ = load_session(engine, tmp_path / "session")
+    for tokens in ([5, 6, 7], [8], list(range(9, 40))):
+        np.testing.assert_array_equal(restored.append(tokens), session.append(tokens))
+    assert_same_state(session, restored)
 
 
 def test_the_exports_own_check_compared_the_moved_caches(artifact: Path) -> None:
