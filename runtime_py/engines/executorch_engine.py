@@ -210,7 +210,8 @@ def _set_threads(runtime: Any, threads: int | None) -> None:
         now = runtime._threadpool_get_thread_count()
     if not _ALIVE:
         if now != (threads or usable_cpus()):
-            runtime._unsafe_reset_threadpool(threads or usable_cpus())
+            with _silent():
+                runtime._unsafe_reset_threadpool(threads or usable_cpus())
     elif threads not in (None, now):
         raise EdgeInfiniteError(
             f"executorch runs on {now} threads in this process, {threads} were asked for; it has "
@@ -220,7 +221,7 @@ def _set_threads(runtime: Any, threads: int | None) -> None:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Keeps what C++ writes to stderr to itself: here, five lines about files of ARM systems."""
+    """Keeps what C++ writes to stderr to itself: here, lines about files of ARM systems, threads."""
     try:
         kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     except OSError:  # no stderr: nothing to keep clean
