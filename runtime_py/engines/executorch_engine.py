@@ -221,7 +221,7 @@ def _set_threads(runtime: Any, threads: int | None) -> None:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Keeps what C++ writes to stderr to itself: here, lines about files of ARM systems, threads."""
+    """Keeps what C++ writes to stderr to itself: lines about files of ARM systems and threads."""
     try:
         kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     except OSError:  # no stderr: nothing to keep clean
