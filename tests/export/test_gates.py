@@ -85,6 +85,7 @@ def test_a_shipped_gate_is_small_and_says_what_it_was_made_from(path):
 
 
 @pytest.mark.slow
-def test_the_demo_model_has_one():
+@pytest.mark.parametrize("geometry", [Geometry(512, 64, 64), Geometry()])
+def test_the_demo_model_has_one(geometry):
     digest = parameters_digest(load_backbone(DEMO_MODEL).model, gates=False)
-    assert shipped_gate(digest, Geometry(512, 64, 64)) is not None
+    assert shipped_gate(digest, geometry) is not None
