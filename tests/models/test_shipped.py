@@ -144,6 +144,18 @@ def test_slots_by_layer_stay_within_what_pays_and_the_positions(
     assert [geometry.slots_of(layer) for layer in range(2)] == by_layer(package, more, less)
 
 
+def test_slots_that_the_bytes_allow_are_shared_out_too(package, monkeypatch):
+    monkeypatch.setattr(shipped.models, "__path__", [str(package)])
+    backbone = load_backbone(str(package / "tiny"))
+    monkeypatch.setattr(backbone.model.config, "max_position_embeddings", 2048)
+
+    def fit(geometry: Geometry) -> Geometry:
+        return replace(geometry, recall_slots=256)
+
+    geometry = choose_geometry(GeometryOptions(), None, backbone, fit=fit)[0]
+    assert [geometry.slots_of(layer) for layer in range(2)] == by_layer(package, 384, 128)
+
+
 def test_a_scorer_of_ones_own_makes_carry_the_default_too(package):
     backbone = load_backbone(str(package / "tiny"))
     geometry, scorer = choose_geometry(GeometryOptions(segment_length=100), "untrained", backbone)
