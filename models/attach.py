@@ -178,3 +178,4 @@ def _add_scorers(
         path = Path(config.scorer)
         for layer, tensors in zip(layers, read_layers(path, len(layers), "scorer"), strict=True):
             load_into(layer.retention_scorer, tensors, path, "scorer")  # type: ignore[arg-type]
+            layer.retention_scorer.notice_age()  # type: ignore[operator, union-attr]

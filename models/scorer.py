@@ -33,6 +33,8 @@ class RetentionScorer(nn.Module):
 
     mean: torch.Tensor
     deviation: torch.Tensor
+    by_age = False
+    """Whether all scores of this layer are alike (`notice_age`): graphs needn't compute them."""
 
     def __init__(self, kv_heads: int, head_dim: int, width: int = HIDDEN_WIDTH) -> None:
         super().__init__()
@@ -73,6 +75,10 @@ class RetentionScorer(nn.Module):
         self.w2[heads] = 0
         self.b2[heads] = 0
 
+    def notice_age(self) -> None:
+        """To be called once weights are loaded: no head of many a layer ranks by score."""
+        self.by_age = not bool(self.w2.any())
+
     def rank(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         """What decides over the recall slots: the score, and the best one nearby.
 
@@ -83,6 +89,8 @@ class RetentionScorer(nn.Module):
         Returns:
             `[1, K, n]` float32.
         """
+        if self.by_age:
+            return torch.zeros(key.shape[:-1])
         own = self(key, value)
         nearby = functional.max_pool1d(own, 2 * NEIGHBOURS + 1, 1, NEIGHBOURS)
         return (1 - NEIGHBOURS_SHARE) * own + NEIGHBOURS_SHARE * nearby

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from safetensors.torch import load_file, save_file
 from tiny_artifact import tiny_artifact, tiny_checkpoint
 
 from edgeinfinite.cli import main
@@ -88,6 +90,22 @@ def test_without_a_gate_nothing_reads_a_memory(tmp_path):
     manifest = read_manifest(folder)
     assert manifest.gate is None
     assert "memory" not in {spec.name for spec in manifest.state}
+
+
+def test_a_layer_that_ranks_by_age_has_no_scorer_in_the_graph(tmp_path):
+    """In the second layer one head of two ranks by age."""
+    slots = VARIANTS["slots by layer"]
+    scorer = tmp_path / "scorer.safetensors"
+    tensors = load_file(tiny_artifact(tmp_path / "artifact", *slots) / SCORER_FILE)
+    for name in ("w2", "b2"):
+        tensors[f"layers.0.{name}"][:] = 0
+        tensors[f"layers.1.{name}"][0] = 0
+    save_file(tensors, scorer)
+    folder = tiny_artifact(tmp_path / "by_age" / "artifact", *slots[:-1], str(scorer))
+    graph = onnx.load(folder / "compress_memory.onnx", load_external_data=False).graph
+    held = {name for i in graph.initializer for name in [i.name] if "_scorers." in name}
+    assert held and all("_scorers.1." in name for name in held)
+    test_the_artifact_keeps_the_same_slots_as_pytorch_at_every_token(folder)
 
 
 def test_slots_by_layer_can_stand_in_a_file(tmp_path):
