@@ -87,7 +87,9 @@ def check_methods(methods: Sequence[str], setting: Setting, *, controls: bool) -
         if method in BASELINES and not setting.geometry.most_slots:
             raise EdgeInfiniteError(f"{method} fills recall slots; give --recall-slots")
         if method == "lola" and setting.geometry.varies:
-            raise EdgeInfiniteError("lola needs the same recall slots in every layer")
+            raise EdgeInfiniteError(
+                "lola needs the same recall slots in every layer; give --recall-slots 512"
+            )
         needs_gate = method in ("trained-gate", "swapped-memory")
         if needs_gate and setting.gate in (NO_GATE, UNTRAINED_GATE):
             raise EdgeInfiniteError(f"{method} needs a trained gate; give --gate FILE")
@@ -177,8 +179,7 @@ class Reader:
         memories = _memories(model, other) if method == "swapped-memory" else None
         if method == "zero-memory-gate":
             memories = []
-        self._int8 = setting.cache_type == "int8"
-        self._engine = _MeasuringEngine(model, memories, int8=self._int8)
+        self._engine = _MeasuringEngine(model, memories, int8=setting.cache_type == "int8")
         self.restart()
 
     def restart(self) -> None:
@@ -189,7 +190,8 @@ class Reader:
     @property
     def state_bytes(self) -> int:
         """Bytes of the state."""
-        return int8_state_bytes(self._session.state) if self._int8 else self._session.state_bytes
+        state = self._session.state
+        return int8_state_bytes(state) if self._engine.int8 else state.nbytes
 
     def read(
         self, tokens: Sequence[int], progress: Callable[[int], None] | None = None
@@ -256,7 +258,7 @@ class _MeasuringEngine(TorchEngine):
         int8: bool = False,
     ) -> None:
         super().__init__(model)
-        self._int8 = int8
+        self.int8 = int8
         self._memories = memories
         self.measures = True
         self.begin()
@@ -296,7 +298,7 @@ class _MeasuringEngine(TorchEngine):
 
     def _shared(self, state: State) -> TensorState:
         shared = super()._shared(state)
-        return Int8TensorState(**vars(shared)) if self._int8 else shared
+        return Int8TensorState(**vars(shared)) if self.int8 else shared
 
     def _fold_for_lola(self, state: State) -> None:
         """The N oldest of the residual; the first time also what already stands in the slots."""
@@ -311,7 +313,8 @@ class _MeasuringEngine(TorchEngine):
         if self.lola_sums:
             self._fold_for_lola(state)
         super().compress_memory(state)
-        if isinstance(shared := self._shared(state), Int8TensorState):
+        shared = self._shared(state)
+        if isinstance(shared, Int8TensorState):
             with torch.inference_mode():
                 shared.round_again()
         if self._memories is None:

@@ -76,7 +76,7 @@ class RetentionScorer(nn.Module):
         self.b2[heads] = 0
 
     def notice_age(self) -> None:
-        """To be called once weights are loaded: no head of many a layer ranks by score."""
+        """Once weights are loaded: in many a layer no head ranks by score."""
         self.by_age = not bool(self.w2.any())
 
     def rank(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:

@@ -16,14 +16,14 @@ from edgeinfinite.training.pairs import Pairs
 def planted_attention(pairs: Pairs) -> torch.Tensor:
     """How much the tokens of planted facts were asked for: `[L, K]`, mean of the largest weights.
 
-    Without any planted facts all heads are alike, 0.
+    0 for all heads where no facts were planted.
     """
     largest = pairs.paid["largest"].exp() * pairs.planted
     return largest.sum(-1) / max(1, int(pairs.planted.sum()))
 
 
 def recalling_heads(pairs: Pairs, share: float) -> list[tuple[int, int]]:
-    """The heads that pay most to planted facts.
+    """The heads that pay most to planted facts; all heads where no facts were planted.
 
     Args:
         pairs: what was watched.
@@ -37,9 +37,13 @@ def recalling_heads(pairs: Pairs, share: float) -> list[tuple[int, int]]:
 
 
 def recalling_layers(pairs: Pairs, share: float) -> list[int]:
-    """The layers whose heads together pay most to planted facts, at least one; most first."""
+    """The layers whose heads together pay most to planted facts, most first; see above."""
     return _most(planted_attention(pairs).sum(-1), share)
 
 
 def _most(paid: torch.Tensor, share: float) -> list[int]:
+    if not paid.any():
+        share = (
+            1.0  # nothing tells them apart: to pick some would drop the others' scores by chance
+        )
     return paid.topk(max(1, round(share * paid.numel()))).indices.tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,8 @@ def test_the_heads_that_look_at_planted_facts_recall():
     assert recalling_heads(pairs, 1 / 3) == [(1, 2), (0, 1)]
     assert len(recalling_heads(pairs, 1.0)) == 6
     assert recalling_layers(pairs, 0.5) == [1] and recalling_layers(pairs, 1.0) == [1, 0]
+    plain = replace(pairs, planted=torch.zeros(100).bool())
+    assert len(recalling_heads(plain, 0.1)) == 6 and len(recalling_layers(plain, 0.1)) == 2
 
 
 def test_the_other_heads_score_all_pairs_alike(checkpoint, texts, tmp_path):
