@@ -14,6 +14,7 @@ Letters: S sinks, G recall slots, N segment, W window, C capacity, K KV heads, D
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -158,3 +159,32 @@ def place(
         cache[:, :, sinks : sinks + kept] = recall[:, :, :kept]
         cache[:, :, sinks + kept : end] = moved
     return end
+
+
+def carry_caches(
+    geometry: Geometry,
+    length: torch.Tensor,
+    k_cache: Sequence[torch.Tensor],
+    v_cache: Sequence[torch.Tensor],
+    tables: Sequence[RotaryTable],
+    scorers: Sequence[RetentionScorer | None],
+) -> torch.Tensor:
+    """One compression under `carry` in all layers, in place.
+
+    Args:
+        geometry: S, G, N, W.
+        length: `[L]` int64, slots in use; not changed.
+        k_cache, v_cache: per layer `[1, K, C, D]`, float32 or float16.
+        tables: the layers' RoPE.
+        scorers: of the layers; None where G = 0.
+
+    Returns:
+        `[L]` int64, the slots in use afterwards.
+    """
+    longest = length.max() if geometry.varies else None
+    after = []
+    layers = zip(length, k_cache, v_cache, tables, scorers, strict=True)
+    for layer, (used, keys, values, table, scorer) in enumerate(layers):
+        new = carry_layer(geometry, used, keys, values, table, scorer, layer=layer, longest=longest)
+        after.append(place(geometry, int(used), keys, values, new, layer))
+    return torch.tensor(after)

@@ -1,8 +1,10 @@
-"""A gate for policy `carry`, fitted layer by layer to what its own sessions miss of full attention.
+"""Gates for policy `carry`, trained through its own sessions, and the control that reads zeros.
 
-`train-gate` reads texts as `reencode` does. This reads them with the reference engine under `carry`
-(window and recall slots as a user has them, the memory folded and not yet read), sets beside each
-query what full attention finds, and fits the gates as the first stage of `train-gate` does; once
+`train-gate` reads texts as `reencode` does. This reads them under `carry`, window and recall slots
+as a user has them, in two stages. Layer by layer: the reference engine reads texts, the memory
+folded and not yet read; beside each query stands what full attention finds, and the gates are
+fitted to what is missed. Through the network: stretches are read with the memory, and every few
+segments are a step down the divergence from full attention, or the cross-entropy. Both stages once
 more while the memory reads zero, for the control. Then `evaluate perplexity --policy carry --gate
 OUTPUT/own.safetensors --zero-gate OUTPUT/zero.safetensors` says whether the memory is worth it.
 
@@ -16,27 +18,35 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from transformers import PreTrainedModel
 
 from edgeinfinite.models.attach import attach, attention_layers, head_dim_of
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.gate_file import save_gate
-from edgeinfinite.models.geometry import CARRY_LENGTHS, CARRY_SLOTS, Geometry
+from edgeinfinite.models.geometry import GeometryOptions
 from edgeinfinite.models.loading import Backbone, load_backbone
-from edgeinfinite.models.shipped import shipped_scorer
+from edgeinfinite.models.shipped import choose_geometry
 from edgeinfinite.models.texts import excerpt, find_documents, split_documents
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.state import State
 from edgeinfinite.text_file import read_text_file
+from edgeinfinite.training.gate_carry import Course, train_through_sessions
+from edgeinfinite.training.gate_loss import LOSSES, Teacher, watch_teacher
+from edgeinfinite.training.gate_options import MEMORIES
+from edgeinfinite.training.gate_run import Metrics
 from edgeinfinite.training.gate_transfer import Seen, fit_layer
 
 _CLOSED = -30.0
 """g of a gate that is called and changes nothing."""
+
+_BEGAN = time.monotonic()
 
 
 class _WatchingEngine(TorchEngine):
@@ -55,6 +65,7 @@ class _WatchingEngine(TorchEngine):
         self.rows: list[int] = []
         self.queries: list[list[torch.Tensor]] = [[] for _ in layers]
         self.found: list[list[torch.Tensor]] = [[] for _ in layers]
+        self.places: list[torch.Tensor] = []
         self.keys: list[list[torch.Tensor]] = [[] for _ in layers]
         self.values: list[list[torch.Tensor]] = [[] for _ in layers]
         self._hooks = [
@@ -93,6 +104,8 @@ class _WatchingEngine(TorchEngine):
         def hook(_module: Any, inputs: tuple[Any, ...], _output: torch.Tensor) -> None:
             self.queries[layer].append(inputs[0][0, :, self._picked].half())
             self.found[layer].append(inputs[3][0, :, self._picked].float())
+            if layer == 0:
+                self.places.append(inputs[5][self._picked])
 
         return hook
 
@@ -131,7 +144,8 @@ def watch_session(backbone: Backbone, tokens: list[int], number: int, stride: in
         parts = (torch.cat(engine.queries[index], 1), local, missed)
         query, local, missed = (_padded(part.half(), count) for part in parts)
         key, value = (torch.stack(pairs[index], 1) for pairs in (engine.keys, engine.values))
-        seen.append(Seen(query, local, missed, key, value))
+        place = _padded(torch.cat(engine.places)[None, :, None], count)[0, :, 0]
+        seen.append(Seen(query, local, missed, key, value, place))
     return seen
 
 
@@ -141,68 +155,97 @@ def _padded(rows: torch.Tensor, count: int) -> torch.Tensor:
     return torch.cat((rows, rows[:, rows.shape[1] - missing :]), 1) if missing else rows
 
 
+def _fresh_gates(model: PreTrainedModel, config: EdgeInfiniteConfig) -> list[Any]:
+    """The layers, with gates that begin with Ã = A_mem; in float32 whatever the backbone is."""
+    attach(model, config)
+    layers = attention_layers(model)
+    torch.manual_seed(config.seed)
+    for layer in layers:
+        layer.memory_gate.begin_with_identity()
+    return layers
+
+
+def _save(path: Path, layers: list[Any], card: dict[str, str]) -> None:
+    for layer in layers:
+        for tensor in layer.memory_gate.parameters():
+            tensor.data = tensor.data.half().float()
+    save_gate(path, layers, card)
+
+
+def _show(what: str, done: float) -> None:
+    print(f"{what}: {100 * done:.0f} %, {time.monotonic() - _BEGAN:.0f} s", flush=True)
+
+
 def main() -> None:
-    """Writes OUTPUT/own.safetensors and OUTPUT/zero.safetensors."""
+    """Writes gates, their first stage, and a row for every step to the output folder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--model", required=True)
     parser.add_argument("--data", required=True, nargs="+", type=Path)
     parser.add_argument("--output", required=True, type=Path)
-    parser.add_argument("--documents", type=int, default=20)
+    parser.add_argument("--recall-slots", default="trained:512")
+    parser.add_argument("--documents", type=int, default=5, help="of the first stage; 0: none")
     parser.add_argument("--segments", type=int, default=24, help="that read a memory, a document")
     parser.add_argument("--stride", type=int, default=8, help="looks at every so-manieth token")
     parser.add_argument("--epochs", type=int, default=8)
-    parser.add_argument("--recall-slots", type=int, default=CARRY_SLOTS)
+    parser.add_argument("--stretches", type=int, default=14, help="of the second stage; 0: none")
+    parser.add_argument("--tokens", type=int, default=5120, help="of a stretch")
+    parser.add_argument("--together", type=int, default=4, help="segments that share a step")
+    parser.add_argument("--every", type=int, default=2, help="learns from every so-manieth group")
+    parser.add_argument("--loss", choices=LOSSES, default="distillation")
+    parser.add_argument("--learning-rate", type=float, default=5e-4)
+    parser.add_argument("--opening-learning-rate", type=float, default=0.05)
+    parser.add_argument("--reads", choices=MEMORIES, nargs="+", default=list(MEMORIES))
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     backbone = load_backbone(arguments.model)
-    digest = backbone.weights_sha256
-    scorer = shipped_scorer(digest)
-    geometry = Geometry(**CARRY_LENGTHS, policy="carry", recall_slots=arguments.recall_slots)
-    text = backbone.model.config.get_text_config()
-    config = EdgeInfiniteConfig(
-        geometry,
-        gate_rank=head_dim_of(text),
-        feature_map="learned",
-        opening="query",
-        scorer=str(scorer) if scorer else None,
-    )
-    attach(backbone.model, config)
-    layers = attention_layers(backbone.model)
-    for layer in layers:
-        layer.memory_gate.g.data.fill_(_CLOSED)
+    model, digest = backbone.model, backbone.weights_sha256
+    slots = arguments.recall_slots
+    asked = GeometryOptions("carry", recall_slots=int(slots) if slots.isdecimal() else slots)
+    geometry, scorer = choose_geometry(asked, None, backbone)
     if torch.cpu._is_avx512_bf16_supported():
-        backbone.model.bfloat16()
-        for layer in layers:
-            layer.memory_gate.float()
-            if layer.retention_scorer is not None:
-                layer.retention_scorer.float()
+        model.bfloat16()
+    form = {"feature_map": "learned", "opening": "place", "seed": arguments.seed}
+    rank = head_dim_of(model.config.get_text_config())
+    config = EdgeInfiniteConfig(geometry, gate_rank=rank, scorer=scorer, **form)
     fitted, held_out = split_documents(find_documents(arguments.data), 0.25)
-    order = np.random.default_rng(arguments.seed).permutation(len(fitted))[: arguments.documents]
     random = np.random.default_rng(arguments.seed)
+    order = [fitted[i] for i in random.permutation(len(fitted))]
+
+    def texts(count: int, tokens: int) -> list[torch.Tensor]:
+        paths = [order[number % len(order)] for number in range(count)]
+        read = (excerpt(read_text_file(p), backbone.tokenizer, tokens, random) for p in paths)
+        return [torch.tensor(ids) for ids in read]
+
     fixed = geometry.sink_length + geometry.window_length
-    tokens = fixed + (1 + arguments.segments) * geometry.segment_length
+    length = fixed + (1 + arguments.segments) * geometry.segment_length
+    for layer in _fresh_gates(model, config):
+        layer.memory_gate.g.data.fill_(_CLOSED)
     seen = []
-    for number, path in enumerate(fitted[i] for i in order):
-        ids = excerpt(read_text_file(path), backbone.tokenizer, tokens, random)
-        seen.append(watch_session(backbone, ids, number, arguments.stride))
-        print(f"{number + 1} of {len(order)} documents", flush=True)
+    for number, tokens in enumerate(texts(arguments.documents, length)):
+        seen.append(watch_session(backbone, tokens.tolist(), number, arguments.stride))
+        _show("watching sessions", (number + 1) / arguments.documents)
+    stretches = texts(arguments.stretches, arguments.tokens)
+    teachers: list[Teacher | None] = [None] * len(stretches)
+    if arguments.loss == "distillation":
+        for number, tokens in enumerate(stretches):
+            teachers[number] = watch_teacher(model, tokens)
+            _show("reading with full attention", (number + 1) / len(stretches))
+    options = {k: v for k, v in vars(arguments).items() if k not in ("model", "data", "output")}
     card = {
         "backbone": backbone.name,
         "weights_sha256": digest,
         "geometry": json.dumps(geometry.to_dict()),
-        "trained_on": json.dumps([fitted[i].name for i in order]),
+        "options": json.dumps(options),
+        "trained_on": json.dumps([path.name for path in fitted]),
         "held_out_documents": json.dumps([path.name for path in held_out]),
     }
     arguments.output.mkdir(parents=True, exist_ok=True)
-    for reads in ("own", "zero"):
+    course = Course(arguments.together, arguments.every)
+    rates = arguments.learning_rate, arguments.opening_learning_rate
+    for reads in arguments.reads:
+        layers = _fresh_gates(model, config)
         explained = []
-        for index, layer in enumerate(layers):
-            torch.manual_seed(arguments.seed)
-            layer.memory_gate.begin_with_identity()
-            if reads == "zero":  # as the first one began
-                for name, tensor in layer.memory_gate.named_parameters():
-                    if name in ("u", "feature_map.bias"):
-                        tensor.data.zero_()
+        for index, layer in enumerate(layers if seen else ()):
             explained.append(
                 fit_layer(
                     layer.memory_gate,
@@ -213,11 +256,18 @@ def main() -> None:
                     seed=arguments.seed,
                 )
             )
-        print(f"{reads}: explains {np.mean(explained):.3f} of what is missed", flush=True)
-        for layer in layers:
-            for tensor in layer.memory_gate.parameters():
-                tensor.data = tensor.data.half().float()
-        save_gate(arguments.output / f"{reads}.safetensors", layers, card)
+        if seen:
+            _show(f"{reads}: explains {np.mean(explained):.3f} of what is missed", 1.0)
+            _save(arguments.output / f"{reads}-first.safetensors", layers, card)
+        if not stretches:
+            continue
+        rows = train_through_sessions(
+            model, stretches, teachers, course, reads=reads, rates=rates, progress=_show
+        )
+        metrics = Metrics(arguments.output / f"{reads}.jsonl", 0)
+        metrics.add(rows)
+        metrics.plot(arguments.output / f"{reads}.png")
+        _save(arguments.output / f"{reads}.safetensors", layers, card)
 
 
 if __name__ == "__main__":

@@ -32,19 +32,16 @@ from edgeinfinite.models.gate_file import save_gate
 from edgeinfinite.models.loading import Backbone, load_backbone, parameters_digest
 from edgeinfinite.models.texts import split_documents
 from edgeinfinite.training.gate_data import Document, Samples, load_documents
-from edgeinfinite.training.gate_loss import Teacher, cross_entropy, divergence, watch_teacher
+from edgeinfinite.training.gate_loss import loss_of, watch_teacher
 from edgeinfinite.training.gate_options import GateOptions
 from edgeinfinite.training.gate_run import Checkpoint, Metrics
 from edgeinfinite.training.gate_score import held_out_losses
-from edgeinfinite.training.gate_segments import Pass, SegmentState, read_segments
+from edgeinfinite.training.gate_segments import SegmentState, read_segments
+from edgeinfinite.training.gate_steps import GateSteps
 from edgeinfinite.training.gate_transfer import transfer
 
 Progress = Callable[[str, float], None]
 """What is being done, and the share that is done."""
-
-_WARM_UP = 0.05
-_LEAST_RATE = 0.1
-_LARGEST_NORM = 1.0
 
 
 def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
@@ -218,7 +215,6 @@ class Training:
 
     Attributes:
         samples_done: stretches read, by all processes.
-        steps_done: steps of the optimizer.
         tokens_done: tokens predicted, by all processes.
     """
 
@@ -232,21 +228,16 @@ class Training:
         self._model, self._options, self._samples = model, options, samples
         self._accelerator = accelerator
         self._gates: list[Any] = [layer.memory_gate for layer in attention_layers(model)]
-        named = [item for gate in self._gates for item in gate.named_parameters()]
-        openings = [p for name, p in named if name in ("g", "c")]
-        weights = [p for name, p in named if name not in ("g", "c")]
-        self._parameters = weights + openings
-        rate, opening_rate = options.rates
-        self._optimizer = torch.optim.AdamW(
-            [
-                {"params": weights, "peak": rate},
-                {"params": openings, "peak": opening_rate},
-            ],
-            betas=(0.9, 0.99),
-            weight_decay=0.0,
-        )
-        self.samples_done = self.steps_done = self.tokens_done = 0
+        passes = math.ceil(options.passes / options.gradient_segments)
+        rounds = math.ceil(options.samples / accelerator.num_processes)
+        self._steps = GateSteps(self._gates, options.rates, rounds * passes, accelerator)
+        self.samples_done = self.tokens_done = 0
         self.transfer_explained: list[float] = []
+
+    @property
+    def steps_done(self) -> int:
+        """Steps of the optimizer."""
+        return self._steps.done
 
     def transfer(self, documents: Sequence[Document], progress: Progress) -> None:
         """The first stage: every process does the same, and what the first one found is taken."""
@@ -265,7 +256,7 @@ class Training:
             seed=options.seed,
             progress=progress,
         )
-        for parameter in self._parameters:
+        for parameter in self._steps.parameters:
             parameter.grad = None
             parameter.data = broadcast(parameter.data)
 
@@ -273,7 +264,7 @@ class Training:
         """All that decides how the run goes on."""
         return {
             "gates": [gate.state_dict() for gate in self._gates],
-            "optimizer": self._optimizer.state_dict(),
+            "optimizer": self._steps.optimizer.state_dict(),
             "done": [self.samples_done, self.steps_done, self.tokens_done],
             "transfer_explained": self.transfer_explained,
         }
@@ -282,8 +273,8 @@ class Training:
         """The inverse of `state`."""
         for gate, tensors in zip(self._gates, state["gates"], strict=True):
             gate.load_state_dict(tensors)
-        self._optimizer.load_state_dict(state["optimizer"])
-        self.samples_done, self.steps_done, self.tokens_done = state["done"]
+        self._steps.optimizer.load_state_dict(state["optimizer"])
+        self.samples_done, self._steps.done, self.tokens_done = state["done"]
         self.transfer_explained = state["transfer_explained"]
 
     def read_samples(self, progress: Progress) -> Iterator[dict[str, Any]]:
@@ -300,57 +291,12 @@ class Training:
         for part in read_segments(
             self._model, tokens, state, lengths, self._options.gradient_segments
         ):
-            losses.append(_loss(part, tokens, teacher))
+            losses.append(loss_of(part.logits, part.places, tokens, teacher))
             self.tokens_done += len(part.logits) * self._accelerator.num_processes
             if part.ends_gradient:
-                row = self._step(losses)
+                row = self._steps.step(losses) | {"tokens": self.tokens_done}
                 losses = []
                 speed = (self.tokens_done - tokens_before) / (time.monotonic() - began)
                 yield row | {"sample": index, "tokens_per_s": round(speed, 1)}
-                progress(f"loss {row['loss']:.3f}, {speed:.0f} tokens/s", self._share_done())
+                progress(f"loss {row['loss']:.3f}, {speed:.0f} tokens/s", self._steps.share_done)
         self.samples_done += self._accelerator.num_processes
-
-    def _step(self, losses: Sequence[torch.Tensor]) -> dict[str, Any]:
-        rate = self._set_rates()
-        loss = torch.stack(list(losses)).mean()
-        loss.backward()
-        shown = float(self._accelerator.reduce(loss.detach(), "mean"))
-        if not math.isfinite(shown):
-            raise EdgeInfiniteError(
-                f"the loss is {shown} in step {self.steps_done + 1}; give a lower --learning-rate"
-            )
-        if self._accelerator.num_processes > 1:
-            for parameter in self._parameters:
-                parameter.grad = self._accelerator.reduce(parameter.grad, "mean")
-        norm = torch.nn.utils.clip_grad_norm_(self._parameters, _LARGEST_NORM)
-        self._optimizer.step()
-        self._optimizer.zero_grad()
-        self.steps_done += 1
-        return {
-            "step": self.steps_done,
-            "tokens": self.tokens_done,
-            "loss": shown,
-            "learning_rate": rate,
-            "gradient_norm": float(norm),
-            "opening": fmean(float(gate.g.detach().sigmoid().mean()) for gate in self._gates),
-        }
-
-    def _set_rates(self) -> float:
-        """A short warm-up, then a cosine."""
-        done = self._share_done()
-        cosine = _LEAST_RATE + (1 - _LEAST_RATE) * (1 + math.cos(math.pi * done)) / 2
-        factor = min(1.0, (done + 1e-3) / _WARM_UP) * cosine
-        for group in self._optimizer.param_groups:
-            group["lr"] = group["peak"] * factor
-        return float(self._optimizer.param_groups[0]["lr"])
-
-    def _share_done(self) -> float:
-        per_sample = math.ceil(self._options.passes / self._options.gradient_segments)
-        rounds = math.ceil(self._options.samples / self._accelerator.num_processes)
-        return self.steps_done / (rounds * per_sample)
-
-
-def _loss(part: Pass, tokens: torch.Tensor, teacher: Teacher | None) -> torch.Tensor:
-    if teacher is not None:
-        return divergence(part.logits, teacher.at(part.places))
-    return cross_entropy(part.logits, tokens[part.places])

@@ -55,6 +55,22 @@ def watch_teacher(model: PreTrainedModel, tokens: torch.Tensor) -> Teacher:
     return Teacher(torch.cat(kept), torch.cat(logs))
 
 
+def loss_of(
+    logits: torch.Tensor, places: slice, tokens: torch.Tensor, teacher: Teacher | None
+) -> torch.Tensor:
+    """Of some tokens of a text: divergence from the teacher, without one cross-entropy.
+
+    Args:
+        logits: `[T, V]` that predict them, any float dtype.
+        places: of these T tokens in the text.
+        tokens: the text, int64.
+        teacher: of the text.
+    """
+    if teacher is not None:
+        return divergence(logits, teacher.at(places))
+    return cross_entropy(logits, tokens[places])
+
+
 def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Mean nats per token.
 

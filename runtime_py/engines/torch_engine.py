@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.models.attach import attention_layers, config_of, feature_maps, head_dim_of
 from edgeinfinite.models.attention import run_tokens
-from edgeinfinite.models.carry import carry_layer, place
+from edgeinfinite.models.carry import carry_caches
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.models.rotary import rotary_tables
@@ -79,15 +79,9 @@ class TorchEngine:
                 )
                 shared.memory.copy_(memory)
                 shared.memory_norm.copy_(memory_norm)
-            longest = shared.length.max() if self.geometry.varies else None
-            for layer, table in enumerate(self._tables):
-                caches = shared.k_cache[layer], shared.v_cache[layer]
-                length = shared.length[layer]
-                scorer = self._scorers[layer]
-                carried = carry_layer(
-                    self.geometry, length, *caches, table, scorer, layer=layer, longest=longest
-                )
-                place(self.geometry, int(length), *caches, carried, layer)
+            if self._tables:  # the policy advances the lengths
+                caches = shared.k_cache, shared.v_cache
+                carry_caches(self.geometry, shared.length, *caches, self._tables, self._scorers)
 
     def _shared(self, state: State) -> TensorState:
         arrays = {name: torch.from_numpy(array) for name, array in state.arrays.items()}

@@ -32,6 +32,7 @@ from edgeinfinite.training.gate_loss import (
 from edgeinfinite.training.gate_options import GateOptions
 from edgeinfinite.training.gate_score import held_out_losses
 from edgeinfinite.training.gate_segments import Lengths, SegmentState, read_segments
+from edgeinfinite.training.gate_steps import GateSteps
 from tiny import assert_close, attached, random_tokens, tiny_llama
 
 LENGTHS = ["--segment-length", "24", "--sink-length", "4", "--window-length", "6"]
@@ -136,17 +137,17 @@ def test_a_run_that_was_cut_off_goes_on_to_the_same_gate(
 ):
     whole, cut = tmp_path / "whole.safetensors", tmp_path / "cut.safetensors"
     assert train(checkpoint, texts, whole, *more) == 0
-    original = gate_module.Training._step
+    original = GateSteps.step
 
     def stopped(self, losses):
-        if self.steps_done == 5 - len(more) // 2:  # in the middle of a stretch
+        if self.done == 5 - len(more) // 2:  # in the middle of a stretch
             raise KeyboardInterrupt
         return original(self, losses)
 
-    monkeypatch.setattr(gate_module.Training, "_step", stopped)
+    monkeypatch.setattr(GateSteps, "step", stopped)
     assert train(checkpoint, texts, cut, *more) == 130
     assert not cut.exists()
-    monkeypatch.setattr(gate_module.Training, "_step", original)
+    monkeypatch.setattr(GateSteps, "step", original)
     assert train(checkpoint, texts, cut, *more) == 0
     first, second = load_file(whole), load_file(cut)
     assert all(torch.equal(first[name], second[name]) for name in first)
