@@ -28,7 +28,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.models.attach import attach, attention_layers, head_dim_of
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.gate_file import save_gate
+from edgeinfinite.models.gate_file import load_gate, save_gate
 from edgeinfinite.models.geometry import GeometryOptions
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.shipped import choose_geometry
@@ -184,6 +184,7 @@ def main() -> None:
     parser.add_argument("--output", required=True, type=Path)
     parser.add_argument("--recall-slots", default="trained:512")
     parser.add_argument("--documents", type=int, default=5, help="of the first stage; 0: none")
+    parser.add_argument("--first", type=Path, help="folder of another run: its first stage")
     parser.add_argument("--segments", type=int, default=24, help="that read a memory, a document")
     parser.add_argument("--stride", type=int, default=8, help="looks at every so-manieth token")
     parser.add_argument("--epochs", type=int, default=8)
@@ -221,7 +222,8 @@ def main() -> None:
     for layer in _fresh_gates(model, config):
         layer.memory_gate.g.data.fill_(_CLOSED)
     seen = []
-    for number, tokens in enumerate(texts(arguments.documents, length)):
+    watched = texts(arguments.documents, length)  # drawn in any case: the stretches come after
+    for number, tokens in enumerate(watched if arguments.first is None else ()):
         seen.append(watch_session(backbone, tokens.tolist(), number, arguments.stride))
         _show("watching sessions", (number + 1) / arguments.documents)
     stretches = texts(arguments.stretches, arguments.tokens)
@@ -230,7 +232,8 @@ def main() -> None:
         for number, tokens in enumerate(stretches):
             teachers[number] = watch_teacher(model, tokens)
             _show("reading with full attention", (number + 1) / len(stretches))
-    options = {k: v for k, v in vars(arguments).items() if k not in ("model", "data", "output")}
+    places = ("model", "data", "output", "first")
+    options = {name: v for name, v in vars(arguments).items() if name not in places}
     card = {
         "backbone": backbone.name,
         "weights_sha256": digest,
@@ -244,6 +247,8 @@ def main() -> None:
     rates = arguments.learning_rate, arguments.opening_learning_rate
     for reads in arguments.reads:
         layers = _fresh_gates(model, config)
+        if arguments.first is not None:
+            load_gate(arguments.first / f"{reads}-first.safetensors", layers)
         explained = []
         for index, layer in enumerate(layers if seen else ()):
             explained.append(
