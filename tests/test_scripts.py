@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,12 +16,13 @@ from tiny_artifact import tiny_checkpoint
 
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
+from edgeinfinite.models.gate import places
 from edgeinfinite.models.gate_file import save_gate
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.training.gate_segments import Lengths
 from edgeinfinite.training.gate_transfer import look_at
-from tiny import open_gate
+from tiny import attached, open_gate, random_tokens
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -99,3 +101,29 @@ def test_norms_of_a_memory_and_what_isnt_finite():
     assert figures["finite"] is True
     memory[0, 0, 0, 0] = np.nan
     assert audit.norms(memory, norm)["finite"] is False
+
+
+def test_what_a_session_under_carry_sees_has_its_places_and_misses_the_rest_of_full_attention():
+    geometry = Geometry(8, 4, 6, policy="carry", recall_slots=(8, 24))
+    model = attached(geometry, open_gates=False, feature_map="learned", opening="place")
+    for layer in attention_layers(model):
+        layer.memory_gate.g.data.fill_(-30.0)
+    tokens = random_tokens(4 + 6 + 8 * 9)
+    watch_session = script("gate_under_carry").watch_session
+    first, second = watch_session(SimpleNamespace(model=model), tokens, number=1, stride=2)
+    rows = [t for t in range(18, len(tokens)) if t % 2 == 1]
+    # The longest cache holds all of the text until its slots are full, at 42 tokens.
+    slots = torch.tensor([t if t < 42 else 34 + (t - 34) % 8 for t in rows])
+    assert torch.allclose(first.place[: len(rows) - 1], places(slots)[:-1])
+    assert torch.equal(first.place, second.place)
+    assert first.key.shape == first.value.shape == (2, 8, 8, 8)
+    whole = (first.local.float() + first.missed.float()).transpose(0, 1).flatten(1)
+    attended = []
+    attention = attention_layers(model)[0]
+    hook = attention.o_proj.register_forward_hook(lambda _m, inputs, _o: attended.append(inputs[0]))
+    with torch.no_grad():
+        model(input_ids=torch.tensor([tokens]), use_cache=False)
+    hook.remove()
+    expected = attended[0][0, rows]
+    assert torch.allclose(whole[: len(rows) - 1], expected[:-1], atol=5e-3)
+    assert first.missed.abs().max() > 0.05  # short slots miss something
