@@ -13,10 +13,11 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.export.graphs import CompressMemory
 from edgeinfinite.models.attach import attention_layers
-from edgeinfinite.models.carry import carry_layer
+from edgeinfinite.models.carry import carry_layer, scores_of_leaving
 from edgeinfinite.models.rotary import RotaryTable, rotary_tables
 from edgeinfinite.runtime_py.carried import carried_names
 from edgeinfinite.runtime_py.manifest import GraphSpec, OutputSpec, TensorSpec
+from edgeinfinite.runtime_py.state import SCORES
 
 
 class CarryMemory(CompressMemory):
@@ -50,6 +51,7 @@ class CarryMemory(CompressMemory):
         length: torch.Tensor,
         k_cache: list[torch.Tensor],
         v_cache: list[torch.Tensor],
+        scores: list[torch.Tensor],
         memory: torch.Tensor | None = None,
         memory_norm: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, ...]:
@@ -58,17 +60,23 @@ class CarryMemory(CompressMemory):
         Args:
             length: `[L]` int64, slots in use: the residual is W + N.
             k_cache, v_cache: per layer `[1, K, C, D]`.
+            scores: `[1, K, G]` of the layers that have them.
             memory, memory_norm: M `[L, K, D, D]` and z `[L, K, D]`, with a gate only.
 
         Returns:
-            M and z (with a gate), then per layer with G > 0 recall K and V `[1, K, G, D]`, then
-            per layer window K and V `[1, K, W, D]`.
+            M and z (with a gate), the new scores, then per layer with G > 0 recall K and V
+            `[1, K, G, D]`, then per layer window K and V `[1, K, W, D]`.
         """
         geometry = self.shape.geometry
         sums: tuple[torch.Tensor, ...] = ()
         if memory is not None and memory_norm is not None:
             sums = self._folded(k_cache, v_cache, memory, memory_norm, length)
         longest = length[geometry.longest_layer] if geometry.varies else None
+        scorers = self._scorer_of_each_layer()
+        known = dict(zip(self.shape.scored, scores, strict=True))
+        leaving = scores_of_leaving(
+            geometry, length, k_cache, v_cache, self._tables, scorers, longest
+        )
         carried = [
             carry_layer(
                 geometry,
@@ -79,13 +87,16 @@ class CarryMemory(CompressMemory):
                 scorer,
                 layer=i,
                 longest=longest,
+                scores=known.get(i),
+                leaving=leaving[i],
             )
-            for i, scorer in enumerate(self._scorer_of_each_layer())
+            for i, scorer in enumerate(scorers)
         ]
+        new_scores = [c.scores for c in carried if c.scores is not None]
         with_slots = [c for i, c in enumerate(carried) if geometry.slots_of(i)]
         recall = [part for c in with_slots for part in (c.recall_k, c.recall_v)]
         window = [part for c in carried for part in (c.window_k, c.window_v)]
-        return (*sums, *recall, *window)
+        return (*sums, *new_scores, *recall, *window)
 
     def _scorer_of_each_layer(self) -> list[Any]:
         return list(self._scorers) if len(self._scorers) else [None] * self.shape.layers
@@ -94,7 +105,8 @@ class CarryMemory(CompressMemory):
         """Arguments of `forward` for tracing: every cache full."""
         k_cache, v_cache, *sums = self._example_state()
         full = torch.tensor(self.shape.capacities)
-        return (full, k_cache, v_cache, *sums)
+        scores = [torch.zeros(1, self.shape.kv_heads, g) for g in self.shape.scored.values()]
+        return (full, k_cache, v_cache, scores, *sums)
 
     def output_names(self) -> list[str]:
         """Names of what `forward` returns."""
@@ -106,7 +118,11 @@ class CarryMemory(CompressMemory):
 
     def _inputs(self) -> tuple[TensorSpec, ...]:
         length = next(spec for spec in self._state if spec.name == "length")
-        return (length, *super()._inputs())
+        caches = [spec for spec in self._state if "_cache_" in spec.name]
+        return (length, *caches, *self._scores(), *self._sums())
+
+    def _scores(self) -> tuple[TensorSpec, ...]:
+        return tuple(spec for spec in self._state if spec.name.startswith(SCORES))
 
     def _carried_outputs(self) -> tuple[OutputSpec, ...]:
         shape, geometry = self.shape, self.shape.geometry
@@ -115,9 +131,9 @@ class CarryMemory(CompressMemory):
             "recall": [geometry.slots_of(layer) for layer in layers],
             "window": [geometry.window_length for _ in layers],
         }
-        sums = tuple(
+        updated = tuple(
             OutputSpec(f"{s.name}_out", s.dtype, s.shape, s.dims, updates=s.name)
-            for s in self._sums()
+            for s in (*self._sums(), *self._scores())
         )
         parts = tuple(
             OutputSpec(
@@ -131,4 +147,4 @@ class CarryMemory(CompressMemory):
             if size
             for name in carried_names(part, layer)
         )
-        return sums + parts
+        return updated + parts

@@ -16,7 +16,13 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from edgeinfinite.models.attach import attention_layers, config_of, feature_maps, head_dim_of
+from edgeinfinite.models.attach import (
+    attention_layers,
+    config_of,
+    feature_maps,
+    head_dim_of,
+    scored_layers,
+)
 from edgeinfinite.models.attention import AttentionState, run_tokens
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.state import fold_oldest
@@ -77,6 +83,7 @@ class ModelShape:
     geometry: Geometry
     reads_memory: bool
     cache_type: str
+    scored: dict[int, int]
 
     @classmethod
     def of(cls, model: PreTrainedModel) -> ModelShape:
@@ -92,6 +99,7 @@ class ModelShape:
             geometry=config_of(model).geometry,
             reads_memory=layers[0].memory_gate is not None,
             cache_type=config_of(model).cache_type,
+            scored=scored_layers(model),
         )
 
     @property
@@ -113,6 +121,7 @@ class ModelShape:
             self.head_dim,
             memory=self.reads_memory,
             cache_type=self.cache_type,
+            scored=self.scored,
         )
 
 

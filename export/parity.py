@@ -22,7 +22,7 @@ from edgeinfinite.export.sensitivity import nudged
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.manifest import Manifest, cache_type_of, load_manifest
 from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.state import SCORES, State
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
 
 COMPRESSIONS = 3
@@ -68,14 +68,14 @@ def check_parity(
             another artifact's engine.
         text: what to read; None takes an English one that every Python brings along.
         same_weights: False where the reference is quantized differently, or not at all: then
-            nothing but the memory has a limit.
+            nothing but the memory and the scores has a limit.
         every_call: probe every call, not samples.
         progress: see `Progress`.
 
     Returns:
         `parity:logits`, `parity:k_cache`, `parity:v_cache`, `parity:memory`,
-        `parity:memory_norm` (relative errors over the probes: the largest of what is computed in
-        float32, the root mean square of what rounds activations) and
+        `parity:memory_norm`, `parity:scores` (relative errors over the probes: the largest of
+        what is computed in float32, the root mean square of what rounds activations) and
         `greedy_agreement` (share of probes in which both prefer the same token, near-ties left
         out).
     """
@@ -87,11 +87,12 @@ def check_parity(
         nudged=nudged(reference) if same_weights else None,
     )
     read_through(probe, _tokens(folder, text), progress or (lambda *_: None))
-    limits = _limits(manifest) | {"memory": _MEMORY_LIMIT, "memory_norm": _MEMORY_LIMIT}
+    limits = _limits(manifest) | dict.fromkeys(("memory", "memory_norm", SCORES), _MEMORY_LIMIT)
     checks = []
     for name, errors in probe.errors.items():
-        known = same_weights or name.startswith("memory")
-        exact = manifest.quantization.recipe == "none" or name.startswith("memory")
+        computed = name.startswith(("memory", SCORES))  # in float32, from equal caches
+        known = same_weights or computed
+        exact = manifest.quantization.recipe == "none" or computed
         error, limit = _worst(errors, probe.noise.get(name), limits[name], exact)
         limits[name] = limit
         passed = bool(np.isfinite(error)) and (not known or error <= limit)
@@ -202,11 +203,24 @@ class ProbedEngine:
             if name in state.arrays:
                 error = _relative_error(state.arrays[name], self._state.arrays[name])
                 self.errors[name].append([error])
+        if state.keeps_scores:
+            self._note_scores(state)
         if self.geometry.policy != "reencode":  # caches are changed too
             segment = self.geometry.segment_length
             capacities = self.geometry.capacities(len(state.length))
             left = [slice(0, capacity - segment) for capacity in capacities]
             self._note_caches(self.errors, state, left)
+
+    def _note_scores(self, state: State) -> None:
+        """Of the slots in use by then, sorted: where two pairs rank alike, either may stay."""
+        fixed = self.geometry.sink_length + self.geometry.window_length
+        errors = []
+        for name, array in state.arrays.items():
+            if name.startswith(f"{SCORES}_"):
+                used = int(state.length[_layer(name)]) - fixed
+                both = (a[..., :used] for a in (array, self._state.arrays[name]))
+                errors.append(_relative_error(*(np.sort(part) for part in both)))
+        self.errors[SCORES].append(errors)
 
     def agreement(self, noise: float) -> float:
         """The share of equal choices among those that rounding can't turn.

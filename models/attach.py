@@ -10,6 +10,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.models.carry import keeps_scores
 from edgeinfinite.models.configuration import (
     NO_GATE,
     UNTRAINED_GATE,
@@ -80,6 +81,16 @@ def attention_layers(model: PreTrainedModel) -> list[Any]:
 def gate_parameters(model: PreTrainedModel) -> list[nn.Parameter]:
     """The gates' parameters, all that training may change."""
     return [p for name, p in model.named_parameters() if ".memory_gate." in name]
+
+
+def scored_layers(model: PreTrainedModel) -> dict[int, int]:
+    """G of the layers of an attached model whose recall slots have scores."""
+    geometry = config_of(model).geometry
+    return {
+        index: geometry.slots_of(index)
+        for index, layer in enumerate(attention_layers(model))
+        if keeps_scores(geometry, index, layer.retention_scorer)
+    }
 
 
 def feature_maps(model: PreTrainedModel) -> list[FeatureMap]:

@@ -1,9 +1,10 @@
 """Policy `carry`: the window moves down, the pairs most worth keeping stay in recall slots.
 
 The cache is `[S sinks | up to G recall slots | W + N residual]`, always without gaps. Whenever the
-residual reaches W + N, its N oldest tokens become candidates beside the pairs in the slots; the
-G that the scorer ranks highest stay, in the order of the text, each KV head for itself; the window
-moves down behind them. Keys are turned to their new slots (`rotary.py`), no forward pass.
+residual reaches W + N, its N oldest tokens become candidates beside the pairs in the slots; they
+are scored in all layers at once (`scores_of_leaving`), and the score stays with the pair. The G
+that rank highest stay, in the order of the text, each KV head for itself; the window moves down
+behind them. Keys are turned to their new slots (`rotary.py`), no forward pass.
 
 Where G differs by layer, the layers' caches differ in length, but a token has one position in all
 of them: the residual stands at the positions that it has in the longest cache, and in a shorter one
@@ -16,16 +17,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch.nn.functional import embedding
 
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.rotary import RotaryTable
-from edgeinfinite.models.scorer import RetentionScorer
+from edgeinfinite.models.scorer import RetentionScorer, agreed, with_neighbours
 
-TIE_BREAK = 5e-5
-"""Added to the score for each slot nearer to the present; scores are of the order of 1."""
+RECENCY = 2.5e-4
+"""Added to the rank for each slot nearer to the present; scores are of the order of 1. It decides
+where heads don't score, and between a token that occurs twice; docs/recall.md has it measured."""
+
+
+class Ranking(Protocol):
+    """Another way to rank pairs, which looks at all of them each time."""
+
+    def rank(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        """`[1, K, n]` of un-rotated keys and values `[1, K, n, D]`, greater for what stays."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -35,12 +46,56 @@ class Carried:
     Args:
         recall_k, recall_v: `[1, K, G, D]` for slots S..S+G-1; only the first `kept` count.
         window_k, window_v: `[1, K, W, D]` for slots S+kept..S+kept+W-1.
+        scores: `[1, K, G]` of the recall slots; None where no head scores.
     """
 
     recall_k: torch.Tensor
     recall_v: torch.Tensor
     window_k: torch.Tensor
     window_v: torch.Tensor
+    scores: torch.Tensor | None = None
+
+
+def scores_of_leaving(
+    geometry: Geometry,
+    length: Sequence[torch.Tensor] | torch.Tensor,
+    k_cache: Sequence[torch.Tensor],
+    v_cache: Sequence[torch.Tensor],
+    tables: Sequence[RotaryTable],
+    scorers: Sequence[RetentionScorer | Ranking | None],
+    longest: torch.Tensor | None = None,
+) -> list[torch.Tensor | None]:
+    """Scores of the N tokens that leave the window now, in all layers at once: see `agreed`.
+
+    Layers without slots of their own have a say too.
+
+    Args:
+        geometry: S, G, N, W.
+        length: `[L]` int64, slots in use.
+        k_cache, v_cache: per layer `[1, K, C, D]`.
+        tables, scorers: of the layers.
+        longest: as in `carry_layer`.
+
+    Returns:
+        Per layer `[1, K, N]`; None where no head scores.
+    """
+    segment, window = geometry.segment_length, geometry.window_length
+    own: list[torch.Tensor | None] = []
+    for layer, scorer in enumerate(scorers):
+        if not isinstance(scorer, RetentionScorer) or scorer.by_age:
+            own.append(None)
+            continue
+        rows = length[layer] - segment - window + torch.arange(segment)
+        positions = rows if longest is None else rows + (longest - length[layer])
+        key = tables[layer].shift_back(k_cache[layer].index_select(2, rows), positions)
+        own.append(scorer(key, v_cache[layer].index_select(2, rows)))
+    return agreed(own, [s if isinstance(s, RetentionScorer) else None for s in scorers])
+
+
+def keeps_scores(geometry: Geometry, layer: int, scorer: RetentionScorer | Ranking | None) -> bool:
+    """Whether a layer's recall slots have scores that belong to the state."""
+    scores = isinstance(scorer, RetentionScorer) and not scorer.by_age
+    return scores and geometry.slots_of(layer) > 0
 
 
 def carry_layer(
@@ -49,10 +104,12 @@ def carry_layer(
     k_cache: torch.Tensor,
     v_cache: torch.Tensor,
     table: RotaryTable,
-    scorer: RetentionScorer | None,
+    scorer: RetentionScorer | Ranking | None,
     *,
     layer: int = 0,
     longest: torch.Tensor | None = None,
+    scores: torch.Tensor | None = None,
+    leaving: torch.Tensor | None = None,
 ) -> Carried:
     """Chooses the recall slots and moves the window, in one layer; every shape is fixed.
 
@@ -64,12 +121,13 @@ def carry_layer(
         scorer: None where G = 0.
         layer: which one, where G differs by layer.
         longest: `[]` int64, slots in use in the longest cache, where G differs by layer.
+        scores: `[1, K, G]` of the pairs in the slots, where heads score (`keeps_scores`).
+        leaving: `[1, K, N]`, the layer's part of `scores_of_leaving`.
     """
     sinks, segment, window = geometry.sink_length, geometry.segment_length, geometry.window_length
     slots = geometry.slots_of(layer)
     candidates = length - sinks - window  # slots used so far and the N oldest
     kept = torch.clamp(candidates, max=slots)
-    first = slice(sinks, sinks + slots + segment)
     recall_k, recall_v = k_cache[:, :, :0], v_cache[:, :, :0]
     places = torch.arange(slots + segment)
     if longest is None:
@@ -78,48 +136,43 @@ def carry_layer(
         positions = places + sinks + (places >= candidates - segment) * (longest - length)
         moved_by = torch.clamp(longest - sinks - window - geometry.most_slots, min=0)
     if scorer is not None and slots:
-        recall_k, recall_v = _choose(
-            k_cache[:, :, first],
-            v_cache[:, :, first],
-            candidates,
-            slots,
-            sinks,
-            positions,
-            table,
-            scorer,
-        )
+        keys, values = (c[:, :, sinks : sinks + slots + segment] for c in (k_cache, v_cache))
+        if scores is not None and leaving is not None:
+            scores = _in_places(scores, leaving, candidates)
+            rank = with_neighbours(scores)
+        elif isinstance(scorer, RetentionScorer):
+            rank = torch.zeros(keys.shape[:-1])
+        else:
+            rank = scorer.rank(table.shift_back(keys, positions), values)
+        # The same token twice has the same pair in the first layer, up to rounding: the newer one
+        # wins, by more than rounding, so that the choice doesn't depend on how the text was fed.
+        rank = torch.where(places < candidates, rank + RECENCY * places, float("-inf"))
+        chosen = rank.topk(slots, dim=-1, sorted=False).indices.sort(dim=-1).values
+        distance = positions[chosen] - sinks - torch.arange(slots)
+        recall_k = table.shift_back(_rows(keys, chosen), distance)
+        recall_v = _rows(values, chosen)
+        scores = None if scores is None else scores.gather(2, chosen)
     rows = sinks + candidates + torch.arange(window)
-    distance = moved_by.expand(window)
     return Carried(
         recall_k,
         recall_v,
-        table.shift_back(k_cache.index_select(2, rows), distance),
+        table.shift_back(k_cache.index_select(2, rows), moved_by.expand(window)),
         v_cache.index_select(2, rows),
+        scores,
     )
 
 
-def _choose(
-    keys: torch.Tensor,
-    values: torch.Tensor,
-    candidates: torch.Tensor,
-    slots: int,
-    sinks: int,
-    positions: torch.Tensor,
-    table: RotaryTable,
-    scorer: RetentionScorer,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The best G of `keys`, `values` `[1, K, G + N, D]`, of which the first `candidates` count.
+def _in_places(
+    scores: torch.Tensor, leaving: torch.Tensor, candidates: torch.Tensor
+) -> torch.Tensor:
+    """`[1, K, G + N]`: the scores of the slots in use, then those of the N tokens that leave.
 
-    `positions` `[G + N]` are those that the keys are turned to; they go to S..S+G-1.
+    What follows repeats the last one.
     """
-    places = torch.arange(keys.shape[2])
-    score = scorer.rank(table.shift_back(keys, positions), values)
-    # The same token twice has the same pair in the first layer, up to rounding: the newer one wins,
-    # by more than rounding, so that the choice doesn't depend on how the text was fed.
-    score = torch.where(places < candidates, score + TIE_BREAK * places, float("-inf"))
-    chosen = score.topk(slots, dim=-1, sorted=False).indices.sort(dim=-1).values
-    distance = positions[chosen] - sinks - torch.arange(slots)
-    return table.shift_back(_rows(keys, chosen), distance), _rows(values, chosen)
+    slots, segment = scores.shape[2], leaving.shape[2]
+    places, used = torch.arange(slots + segment), candidates - segment
+    new = slots + torch.clamp(places - used, max=segment - 1)
+    return torch.cat((scores, leaving), 2).index_select(2, torch.where(places < used, places, new))
 
 
 def _rows(x: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
@@ -167,7 +220,8 @@ def carry_caches(
     k_cache: Sequence[torch.Tensor],
     v_cache: Sequence[torch.Tensor],
     tables: Sequence[RotaryTable],
-    scorers: Sequence[RetentionScorer | None],
+    scorers: Sequence[RetentionScorer | Ranking | None],
+    scores: Sequence[torch.Tensor | None],
 ) -> torch.Tensor:
     """One compression under `carry` in all layers, in place.
 
@@ -177,14 +231,29 @@ def carry_caches(
         k_cache, v_cache: per layer `[1, K, C, D]`, float32 or float16.
         tables: the layers' RoPE.
         scorers: of the layers; None where G = 0.
+        scores: per layer `[1, K, G]` float32; None where no head scores.
 
     Returns:
         `[L]` int64, the slots in use afterwards.
     """
     longest = length.max() if geometry.varies else None
+    leaving = scores_of_leaving(geometry, length, k_cache, v_cache, tables, scorers, longest)
     after = []
-    layers = zip(length, k_cache, v_cache, tables, scorers, strict=True)
-    for layer, (used, keys, values, table, scorer) in enumerate(layers):
-        new = carry_layer(geometry, used, keys, values, table, scorer, layer=layer, longest=longest)
-        after.append(place(geometry, int(used), keys, values, new, layer))
+    layers = zip(length, k_cache, v_cache, tables, scorers, scores, leaving, strict=True)
+    for layer, (used, keys, values, table, scorer, known, new) in enumerate(layers):
+        carried = carry_layer(
+            geometry,
+            used,
+            keys,
+            values,
+            table,
+            scorer,
+            layer=layer,
+            longest=longest,
+            scores=known,
+            leaving=new,
+        )
+        if known is not None and carried.scores is not None:
+            known.copy_(carried.scores)
+        after.append(place(geometry, int(used), keys, values, carried, layer))
     return torch.tensor(after)

@@ -5,6 +5,8 @@ Letters: K KV heads, n pairs, D head dimension, F hidden width.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -18,12 +20,20 @@ Measured with 0, 2, 4 and 8 in docs/recall.md."""
 NEIGHBOURS_SHARE = 0.5
 """How much of the rank is the best score among the neighbours, the rest is the pair's own."""
 
+AGREEMENT_SHARE = 0.5
+"""How much of a pair's score is what all heads that score think of its token, the rest is the
+head's own opinion. Measured with 0, 0.3, 0.5 and 0.7 in docs/recall.md."""
+
+
+_LEAST_DEVIATION = 1e-3
+
 
 class RetentionScorer(nn.Module):
     """An MLP 2D -> F -> 1 of one layer, apart for each KV head, on standardised inputs.
 
     It sees the un-rotated key and the value, so its answer depends on the pair alone and not on
-    where in the cache it stands: the score needs no state of its own.
+    where in the cache it stands. Scores of the heads are alike in mean and spread over ordinary
+    text (`standardise`), so that they can be averaged (`agreed`).
 
     Args:
         kv_heads: K.
@@ -33,14 +43,18 @@ class RetentionScorer(nn.Module):
 
     mean: torch.Tensor
     deviation: torch.Tensor
-    by_age = False
-    """Whether all scores of this layer are alike (`notice_age`): graphs needn't compute them."""
+    votes: torch.Tensor
+    """`[K, 1]` float32: 1 for heads that score, 0 for those that keep what is newest."""
+    voters: int
+    """How many heads these are."""
 
     def __init__(self, kv_heads: int, head_dim: int, width: int = HIDDEN_WIDTH) -> None:
         super().__init__()
         inputs = 2 * head_dim
         self.register_buffer("mean", torch.zeros(kv_heads, 1, inputs))
         self.register_buffer("deviation", torch.ones(kv_heads, 1, inputs))
+        self.register_buffer("votes", torch.ones(kv_heads, 1), persistent=False)
+        self.voters = kv_heads
         self.w1 = nn.Parameter(torch.randn(kv_heads, inputs, width) * inputs**-0.5)
         self.b1 = nn.Parameter(torch.zeros(kv_heads, 1, width))
         self.w2 = nn.Parameter(torch.randn(kv_heads, width, 1) * width**-0.5)
@@ -74,23 +88,72 @@ class RetentionScorer(nn.Module):
         """
         self.w2[heads] = 0
         self.b2[heads] = 0
+        self.notice_age()
+
+    @torch.no_grad()
+    def standardise(self, key: torch.Tensor, value: torch.Tensor) -> None:
+        """Scales the scores so that over these pairs every head's have mean 0 and deviation 1.
+
+        Args:
+            key: `[K, n, D]` before RoPE.
+            value: `[K, n, D]`.
+        """
+        score = self(key, value)
+        mean, deviation = score.mean(-1)[:, None, None], score.std(-1)[:, None, None]
+        deviation = deviation.clamp(min=_LEAST_DEVIATION)
+        self.w2.copy_(self.w2 / deviation)
+        self.b2.copy_((self.b2 - mean) / deviation)
 
     def notice_age(self) -> None:
         """Once weights are loaded: in many a layer no head ranks by score."""
-        self.by_age = not bool(self.w2.any())
+        scoring = self.w2.detach().flatten(1).any(1)
+        self.votes.copy_(scoring[:, None])
+        self.voters = int(scoring.sum())
 
-    def rank(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-        """What decides over the recall slots: the score, and the best one nearby.
+    @property
+    def by_age(self) -> bool:
+        """Whether no head of this layer scores: graphs needn't compute anything."""
+        return not self.voters
 
-        Args:
-            key: `[1, K, n, D]` before RoPE, in the order of the text.
-            value: `[1, K, n, D]`.
 
-        Returns:
-            `[1, K, n]` float32.
-        """
-        if self.by_age:
-            return torch.zeros(key.shape[:-1])
-        own = self(key, value)
-        nearby = functional.max_pool1d(own, 2 * NEIGHBOURS + 1, 1, NEIGHBOURS)
-        return (1 - NEIGHBOURS_SHARE) * own + NEIGHBOURS_SHARE * nearby
+def agreed(
+    own: Sequence[torch.Tensor | None], scorers: Sequence[RetentionScorer | None]
+) -> list[torch.Tensor | None]:
+    """What is kept of the scores of n tokens: a head's own, and the mean over all that score.
+
+    A head sees of a token what it needs itself. Whether the token belongs to something that will be
+    asked for shows in many heads, in each with noise of its own.
+
+    Args:
+        own: per layer the scores `[1, K, n]` of the same n tokens; None where no head scores.
+        scorers: of the layers.
+
+    Returns:
+        Per layer `[1, K, n]`, 0 in heads that keep what is newest; None as given.
+    """
+    voting = [
+        (score, scorer.votes)
+        for score, scorer in zip(own, scorers, strict=True)
+        if score is not None and scorer is not None
+    ]
+    if not voting:
+        return list(own)
+    voters = sum(scorer.voters for scorer in scorers if scorer is not None)
+    total = [(score * votes).sum(1, keepdim=True) for score, votes in voting]
+    mean = torch.stack(total).sum(0) / voters
+    return [
+        None
+        if score is None or scorer is None
+        else scorer.votes * ((1 - AGREEMENT_SHARE) * score + AGREEMENT_SHARE * mean)
+        for score, scorer in zip(own, scorers, strict=True)
+    ]
+
+
+def with_neighbours(score: torch.Tensor) -> torch.Tensor:
+    """What decides over the recall slots: a pair's score, and the best one nearby.
+
+    Args:
+        score: `[1, K, n]`, in the order of the text.
+    """
+    nearby = functional.max_pool1d(score, 2 * NEIGHBOURS + 1, 1, NEIGHBOURS)
+    return (1 - NEIGHBOURS_SHARE) * score + NEIGHBOURS_SHARE * nearby

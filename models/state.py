@@ -6,7 +6,7 @@ Letters: L layers, H query heads, K KV heads, T new tokens, C capacity, D head d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -27,6 +27,7 @@ class TensorState:
         memory: M, `[L, K, D, D]` float32.
         memory_norm: z, `[L, K, D]` float32.
         has_memory: `[1]` float, 0 or 1.
+        scores: per layer `[1, K, G]` float32 of the recall slots; None where no head scores.
     """
 
     length: torch.Tensor
@@ -35,6 +36,7 @@ class TensorState:
     memory: torch.Tensor
     memory_norm: torch.Tensor
     has_memory: torch.Tensor
+    scores: list[torch.Tensor | None] = field(default_factory=list)
 
     def positions(self, tokens: int) -> torch.Tensor:
         """See `AttentionState.positions`."""

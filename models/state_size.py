@@ -41,6 +41,11 @@ class StateShape:
         memory = 4 * self.layers * self.kv_heads * self.head_dim * (self.head_dim + 1)
         return (memory if self.reads_memory else 0) + 8 * self.layers + 4
 
+    @property
+    def score_bytes(self) -> int:
+        """Scores (float32) of one recall slot, if heads score in all layers."""
+        return 4 * self.layers * self.kv_heads
+
 
 def geometry_within(geometry: Geometry, megabytes: float, shape: StateShape) -> Geometry:
     """The geometry that makes the most of so many bytes of state.
@@ -56,16 +61,18 @@ def geometry_within(geometry: Geometry, megabytes: float, shape: StateShape) -> 
     Raises:
         EdgeInfiniteError: too few for the lengths to keep; says how many would do.
     """
-    slots = int((megabytes * 1e6 - shape.fixed_bytes) // shape.slot_bytes)
-    slots = min(slots, shape.positions)
+    room = megabytes * 1e6 - shape.fixed_bytes
+    slots = min(int(room // shape.slot_bytes), shape.positions)
     kept = geometry.sink_length + geometry.window_length
     if geometry.policy == "reencode":
         segment = (slots - kept) // _ROUND * _ROUND
         _check_room(segment >= _ROUND, kept + _ROUND, megabytes, shape)
         return replace(geometry, segment_length=segment)
     kept += geometry.segment_length
-    recall = (slots - kept) // geometry.segment_length * geometry.segment_length
-    _check_room(recall >= 0, kept, megabytes, shape)
+    _check_room(slots >= kept, kept, megabytes, shape)
+    recall = int((room - kept * shape.slot_bytes) // (shape.slot_bytes + shape.score_bytes))
+    recall = min(recall, shape.positions - kept)
+    recall = recall // geometry.segment_length * geometry.segment_length
     return replace(geometry, recall_slots=recall)
 
 

@@ -85,14 +85,19 @@ class Carry:
         return sinks_missing + most - len(session.residual)
 
     def compress(self, session: Session) -> None:
-        """The engine fills the recall slots and moves the window; nothing moves while all fits."""
+        """The engine fills the recall slots and moves the window; nothing moves while all fits.
+
+        Even then it folds and scores the tokens that leave the window, where the state has room for
+        that.
+        """
         geometry, length = session.engine.geometry, session.state.length
         left = geometry.sink_length + geometry.window_length
         before = [int(used) for used in length]
         after = [
             left + min(geometry.slots_of(layer), used - left) for layer, used in enumerate(before)
         ]
-        if session.engine.reads_memory or after != before:
+        notes = session.engine.reads_memory or session.state.keeps_scores
+        if notes or after != before:
             session.engine.compress_memory(session.state)
         del session.residual[: geometry.segment_length]
         length[:] = after

@@ -5,11 +5,14 @@ Letters: L layers, K KV heads, C cache capacity, D head dimension.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from edgeinfinite.runtime_py.manifest import TensorSpec
+
+SCORES = "scores"
+"""`scores_0`, ...: of the pairs in a layer's recall slots, policy `carry`."""
 
 
 class State:
@@ -53,6 +56,11 @@ class State:
         return next(spec for spec in self.specs if spec.name == name).dims.split().index("C")
 
     @property
+    def keeps_scores(self) -> bool:
+        """Whether pairs in recall slots have scores, given to them as they leave the window."""
+        return any(name.startswith(f"{SCORES}_") for name in self.arrays)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all state tensors, the same for any length of text."""
         return sum(array.nbytes for array in self.arrays.values())
@@ -66,6 +74,7 @@ def state_specs(
     *,
     memory: bool,
     cache_type: str = "float32",
+    scored: Mapping[int, int] | None = None,
 ) -> tuple[TensorSpec, ...]:
     """The state in the layout `B K C D`, which PyTorch and ONNX Runtime use.
 
@@ -73,6 +82,7 @@ def state_specs(
         capacities: C of every layer.
         memory: whether there is a gate that reads M and z.
         cache_type: of K and V, `float32` or `float16`; everything else is float32.
+        scored: G of the layers whose recall slots have scores, see `models.carry.keeps_scores`.
     """
     caches = [
         TensorSpec(
@@ -89,4 +99,8 @@ def state_specs(
         TensorSpec("memory", "float32", (layers, kv_heads, head_dim, head_dim), "L K D D"),
         TensorSpec("memory_norm", "float32", (layers, kv_heads, head_dim), "L K D"),
     ]
-    return tuple(caches + (sums if memory else []) + counters)
+    scores = [
+        TensorSpec(f"{SCORES}_{layer}", "float32", (1, kv_heads, slots), "B K G")
+        for layer, slots in (scored or {}).items()
+    ]
+    return tuple(caches + scores + (sums if memory else []) + counters)

@@ -16,7 +16,13 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from edgeinfinite.models.attach import attention_layers, config_of, feature_maps, head_dim_of
+from edgeinfinite.models.attach import (
+    attention_layers,
+    config_of,
+    feature_maps,
+    head_dim_of,
+    scored_layers,
+)
 from edgeinfinite.models.attention import run_tokens
 from edgeinfinite.models.carry import carry_caches
 from edgeinfinite.models.exact_attention import causal_attention
@@ -44,7 +50,7 @@ class CarriedState(TensorState):
         self._scorers = [layer.retention_scorer for layer in layers]
         self._tables = rotary_tables(model, self._geometry.capacity)
         self._folded: list[list[tuple[torch.Tensor, torch.Tensor]]] = [[] for _ in layers]
-        heads, dim = text.num_key_value_heads, head_dim_of(text)
+        heads, dim, scored = text.num_key_value_heads, head_dim_of(text), scored_layers(model)
         shapes = [(1, heads, slots, dim) for slots in self._geometry.capacities(len(layers))]
         super().__init__(
             length=torch.zeros(len(layers), dtype=torch.int64),
@@ -53,6 +59,10 @@ class CarriedState(TensorState):
             memory=torch.zeros(len(layers), heads, dim, dim),
             memory_norm=torch.zeros(len(layers), heads, dim),
             has_memory=torch.zeros(1),
+            scores=[
+                torch.zeros(1, heads, scored[layer]) if layer in scored else None
+                for layer in range(len(layers))
+            ],
         )
 
     def attend(
@@ -96,7 +106,13 @@ class CarriedState(TensorState):
             )
         with torch.no_grad():
             self.length = carry_caches(
-                geometry, length, self.k_cache, self.v_cache, self._tables, self._scorers
+                geometry,
+                length,
+                self.k_cache,
+                self.v_cache,
+                self._tables,
+                self._scorers,
+                self.scores,
             )
         self.has_memory = torch.ones_like(self.has_memory)
 

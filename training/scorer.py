@@ -152,7 +152,9 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
         "recalling_heads": json.dumps(recalling),
         "recalling_layers": json.dumps(recalling_layers(fitted, options.recalling_share)),
     }
-    for scorer, own in zip(scorers, recalls, strict=True):
+    ordinary = fitted.inputs[:, :, ~fitted.planted]
+    for scorer, own, inputs in zip(scorers, recalls, ordinary, strict=True):
+        scorer.standardise(*inputs.float().chunk(2, dim=-1))
         scorer.rank_by_age(~own)
     save_layers(options.output, [scorer.half() for scorer in scorers], card)
     return metrics

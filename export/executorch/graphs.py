@@ -132,15 +132,16 @@ class ExecuTorchCarry(CarryMemory):
         length: torch.Tensor,
         k_cache: list[torch.Tensor],
         v_cache: list[torch.Tensor],
+        scores: list[torch.Tensor],
         memory: torch.Tensor | None = None,
         memory_norm: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, ...]:
         """See `CarryMemory.forward`."""
         keys = [cache.transpose(1, 2) for cache in k_cache]
         values = [cache.transpose(1, 2) for cache in v_cache]
-        outputs = super().forward(length, keys, values, memory, memory_norm)
-        sums = len(self._sums()) if memory is not None else 0
-        return (*outputs[:sums], *(part.transpose(1, 2) for part in outputs[sums:]))
+        outputs = super().forward(length, keys, values, scores, memory, memory_norm)
+        updated = len(self._sums()) + len(scores)
+        return (*outputs[:updated], *(part.transpose(1, 2) for part in outputs[updated:]))
 
     def _carried_outputs(self) -> tuple[OutputSpec, ...]:
         return tuple(

@@ -9,14 +9,20 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from edgeinfinite.models.attach import attention_layers, config_of, feature_maps, head_dim_of
+from edgeinfinite.models.attach import (
+    attention_layers,
+    config_of,
+    feature_maps,
+    head_dim_of,
+    scored_layers,
+)
 from edgeinfinite.models.attention import run_tokens
 from edgeinfinite.models.carry import carry_caches
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.models.rotary import rotary_tables
 from edgeinfinite.models.state import TensorState, fold_oldest
-from edgeinfinite.runtime_py.state import State, state_specs
+from edgeinfinite.runtime_py.state import SCORES, State, state_specs
 
 
 class TorchEngine:
@@ -46,6 +52,7 @@ class TorchEngine:
             head_dim_of(text),
             memory=self.reads_memory,
             cache_type=config_of(model).cache_type,
+            scored=scored_layers(model),
         )
 
     @functools.cached_property
@@ -80,8 +87,15 @@ class TorchEngine:
                 shared.memory.copy_(memory)
                 shared.memory_norm.copy_(memory_norm)
             if self._tables:  # the policy advances the lengths
-                caches = shared.k_cache, shared.v_cache
-                carry_caches(self.geometry, shared.length, *caches, self._tables, self._scorers)
+                carry_caches(
+                    self.geometry,
+                    shared.length,
+                    shared.k_cache,
+                    shared.v_cache,
+                    self._tables,
+                    self._scorers,
+                    shared.scores,
+                )
 
     def _shared(self, state: State) -> TensorState:
         arrays = {name: torch.from_numpy(array) for name, array in state.arrays.items()}
@@ -94,4 +108,5 @@ class TorchEngine:
             memory=arrays.get("memory", nothing),
             memory_norm=arrays.get("memory_norm", nothing),
             has_memory=arrays["has_memory"],
+            scores=[arrays.get(f"{SCORES}_{layer}") for layer in layers],
         )

@@ -25,6 +25,7 @@ def bytes_of(geometry: Geometry, shape: StateShape) -> int:
         shape.head_dim,
         memory=shape.reads_memory,
         cache_type=shape.cache_type,
+        scored={layer: geometry.slots_of(layer) for layer in range(shape.layers)},
     )
     return State(specs).nbytes
 

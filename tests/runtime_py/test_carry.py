@@ -15,11 +15,11 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.models.attach import attach
-from edgeinfinite.models.carry import TIE_BREAK
+from edgeinfinite.models.carry import RECENCY
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.rotary import rotary_tables
-from edgeinfinite.models.scorer import NEIGHBOURS
+from edgeinfinite.models.scorer import AGREEMENT_SHARE, NEIGHBOURS
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.session_file import load_session, save_session
@@ -196,7 +196,8 @@ def test_slots_hold_the_best_pairs_in_the_texts_order_and_none_twice():
 
 
 def test_what_the_scorer_ranks_highest_stays():
-    """A scorer that looks at the value's first number alone; its neighbours' count by half."""
+    """Scorers that look at the value's first number alone. Half of a score is what all heads of all
+    layers find on average; neighbours' count by half."""
     geometry = geometry_of(2, 30, 3, 4)
     model = attached(geometry, gate=NO_GATE)
     for layer in model.model.layers:
@@ -209,18 +210,24 @@ def test_what_the_scorer_ranks_highest_stays():
     session, firsts = Session(TorchEngine(model)), []
     for token in random_tokens(150):
         session.append([token])
-        firsts.append(session.state.arrays["v_cache_0"][0, 1, session.cached - 1, 0])
-    left = np.array(firsts[2 : 150 - len(session.residual)])
+        last = session.cached - 1
+        caches = (session.state.arrays[f"v_cache_{layer}"] for layer in range(2))
+        firsts.append([cache[0, :, last, 0].copy() for cache in caches])
+    left = np.array(firsts[2 : 150 - len(session.residual)])  # tokens, layers, heads
+    own, all_heads = left[:, 0, 1], left.mean((1, 2))
+    left = (1 - AGREEMENT_SHARE) * own + AGREEMENT_SHARE * all_heads
     kept, near = np.arange(30), NEIGHBOURS
     for end in range(33, len(left) + 1, 3):
         candidates = np.array([*kept, *range(end - 3, end)])
         score = left[candidates]
         best = [score[max(0, i - near) : i + near + 1].max() for i in range(33)]
-        rank = (score + best) / 2 + TIE_BREAK * np.arange(33)
+        rank = (score + best) / 2 + RECENCY * np.arange(33)
         kept = candidates[np.sort(np.argsort(rank)[-30:])]
     assert not set(kept) & set(np.argsort(left)[:20])  # the worst are gone
     slots = session.state.arrays["v_cache_0"][0, 1, 2:32, 0]
-    np.testing.assert_array_equal(slots, left[kept])
+    np.testing.assert_array_equal(slots, own[kept])
+    stored = session.state.arrays["scores_0"][0, 1]
+    np.testing.assert_allclose(stored, 10 + left[kept], rtol=1e-5)
 
 
 def test_a_key_moved_many_times_equals_the_key_computed_at_its_new_position():

@@ -19,9 +19,10 @@ from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.shipped import with_trained_slots
 from edgeinfinite.models.texts import split_documents
 from edgeinfinite.models.trained_file import read_metadata
+from edgeinfinite.training import scorer as scorer_training
 from edgeinfinite.training.pairs import Pairs, PassOptions, compose
 from edgeinfinite.training.recalling_heads import recalling_heads, recalling_layers
-from edgeinfinite.training.scorer import ScorerOptions, fit_scorers, held_out_score
+from edgeinfinite.training.scorer import ScorerOptions, fit_scorers, held_out_score, watch
 
 QUICK = ["--passes", "3", "--tokens", "480", "--gap", "48", "--facts", "1", "--steps", "8"]
 
@@ -135,6 +136,27 @@ def test_the_other_heads_score_all_pairs_alike(checkpoint, texts, tmp_path):
             assert torch.equal(half[name][head], whole[name][head]) and half[name][head].any()
         else:
             assert not half[name][head].any() and whole[name][head].any()
+
+
+def test_heads_that_score_do_so_on_one_scale(checkpoint, texts, tmp_path, monkeypatch):
+    """Mean 0 and deviation 1 over the pairs of training that aren't of planted facts."""
+    watched = []
+    monkeypatch.setattr(
+        scorer_training, "watch", lambda *given: watched.append(watch(*given)) or watched[0]
+    )
+    output = tmp_path / "scorer.safetensors"
+    assert train(checkpoint, texts, output, "--recalling-share", "0.5") == 0
+    model, pairs = load_backbone(str(checkpoint)).model, watched[0][0]
+    slots = Geometry(128, 4, 8, policy="carry", recall_slots=256)
+    attach(model, EdgeInfiniteConfig(slots, gate="none", scorer=str(output)))
+    voters = 0
+    for layer, inputs in zip(model.model.layers, pairs.inputs[:, :, ~pairs.planted], strict=True):
+        scorer = layer.self_attn.retention_scorer
+        scores = scorer(*inputs.float().chunk(2, dim=-1))[scorer.votes[:, 0] > 0]
+        torch.testing.assert_close(scores.mean(-1), torch.zeros(len(scores)), atol=0.02, rtol=0)
+        torch.testing.assert_close(scores.std(-1), torch.ones(len(scores)), atol=0.02, rtol=0)
+        voters += len(scores)
+    assert voters == 2
 
 
 def test_planted_facts_stand_where_the_composed_text_says(checkpoint, texts):

@@ -87,13 +87,18 @@ private object Carry : Policy {
         return sinksMissing + geometry.segmentLength + geometry.windowLength - session.residual.size
     }
 
-    /** The engine fills the recall slots and moves the window; nothing moves while all fits. */
+    /**
+     * The engine fills the recall slots and moves the window; nothing moves while all fits.
+     *
+     * Even then it folds and scores the tokens that leave the window, where the state has room for that.
+     */
     override fun compress(session: Session) {
         val geometry = session.engine.geometry
         val state = session.state
         val fixed = geometry.sinkLength + geometry.windowLength
         val after = { layer: Int -> fixed + minOf(geometry.slotsOf(layer), state.lengthOf(layer) - fixed) }
-        if (session.engine.readsMemory || (0 until state.layers).any { after(it) != state.lengthOf(it) }) {
+        val notes = session.engine.readsMemory || state.keepsScores
+        if (notes || (0 until state.layers).any { after(it) != state.lengthOf(it) }) {
             session.engine.compressMemory(state)
         }
         session.residual.removeFirst(geometry.segmentLength)
