@@ -6,6 +6,7 @@ Letters: K KV heads, n pairs, D head dimension, F hidden width.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import torch
 from torch import nn
@@ -139,8 +140,8 @@ def agreed(
     if not voting:
         return list(own)
     voters = sum(scorer.voters for scorer in scorers if scorer is not None)
-    total = [(score * votes).sum(1, keepdim=True) for score, votes in voting]
-    mean = torch.stack(total).sum(0) / voters
+    # One after the other: XNNPACK joins no more than five tensors at a time.
+    mean = reduce(torch.add, [(s * votes).sum(1, keepdim=True) for s, votes in voting]) / voters
     return [
         None
         if score is None or scorer is None

@@ -18,7 +18,7 @@ SPECIAL = ["<|im_start|>", "<|im_end|>"]
 GEOMETRY = ["--segment-length", "32", "--sink-length", "4", "--window-length", "8"]
 
 
-def tiny_checkpoint(folder: Path) -> Path:
+def tiny_checkpoint(folder: Path, layers: int = 2) -> Path:
     """A folder as `save_pretrained` writes it."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     words = {word: i for i, word in enumerate([*SPECIAL, *alphabet])}
@@ -36,7 +36,7 @@ def tiny_checkpoint(folder: Path) -> Path:
         vocab_size=len(words),
         hidden_size=32,
         intermediate_size=48,
-        num_hidden_layers=2,
+        num_hidden_layers=layers,
         num_attention_heads=4,
         num_key_value_heads=2,
         max_position_embeddings=512,
@@ -48,9 +48,9 @@ def tiny_checkpoint(folder: Path) -> Path:
     return folder
 
 
-def tiny_artifact(folder: Path, *options: str) -> Path:
+def tiny_artifact(folder: Path, *options: str, layers: int = 2) -> Path:
     """The artifact of the tiny checkpoint, with the geometry above unless options say otherwise."""
-    checkpoint = tiny_checkpoint(folder.with_name(folder.name + "-checkpoint"))
+    checkpoint = tiny_checkpoint(folder.with_name(folder.name + "-checkpoint"), layers)
     command = ["export", "--model", str(checkpoint), "--output", str(folder), *GEOMETRY, *options]
     assert main(command) == 0
     return folder

@@ -70,6 +70,18 @@ def test_the_program_keeps_the_same_slots_as_pytorch_at_every_token(artifact: Pa
             assert_close(ours, array, 1e-4)
 
 
+def test_more_layers_agree_than_xnnpack_joins_tensors(tmp_path: Path) -> None:
+    """It joins five at most."""
+    slots = ("--recall-slots", "16", "--scorer", "untrained")
+    folder = tiny_artifact(tmp_path / "artifact", *CARRY, *slots, layers=7)
+    subject, reference = Session(load_engine(folder)), Session(reference_of(folder))
+    tokens = np.random.default_rng(0).integers(2, 200, 60).tolist()
+    assert_close(subject.append(tokens), reference.append(tokens), 1e-4)
+    for layer in range(7):
+        ours, wanted = (s.state.arrays[f"scores_{layer}"] for s in (subject, reference))
+        assert_close(ours, wanted, 1e-4)
+
+
 def test_any_chunk_length_gives_the_same_logits(artifact: Path) -> None:
     engine = load_engine(artifact)
     tokens = np.random.default_rng(1).integers(2, 200, 150).tolist()
