@@ -23,7 +23,7 @@ NEIGHBOURS_SHARE = 0.5
 
 AGREEMENT_SHARE = 0.5
 """How much of a pair's score is what all heads that score think of its token, the rest is the
-head's own opinion. Measured with 0, 0.3, 0.5 and 0.7 in docs/recall.md."""
+head's own opinion. Measured with 0, 0.5 and 0.7 in docs/recall.md."""
 
 
 _LEAST_DEVIATION = 1e-3
