@@ -88,7 +88,7 @@ class CarryMemory(CompressMemory):
                 layer=i,
                 longest=longest,
                 scores=known.get(i),
-                leaving=leaving[i],
+                leaving=leaving.get(i),
             )
             for i, scorer in enumerate(scorers)
         ]

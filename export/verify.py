@@ -87,8 +87,21 @@ def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Eng
     attach(backbone.model, config)
     backend = backend_named(manifest.backend)
     recipe = recipe_named(manifest.quantization.recipe)
-    quantized = backend.quantized_reference(backbone.model, recipe)
-    return TorchEngine(quantized), Check("weights", same, float(same))
+    engine = TorchEngine(backend.quantized_reference(backbone.model, recipe))
+    _check_state(folder, manifest, engine)
+    return engine, Check("weights", same, float(same))
+
+
+def _check_state(folder: Path, manifest: Manifest, reference: Engine) -> None:
+    """An artifact of an earlier edgeinfinite may lack a tensor, or have another one."""
+    of_artifact = {spec.name for spec in manifest.state}
+    other = sorted(of_artifact ^ set(reference.new_state().arrays))
+    if other:
+        raise EdgeInfiniteError(
+            f"{folder} has another state than this version computes with ({', '.join(other[:3])}"
+            f"{', ...' if other[3:] else ''}); it runs as it was exported, but to check it, "
+            "export it again"
+        )
 
 
 def _check_comparable(one: Manifest, other: Manifest, path: Path) -> None:

@@ -64,7 +64,7 @@ def scores_of_leaving(
     tables: Sequence[RotaryTable],
     scorers: Sequence[RetentionScorer | Ranking | None],
     longest: torch.Tensor | None = None,
-) -> list[torch.Tensor | None]:
+) -> dict[int, torch.Tensor]:
     """Scores of the N tokens that leave the window now, in all layers at once: see `agreed`.
 
     Layers without slots of their own have a say too.
@@ -77,19 +77,23 @@ def scores_of_leaving(
         longest: as in `carry_layer`.
 
     Returns:
-        Per layer `[1, K, N]`; None where no head scores.
+        `[1, K, N]` by layer, of the layers in which heads score.
     """
     segment, window = geometry.segment_length, geometry.window_length
-    own: list[torch.Tensor | None] = []
-    for layer, scorer in enumerate(scorers):
-        if not isinstance(scorer, RetentionScorer) or scorer.by_age:
-            own.append(None)
-            continue
+    scoring = {
+        layer: scorer
+        for layer, scorer in enumerate(scorers)
+        if isinstance(scorer, RetentionScorer) and not scorer.by_age
+    }
+    if not scoring:
+        return {}
+    own = []
+    for layer, scorer in scoring.items():
         rows = length[layer] - segment - window + torch.arange(segment)
         positions = rows if longest is None else rows + (longest - length[layer])
         key = tables[layer].shift_back(k_cache[layer].index_select(2, rows), positions)
         own.append(scorer(key, v_cache[layer].index_select(2, rows)))
-    return agreed(own, [s if isinstance(s, RetentionScorer) else None for s in scorers])
+    return dict(zip(scoring, agreed(own, list(scoring.values())), strict=True))
 
 
 def keeps_scores(geometry: Geometry, layer: int, scorer: RetentionScorer | Ranking | None) -> bool:
@@ -140,7 +144,7 @@ def carry_layer(
         if scores is not None and leaving is not None:
             scores = _in_places(scores, leaving, candidates)
             rank = with_neighbours(scores)
-        elif isinstance(scorer, RetentionScorer):
+        elif isinstance(scorer, RetentionScorer):  # all heads by age
             rank = torch.zeros(keys.shape[:-1])
         else:
             rank = scorer.rank(table.shift_back(keys, positions), values)
@@ -239,8 +243,8 @@ def carry_caches(
     longest = length.max() if geometry.varies else None
     leaving = scores_of_leaving(geometry, length, k_cache, v_cache, tables, scorers, longest)
     after = []
-    layers = zip(length, k_cache, v_cache, tables, scorers, scores, leaving, strict=True)
-    for layer, (used, keys, values, table, scorer, known, new) in enumerate(layers):
+    layers = zip(length, k_cache, v_cache, tables, scorers, scores, strict=True)
+    for layer, (used, keys, values, table, scorer, known) in enumerate(layers):
         carried = carry_layer(
             geometry,
             used,
@@ -251,7 +255,7 @@ def carry_caches(
             layer=layer,
             longest=longest,
             scores=known,
-            leaving=new,
+            leaving=leaving.get(layer),
         )
         if known is not None and carried.scores is not None:
             known.copy_(carried.scores)

@@ -118,34 +118,25 @@ class RetentionScorer(nn.Module):
 
 
 def agreed(
-    own: Sequence[torch.Tensor | None], scorers: Sequence[RetentionScorer | None]
-) -> list[torch.Tensor | None]:
+    own: Sequence[torch.Tensor], scorers: Sequence[RetentionScorer]
+) -> list[torch.Tensor]:
     """What is kept of the scores of n tokens: a head's own, and the mean over all that score.
 
     A head sees of a token what it needs itself. Whether the token belongs to something that will be
     asked for shows in many heads, in each with noise of its own.
 
     Args:
-        own: per layer the scores `[1, K, n]` of the same n tokens; None where no head scores.
-        scorers: of the layers.
+        own: scores `[1, K, n]` of the same n tokens, for each layer in which heads score.
+        scorers: of these layers.
 
     Returns:
-        Per layer `[1, K, n]`, 0 in heads that keep what is newest; None as given.
+        For each of these layers `[1, K, n]`, 0 in heads that keep what is newest.
     """
-    voting = [
-        (score, scorer.votes)
-        for score, scorer in zip(own, scorers, strict=True)
-        if score is not None and scorer is not None
-    ]
-    if not voting:
-        return list(own)
-    voters = sum(scorer.voters for scorer in scorers if scorer is not None)
     # One after the other: XNNPACK joins no more than five tensors at a time.
-    mean = reduce(torch.add, [(s * votes).sum(1, keepdim=True) for s, votes in voting]) / voters
+    votes = [(o * s.votes).sum(1, keepdim=True) for o, s in zip(own, scorers, strict=True)]
+    mean = reduce(torch.add, votes) / sum(scorer.voters for scorer in scorers)
     return [
-        None
-        if score is None or scorer is None
-        else scorer.votes * ((1 - AGREEMENT_SHARE) * score + AGREEMENT_SHARE * mean)
+        scorer.votes * ((1 - AGREEMENT_SHARE) * score + AGREEMENT_SHARE * mean)
         for score, scorer in zip(own, scorers, strict=True)
     ]
 

@@ -71,10 +71,7 @@ class CarriedState(TensorState):
         query: torch.Tensor,
         key: torch.Tensor,
         value: torch.Tensor,
-        *,
-        scaling: float,
-        sliding_window: int | None,
-        softcap: float | None,
+        **options: Any,
     ) -> torch.Tensor:
         """See `AttentionState.attend`; the cache gets no gradient, the new tokens do."""
         start, pairs = int(self.length[layer]), []
@@ -82,9 +79,7 @@ class CarriedState(TensorState):
             before = cache[:, :, :start].to(query.dtype)
             pairs.append(torch.cat((before, new), 2))
             cache[:, :, start : start + new.shape[2]] = new.detach()
-        return causal_attention(
-            query, *pairs, scaling=scaling, sliding_window=sliding_window, softcap=softcap
-        )
+        return causal_attention(query, *pairs, **options)
 
     def compress(self) -> None:
         """One compression: M and z keep their gradient if it is followed, the cache has none."""
