@@ -117,9 +117,7 @@ class RetentionScorer(nn.Module):
         return not self.voters
 
 
-def agreed(
-    own: Sequence[torch.Tensor], scorers: Sequence[RetentionScorer]
-) -> list[torch.Tensor]:
+def agreed(own: Sequence[torch.Tensor], scorers: Sequence[RetentionScorer]) -> list[torch.Tensor]:
     """What is kept of the scores of n tokens: a head's own, and the mean over all that score.
 
     A head sees of a token what it needs itself. Whether the token belongs to something that will be
