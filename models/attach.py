@@ -188,5 +188,6 @@ def _add_scorers(
     if config.scorer != UNTRAINED_SCORER:
         path = Path(config.scorer)
         for layer, tensors in zip(layers, read_layers(path, len(layers), "scorer"), strict=True):
+            tensors.setdefault("votes", torch.ones(kv_heads, 1))  # files from before they had them
             load_into(layer.retention_scorer, tensors, path, "scorer")  # type: ignore[arg-type]
             layer.retention_scorer.notice_age()  # type: ignore[operator, union-attr]

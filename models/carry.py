@@ -2,13 +2,15 @@
 
 The cache is `[S sinks | up to G recall slots | W + N residual]`, always without gaps. Whenever the
 residual reaches W + N, its N oldest tokens become candidates beside the pairs in the slots; they
-are scored in all layers at once (`scores_of_leaving`), and the score stays with the pair. The G
-that rank highest stay, in the order of the text, each KV head for itself; the window moves down
-behind them. Keys are turned to their new slots (`rotary.py`), no forward pass.
+are scored in all layers at once (`scores_of_leaving`), and the score stays with the pair. G stay:
+those that rank highest and, in layers with many slots, what is newest; in the order of the text,
+each KV head for itself. The window moves down behind them. Keys are turned to their new slots
+(`rotary.py`), no forward pass.
 
 Where G differs by layer, the layers' caches differ in length, but a token has one position in all
 of them: the residual stands at the positions that it has in the longest cache, and in a shorter one
-positions between its last recall slot and the residual stay empty.
+positions between its last recall slot and the residual stay empty; in heads that keep what is
+newest, between sinks and recall slots.
 
 Letters: S sinks, G recall slots, N segment, W window, C capacity, K KV heads, D head dim.
 """
@@ -29,6 +31,14 @@ from edgeinfinite.models.scorer import RetentionScorer, agreed, with_neighbours
 RECENCY = 2.5e-4
 """Added to the rank for each slot nearer to the present; scores are of the order of 1. It decides
 where heads don't score, and between a token that occurs twice; docs/recall.md has it measured."""
+
+NEWEST_SHARE = 0.5
+"""Of a layer's slots those beyond `LEAST_RANKED`, at most this share of all, hold what is newest. Few
+pairs are asked for much later; without enough of what is new, ordinary text suffers, the more the
+longer it is. Measured in docs/recall.md."""
+
+LEAST_RANKED = 512
+"""So many slots of a layer are filled by rank, if it has them."""
 
 
 class Ranking(Protocol):
@@ -150,9 +160,14 @@ def carry_layer(
             rank = scorer.rank(table.shift_back(keys, positions), values)
         # The same token twice has the same pair in the first layer, up to rounding: the newer one
         # wins, by more than rounding, so that the choice doesn't depend on how the text was fed.
-        rank = torch.where(places < candidates, rank + RECENCY * places, float("-inf"))
+        ranked = candidates - _for_the_newest(slots)
+        rank = torch.where(places < ranked, rank + RECENCY * places, float("inf"))
+        rank = torch.where(places < candidates, rank, float("-inf"))
         chosen = rank.topk(slots, dim=-1, sorted=False).indices.sort(dim=-1).values
         distance = positions[chosen] - sinks - torch.arange(slots)
+        if longest is not None and isinstance(scorer, RetentionScorer):
+            # What stays because it is new moves with the window, as a longer one would.
+            distance = torch.where(scorer.scoring.bool(), distance, moved_by)
         recall_k = table.shift_back(_rows(keys, chosen), distance)
         recall_v = _rows(values, chosen)
         scores = None if scores is None else scores.gather(2, chosen)
@@ -164,6 +179,10 @@ def carry_layer(
         v_cache.index_select(2, rows),
         scores,
     )
+
+
+def _for_the_newest(slots: int) -> int:
+    return min(int(NEWEST_SHARE * slots), max(0, slots - LEAST_RANKED))
 
 
 def _in_places(

@@ -21,9 +21,9 @@ Measured with 0, 2, 4 and 8 in docs/recall.md."""
 NEIGHBOURS_SHARE = 0.5
 """How much of the rank is the best score among the neighbours, the rest is the pair's own."""
 
-AGREEMENT_SHARE = 0.5
+AGREEMENT_SHARE = 0.8
 """How much of a pair's score is what all heads that score think of its token, the rest is the
-head's own opinion. Measured with 0, 0.5 and 0.7 in docs/recall.md."""
+head's own opinion. Measured with others in docs/recall.md."""
 
 
 _LEAST_DEVIATION = 1e-3
@@ -45,16 +45,19 @@ class RetentionScorer(nn.Module):
     mean: torch.Tensor
     deviation: torch.Tensor
     votes: torch.Tensor
+    """`[K, 1]` float32: how much a head counts in the common opinion; 1 until that is fitted."""
+    scoring: torch.Tensor
     """`[K, 1]` float32: 1 for heads that score, 0 for those that keep what is newest."""
     voters: int
-    """How many heads these are."""
+    """How many heads score."""
 
     def __init__(self, kv_heads: int, head_dim: int, width: int = HIDDEN_WIDTH) -> None:
         super().__init__()
         inputs = 2 * head_dim
         self.register_buffer("mean", torch.zeros(kv_heads, 1, inputs))
         self.register_buffer("deviation", torch.ones(kv_heads, 1, inputs))
-        self.register_buffer("votes", torch.ones(kv_heads, 1), persistent=False)
+        self.register_buffer("votes", torch.ones(kv_heads, 1))
+        self.register_buffer("scoring", torch.ones(kv_heads, 1), persistent=False)
         self.voters = kv_heads
         self.w1 = nn.Parameter(torch.randn(kv_heads, inputs, width) * inputs**-0.5)
         self.b1 = nn.Parameter(torch.zeros(kv_heads, 1, width))
@@ -107,9 +110,8 @@ class RetentionScorer(nn.Module):
 
     def notice_age(self) -> None:
         """Once weights are loaded: in many a layer no head ranks by score."""
-        scoring = self.w2.detach().flatten(1).any(1)
-        self.votes.copy_(scoring[:, None])
-        self.voters = int(scoring.sum())
+        self.scoring.copy_(self.w2.detach().flatten(1).any(1, keepdim=True))
+        self.voters = int(self.scoring.sum())
 
     @property
     def by_age(self) -> bool:
@@ -118,10 +120,10 @@ class RetentionScorer(nn.Module):
 
 
 def agreed(own: Sequence[torch.Tensor], scorers: Sequence[RetentionScorer]) -> list[torch.Tensor]:
-    """What is kept of the scores of n tokens: a head's own, and the mean over all that score.
+    """What is kept of the scores of n tokens: a head's own, and what all that score think together.
 
     A head sees of a token what it needs itself. Whether the token belongs to something that will be
-    asked for shows in many heads, in each with noise of its own.
+    asked for shows in many heads, in each with noise of its own: `votes` weigh them.
 
     Args:
         own: scores `[1, K, n]` of the same n tokens, for each layer in which heads score.
@@ -132,9 +134,9 @@ def agreed(own: Sequence[torch.Tensor], scorers: Sequence[RetentionScorer]) -> l
     """
     # One after the other: XNNPACK joins no more than five tensors at a time.
     votes = [(o * s.votes).sum(1, keepdim=True) for o, s in zip(own, scorers, strict=True)]
-    mean = reduce(torch.add, votes) / sum(scorer.voters for scorer in scorers)
+    common = reduce(torch.add, votes) / sum(scorer.voters for scorer in scorers)
     return [
-        scorer.votes * ((1 - AGREEMENT_SHARE) * score + AGREEMENT_SHARE * mean)
+        scorer.scoring * ((1 - AGREEMENT_SHARE) * score + AGREEMENT_SHARE * common)
         for score, scorer in zip(own, scorers, strict=True)
     ]
 

@@ -35,7 +35,7 @@ def add_train_scorer(commands: argparse._SubParsersAction[Any]) -> None:
     )
     for name, kind, about in (
         ("hold-out", float, "share of the documents left alone, for the score (default: 0.25)"),
-        ("passes", int, "texts that the backbone is watched reading (default: 56)"),
+        ("passes", int, "texts that the backbone is watched reading (default: 84)"),
         ("tokens", int, "length of each (default: 3072)"),
         ("held-out-passes", int, "further ones, for the score (default: 4)"),
         ("gap", int, "tokens between a pair and a query that counts (default: 512)"),

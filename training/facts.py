@@ -3,6 +3,9 @@
 A topic is a sentence with blanks, questions, and what draws the answer. Tests of the trained scorer
 use other topics, in other wordings, with other answers (`evaluation/facts.py`): a test compares the
 two. So nothing here is about pass keys, treasures, or what else stands there.
+
+Names and digits are rare in most texts and easy to notice. So that what is asked for isn't known by
+them alone, many facts are about somebody without a name or about things, in ordinary words.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from edgeinfinite.training.vocabulary import (
     CITIES,
     FIRST_NAMES,
     NOUNS,
+    ROLES,
     SURNAMES,
     VERBS,
 )
@@ -46,8 +50,9 @@ class Topic:
     """What a fact is about.
 
     Args:
-        statement: with `{name}`, whom it is about, and `{answer}`.
-        questions: ways to ask, each with `{name}` and ending before the answer.
+        statement: with `{answer}`, and `{name}` where it is about somebody.
+        questions: ways to ask, each with `{name}` if the statement has it, ending before the
+            answer.
         draw: the answer.
     """
 
@@ -75,6 +80,8 @@ def _text(words: str) -> Draw:
 _NOUN, _ADJECTIVE, _CITY = _pick(NOUNS), _pick(ADJECTIVES), _pick(CITIES)
 _FIRST, _VERB = _pick(FIRST_NAMES), _pick(VERBS)
 _PERSON = _join(_FIRST, _pick(SURNAMES))
+_NAMELESS = _join(_text("the"), _ADJECTIVE, _pick(ROLES))
+_ABOUT = (_FIRST, _PERSON, _NAMELESS)
 _THING = _join(_ADJECTIVE, _NOUN)
 _SENTENCE = _join(_text("the"), _THING, _VERB, _text("every"), _NOUN, _text("near"), _CITY)
 _MONTH = _pick(
@@ -233,12 +240,135 @@ TOPICS: dict[str, Topic] = {
         ("The cargo of {name}'s ship was", "{name} sailed with"),
         _join(_digits(2, 90), _text("boxes and a"), _THING),
     ),
+    "gate": Topic(
+        "The rusty gate leads to the {answer}.",
+        ("The rusty gate leads to the", "Question: where does the rusty gate lead? Answer: to the"),
+        _NOUN,
+    ),
+    "fence": Topic(
+        "The hole in the fence was stopped with a {answer}.",
+        ("The hole in the fence was stopped with a", "In the fence stuck a"),
+        _THING,
+    ),
+    "cat": Topic(
+        "The cat always sleeps on the {answer}.",
+        ("The cat always sleeps on the", "Question: where does the cat sleep? Answer: on the"),
+        _NOUN,
+    ),
+    "matches": Topic(
+        "The spare matches are kept inside the {answer}.",
+        (
+            "The spare matches are kept inside the",
+            "Question: where are the spare matches? Answer: inside the",
+        ),
+        _NOUN,
+    ),
+    "wardrobe": Topic(
+        "Behind the wardrobe stood a {answer}.",
+        ("Behind the wardrobe stood a", "Question: what was behind the wardrobe? Answer: a"),
+        _THING,
+    ),
+    "sleigh": Topic(
+        "The new sleigh was painted {answer}.",
+        ("The new sleigh was painted", "Question: what colour was the sleigh? Answer:"),
+        _ADJECTIVE,
+    ),
+    "smugglers": Topic(
+        "The smugglers landed near {answer} at midnight.",
+        (
+            "At midnight the smugglers landed near",
+            "Question: where did the smugglers land? Answer: near",
+        ),
+        _CITY,
+    ),
+    "wine": Topic(
+        "The strongest wine comes from {answer}.",
+        ("The strongest wine comes from", "Question: where is the wine strongest? Answer: in"),
+        _CITY,
+    ),
+    "dog": Topic(
+        "All night the dog barked at the {answer}.",
+        ("All night the dog barked at the", "Question: what did the dog bark at? Answer: the"),
+        _NOUN,
+    ),
+    "raft": Topic(
+        "The children built a raft out of a {answer}.",
+        ("The children built a raft out of a", "The raft was once a"),
+        _THING,
+    ),
+    "medicine": Topic(
+        "The medicine smelt of {answer}.",
+        ("The medicine smelt of", "Question: what did the medicine smell of? Answer:"),
+        _NOUN,
+    ),
+    "delay": Topic(
+        "The wedding was put off because of the {answer}.",
+        (
+            "The wedding was put off because of the",
+            "Question: why was the wedding put off? Answer: because of the",
+        ),
+        _THING,
+    ),
+    "road": Topic(
+        "The road along the river ends at the {answer}.",
+        (
+            "The road along the river ends at the",
+            "Question: where does the river road end? Answer: at the",
+        ),
+        _NOUN,
+    ),
+    "thunder": Topic(
+        "The thunder woke the {answer}.",
+        ("The thunder woke the", "Question: what did the thunder wake? Answer: the"),
+        _THING,
+    ),
+    "luggage": Topic(
+        "The first item in the luggage is the {answer}.",
+        ("The first item in the luggage is the", "Item one of the luggage: the"),
+        _THING,
+    ),
+    "inn": Topic(
+        "The sign over the inn shows a {answer}.",
+        ("The sign over the inn shows a", "Question: what does the inn's sign show? Answer: a"),
+        _THING,
+    ),
+    "wig": Topic(
+        "The wig was hidden in the {answer}.",
+        ("The wig was hidden in the", "Question: where was the wig hidden? Answer: in the"),
+        _NOUN,
+    ),
+    "well": Topic(
+        "The well in the courtyard is {answer} feet deep.",
+        (
+            "The depth of the well in the courtyard in feet is",
+            "Question: how many feet deep is the well? Answer:",
+        ),
+        _digits(20, 900),
+    ),
+    "toll": Topic(
+        "The toll for the ferry is {answer} pence.",
+        (
+            "The toll for the ferry in pence is",
+            "Question: how many pence does the ferry take? Answer:",
+        ),
+        _digits(3, 2_000),
+    ),
+    "song": Topic(
+        "The oldest song begins: {answer}.",
+        ("The oldest song begins:", "Question: how does the oldest song begin? Answer:"),
+        _SENTENCE,
+    ),
+    "note": Topic(
+        "The note under the door ran: {answer}.",
+        ("The note under the door ran:", "Question: what stood in the note? Answer:"),
+        _SENTENCE,
+    ),
 }
 """By name."""
 
 
 def draw_facts(count: int, random: np.random.Generator) -> list[Fact]:
-    """Facts on different topics about different people.
+    """Facts on different topics, about different people where they are about people.
 
     Args:
         count: at most the number of topics.
@@ -246,7 +376,7 @@ def draw_facts(count: int, random: np.random.Generator) -> list[Fact]:
     """
     names: dict[str, None] = {}
     while len(names) < count:
-        names[_FIRST(random) if random.random() < 0.5 else _PERSON(random)] = None
+        names[_ABOUT[int(random.integers(len(_ABOUT)))](random)] = None
     topics = random.permutation(list(TOPICS))[:count]
     return [_fact(topic, name, random) for topic, name in zip(topics, names, strict=True)]
 
@@ -256,11 +386,10 @@ def _fact(name_of_topic: str, name: str, random: np.random.Generator) -> Fact:
     answer = topic.draw(random)
     while answer in name:  # a horse by its rider's name would answer its own question
         answer = topic.draw(random)
-    question = topic.questions[int(random.integers(len(topic.questions)))]
+    question = topic.questions[int(random.integers(len(topic.questions)))].format(name=name)
     statement = topic.statement.format(name=name, answer=answer)
-    return Fact(
-        name_of_topic,
-        statement[0].upper() + statement[1:],
-        question.format(name=name),
-        f" {answer}",
-    )
+    return Fact(name_of_topic, _sentence(statement), _sentence(question), f" {answer}")
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]

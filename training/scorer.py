@@ -27,6 +27,7 @@ from edgeinfinite.training.recalling_heads import (
     recalling_heads,
     recalling_layers,
 )
+from edgeinfinite.training.votes import fit_votes
 
 Progress = Callable[[str, float], None]
 """What is being done, and the share that is done."""
@@ -73,7 +74,7 @@ class ScorerOptions:
     data: Sequence[Path]
     output: Path
     hold_out: float = 0.25
-    passes: int = 56
+    passes: int = 84
     held_out_passes: int = 4
     watched: PassOptions = field(default_factory=PassOptions)
     target: str = "largest"
@@ -152,12 +153,30 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
         "recalling_heads": json.dumps(recalling),
         "recalling_layers": json.dumps(recalling_layers(fitted, options.recalling_share)),
     }
-    ordinary = fitted.inputs[:, :, ~fitted.planted]
-    for scorer, own, inputs in zip(scorers, recalls, ordinary, strict=True):
-        scorer.standardise(*inputs.float().chunk(2, dim=-1))
-        scorer.rank_by_age(~own)
+    _bring_together(scorers, recalls, fitted)
     save_layers(options.output, [scorer.half() for scorer in scorers], card)
     return metrics
+
+
+def _bring_together(
+    scorers: Sequence[RetentionScorer], recalls: torch.Tensor, pairs: Pairs
+) -> None:
+    """Scores of one scale, only of heads that recall, and how much each of these counts.
+
+    Args:
+        scorers: fitted; changed in place.
+        recalls: `[L, K]` bool.
+        pairs: what they were fitted to.
+    """
+    scores = torch.zeros(*recalls.shape, len(pairs.planted))
+    for layer, (scorer, inputs) in enumerate(zip(scorers, pairs.inputs, strict=True)):
+        scorer.standardise(*inputs[:, ~pairs.planted].float().chunk(2, dim=-1))
+        scorer.rank_by_age(~recalls[layer])
+        scores[layer] = _score(scorer, inputs)
+    votes = torch.zeros(recalls.shape)
+    votes[recalls] = fit_votes(scores[recalls], pairs.planted)
+    for scorer, weights in zip(scorers, votes, strict=True):
+        scorer.votes.copy_(weights[:, None])
 
 
 def watch(

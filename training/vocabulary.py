@@ -38,3 +38,8 @@ VERBS = tuple(
     """follows admires repairs forgets carries paints borrows defends measures praises counts
     welcomes imitates observes protects remembers sells steals visits washes""".split()
 )
+ROLES = tuple(
+    """miller captain baker shepherd widow sailor gardener postman cook clerk barber fisherman nurse
+    tailor blacksmith innkeeper schoolmaster coachman carpenter hunter poet judge beggar governess
+    grocer bishop""".split()
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from edgeinfinite.models.scorer import AGREEMENT_SHARE, RetentionScorer, agreed
@@ -13,12 +14,15 @@ def scorer(scoring: list[bool]) -> RetentionScorer:
     return made
 
 
-def test_a_score_is_half_the_heads_own_and_half_the_mean_of_all_that_score():
+@pytest.mark.parametrize("votes", [(1.0, 1.0, 1.0), (2.0, -0.5, 0.0)])
+def test_a_score_is_half_the_heads_own_and_half_what_all_that_score_think(votes):
     first, second = scorer([True, False]), scorer([True, True])
+    first.votes[0], second.votes[:, 0] = votes[0], torch.tensor(votes[1:])
     torch.manual_seed(0)
     own = [torch.randn(1, 2, 5), torch.randn(1, 2, 5)]
     own[0][:, 1] = 0  # as a head that doesn't score gives it
-    mean = (own[0][0, 0] + own[1][0, 0] + own[1][0, 1]) / 3
+    heard = torch.stack((own[0][0, 0], own[1][0, 0], own[1][0, 1]))
+    mean = (torch.tensor(votes)[:, None] * heard).sum(0) / 3
     one, two = agreed(own, [first, second])
     assert not one[0, 1].any()
     heads = [(one[0, 0], own[0][0, 0]), (two[0, 0], own[1][0, 0]), (two[0, 1], own[1][0, 1])]
@@ -29,8 +33,8 @@ def test_a_score_is_half_the_heads_own_and_half_the_mean_of_all_that_score():
 
 def test_who_scores_is_known_from_the_weights():
     made = scorer([True, False, True])
-    assert made.votes.flatten().tolist() == [1, 0, 1] and made.voters == 2 and not made.by_age
-    assert "votes" not in made.state_dict()
+    assert made.scoring.flatten().tolist() == [1, 0, 1] and made.voters == 2 and not made.by_age
+    assert "scoring" not in made.state_dict()
     assert scorer([False, False]).by_age
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.models import carry
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.carry import RECENCY
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
@@ -230,6 +231,29 @@ def test_what_the_scorer_ranks_highest_stays():
     np.testing.assert_allclose(stored, 10 + left[kept], rtol=1e-5)
 
 
+@pytest.mark.parametrize(("slots", "segment"), [(12, 3), ((12, 6), 3), (8, 8)])
+def test_of_many_slots_some_hold_what_is_newest_however_the_text_is_split(
+    slots, segment, monkeypatch
+):
+    monkeypatch.setattr(carry, "LEAST_RANKED", 4)
+    engine = engine_for(geometry_of(2, slots, segment, 5), NO_GATE)
+    tokens = random_tokens(90)
+    whole, _ = straight(engine, tokens)
+    session, values = Session(engine), []
+    for token in tokens:
+        session.append([token])
+        last = int(session.state.length[0]) - 1
+        values.append(session.state.arrays["v_cache_0"][0, :, last].copy())
+    assert_close(session.state.arrays["v_cache_0"], whole.state.arrays["v_cache_0"])
+    first = slots if isinstance(slots, int) else slots[0]
+    end, newest = 90 - len(session.residual), min(first // 2, first - 4)
+    expected = np.stack(values[end - newest : end], axis=1)
+    stored = session.state.arrays["v_cache_0"][0, :, 2 : 2 + first]
+    assert_close(stored[:, first - newest :], expected)
+    older = np.stack(values[end - first : end - newest], axis=1)
+    assert not np.allclose(stored[:, : first - newest], older)  # these are filled by rank
+
+
 def test_a_key_moved_many_times_equals_the_key_computed_at_its_new_position():
     table = rotary_tables(tiny_llama(), 500)[0]
     torch.manual_seed(0)
@@ -260,10 +284,12 @@ def test_layers_with_budgets_of_their_own_hold_as_much_as_with_the_same_budget_f
 
 
 def test_keys_stand_at_the_positions_that_their_layers_layout_gives_them():
-    """Sinks and slots from 0 on, the residual where the longest cache has it."""
+    """Sinks from 0 on, the residual where the longest cache has it, and slots behind the sinks, or
+    in heads that keep what is newest before the residual."""
     geometry = geometry_of(3, (9, 3), 3, 5)
-    engine = engine_for(geometry, NO_GATE)
-    session, raw = Session(engine), []
+    model = attached(geometry, gate=NO_GATE)
+    model.model.layers[1].self_attn.retention_scorer.rank_by_age(torch.tensor([False, True]))
+    session, raw = Session(TorchEngine(model)), []
     table = rotary_tables(tiny_llama(), 64)[1]
     for token in random_tokens(70):
         session.append([token])
@@ -274,14 +300,15 @@ def test_keys_stand_at_the_positions_that_their_layers_layout_gives_them():
             (table.shift_back(key, position), session.state.arrays["v_cache_1"][0, :, slot].copy())
         )
     used = int(session.state.length[1])
-    stored = torch.from_numpy(session.state.arrays["k_cache_1"][0, 0, :used])
-    positions = [*range(6), *range(session.cached - (used - 6), session.cached)]
-    unrotated = table.shift_back(stored[None], torch.tensor(positions))[0]
-    values = session.state.arrays["v_cache_1"][0, 0, :used]
-    for key, value in zip(unrotated, values, strict=True):
-        found = [k[0, 0] for k, v in raw if np.array_equal(v[0], value)]
-        assert len(found) == 1
-        torch.testing.assert_close(key, found[0], rtol=1e-4, atol=1e-4)
+    for head, behind_the_sinks in enumerate((6, 3)):
+        stored = torch.from_numpy(session.state.arrays["k_cache_1"][0, head, :used])
+        end = range(session.cached - (used - behind_the_sinks), session.cached)
+        unrotated = table.shift_back(stored[None], torch.tensor([*range(behind_the_sinks), *end]))
+        values = session.state.arrays["v_cache_1"][0, head, :used]
+        for key, value in zip(unrotated[0], values, strict=True):
+            found = [k[head, 0] for k, v in raw if np.array_equal(v[head], value)]
+            assert len(found) == 1
+            torch.testing.assert_close(key, found[0], rtol=1e-4, atol=1e-4)
 
 
 def test_recall_slots_without_a_scorer_or_under_reencode_are_refused():

@@ -152,7 +152,7 @@ def test_heads_that_score_do_so_on_one_scale(checkpoint, texts, tmp_path, monkey
     voters = 0
     for layer, inputs in zip(model.model.layers, pairs.inputs[:, :, ~pairs.planted], strict=True):
         scorer = layer.self_attn.retention_scorer
-        scores = scorer(*inputs.float().chunk(2, dim=-1))[scorer.votes[:, 0] > 0]
+        scores = scorer(*inputs.float().chunk(2, dim=-1))[scorer.scoring[:, 0] > 0]
         torch.testing.assert_close(scores.mean(-1), torch.zeros(len(scores)), atol=0.02, rtol=0)
         torch.testing.assert_close(scores.std(-1), torch.ones(len(scores)), atol=0.02, rtol=0)
         voters += len(scores)
