@@ -33,9 +33,9 @@ RECENCY = 2.5e-4
 where heads don't score, and between a token that occurs twice; docs/recall.md has it measured."""
 
 NEWEST_SHARE = 0.5
-"""Of a layer's slots those beyond `LEAST_RANKED`, at most this share of all, hold what is newest. Few
-pairs are asked for much later; without enough of what is new, ordinary text suffers, the more the
-longer it is. Measured in docs/recall.md."""
+"""Of a layer's slots those beyond `LEAST_RANKED`, at most this share of all, hold what is newest.
+Few pairs are asked for much later; without enough of what is new, ordinary text suffers, the more
+the longer it is. Measured in docs/recall.md."""
 
 LEAST_RANKED = 512
 """So many slots of a layer are filled by rank, if it has them."""
