@@ -40,6 +40,6 @@ def fit_votes(scores: torch.Tensor, planted: torch.Tensor) -> torch.Tensor:
         total.backward()
         return total
 
-    optimizer.step(loss)  # type: ignore[arg-type]
+    optimizer.step(loss)
     votes = weights.detach()
     return votes * ordinary.sum(0).std() / (votes @ ordinary).std()
