@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from edgeinfinite.cli import main
 from edgeinfinite.models.attach import attach
@@ -155,8 +155,22 @@ def test_heads_that_score_do_so_on_one_scale(checkpoint, texts, tmp_path, monkey
         scores = scorer(*inputs.float().chunk(2, dim=-1))[scorer.scoring[:, 0] > 0]
         torch.testing.assert_close(scores.mean(-1), torch.zeros(len(scores)), atol=0.02, rtol=0)
         torch.testing.assert_close(scores.std(-1), torch.ones(len(scores)), atol=0.02, rtol=0)
+        assert torch.equal(scorer.votes != 0, scorer.scoring > 0)
         voters += len(scores)
     assert voters == 2
+
+
+def test_in_a_file_from_before_heads_had_votes_all_count_alike(checkpoint, texts, tmp_path):
+    output = tmp_path / "scorer.safetensors"
+    assert train(checkpoint, texts, output, "--recalling-share", "1") == 0
+    tensors = load_file(output)
+    save_file({name: t for name, t in tensors.items() if ".votes" not in name}, output)
+    model = load_backbone(str(checkpoint)).model
+    slots = Geometry(128, 4, 8, policy="carry", recall_slots=256)
+    attach(model, EdgeInfiniteConfig(slots, gate="none", scorer=str(output)))
+    for index, layer in enumerate(model.model.layers):
+        assert layer.self_attn.retention_scorer.votes.flatten().tolist() == [1.0, 1.0]
+        assert tensors[f"layers.{index}.votes"].flatten().tolist() != [1.0, 1.0]
 
 
 def test_planted_facts_stand_where_the_composed_text_says(checkpoint, texts):
