@@ -127,7 +127,8 @@ def test_an_untrained_gate_is_nearly_no_gate():
         for m in ("untrained-gate", "memory-off")
     }
     difference = loss["untrained-gate"].nats[1:] - loss["memory-off"].nats[1:]
-    assert 0 < np.abs(difference).max() < 0.5
+    # In the mean: a single token may see other pairs, where two of them rank nearly alike.
+    assert 0 < np.abs(difference).mean() < 0.1
 
 
 @pytest.mark.parametrize(
