@@ -35,6 +35,7 @@ class Fixture:
     geometry: Geometry
     quantize: str = "none"
     chunk_length: int | None = None
+    seed: int = 5
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -58,6 +59,7 @@ FIXTURES = (
     Fixture(
         "carry-recall-float16",
         Geometry(16, 4, 8, policy="carry", recall_slots=32),
+        seed=7,  # with 5 two pairs of nearly one rank change places by the rounding of halves
         options=_UNTRAINED | _HALVES,
     ),
 )
@@ -94,7 +96,7 @@ def _record(fixture: Fixture, folder: Path) -> None:
     """Prompts, appended turns, teacher-forced decode, a greedy answer, a stopped reading."""
     engine = load_engine(folder / "artifact", threads=1)
     session = Session(engine, chunk_length=fixture.chunk_length)
-    random = np.random.default_rng(5)
+    random = np.random.default_rng(fixture.seed)
     steps: list[dict[str, Any]] = []
     logits: list[np.ndarray] = []
 
