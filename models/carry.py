@@ -159,7 +159,8 @@ def carry_layer(
         else:
             rank = scorer.rank(table.shift_back(keys, positions), values)
         # The same token twice has the same pair in the first layer, up to rounding: the newer one
-        # wins, by more than rounding, so that the choice doesn't depend on how the text was fed.
+        # wins, by more than float32's rounding, so that the choice doesn't depend on how the text
+        # was fed. The rounding of a float16 cache can still decide between two pairs close by.
         ranked = candidates - _for_the_newest(slots)
         rank = torch.where(places < ranked, rank + RECENCY * places, float("inf"))
         rank = torch.where(places < candidates, rank, float("-inf"))

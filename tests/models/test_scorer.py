@@ -15,7 +15,7 @@ def scorer(scoring: list[bool]) -> RetentionScorer:
 
 
 @pytest.mark.parametrize("votes", [(1.0, 1.0, 1.0), (2.0, -0.5, 0.0)])
-def test_a_score_is_half_the_heads_own_and_half_what_all_that_score_think(votes):
+def test_a_score_is_the_heads_own_and_what_all_that_score_think_by_their_votes(votes):
     first, second = scorer([True, False]), scorer([True, True])
     first.votes[0], second.votes[:, 0] = votes[0], torch.tensor(votes[1:])
     torch.manual_seed(0)

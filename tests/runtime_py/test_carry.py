@@ -197,7 +197,7 @@ def test_slots_hold_the_best_pairs_in_the_texts_order_and_none_twice():
 
 
 def test_what_the_scorer_ranks_highest_stays():
-    """Scorers that look at the value's first number alone. Half of a score is what all heads of all
+    """Scorers that look at the value's first number alone. Most of a score is what all heads of all
     layers find on average; neighbours' count by half."""
     geometry = geometry_of(2, 30, 3, 4)
     model = attached(geometry, gate=NO_GATE)
