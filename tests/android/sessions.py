@@ -59,7 +59,7 @@ FIXTURES = (
     Fixture(
         "carry-recall-float16",
         Geometry(16, 4, 8, policy="carry", recall_slots=32),
-        seed=7,  # with 5 two pairs of nearly one rank change places by the rounding of halves
+        seed=15,  # its pairs' ranks differ by 1e-3 at least; by less, halves' rounding decides
         options=_UNTRAINED | _HALVES,
     ),
 )
