@@ -18,7 +18,9 @@ import numpy as np
 
 from edgeinfinite.export.backend import Progress
 from edgeinfinite.export.checks import Check
+from edgeinfinite.export.compression_parity import CompressionParity
 from edgeinfinite.export.sensitivity import nudged
+from edgeinfinite.export.state_errors import cache_errors, copy_state, relative_error
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.manifest import Manifest, cache_type_of, load_manifest
 from edgeinfinite.runtime_py.session import Session
@@ -163,6 +165,7 @@ class ProbedEngine:
         self._every_call = every_call
         self._subject = subject
         self._reference = reference
+        self._compression = CompressionParity(subject, reference)
         self._state = reference.new_state()
         self._nudged = nudged
         self._nudged_state = nudged.new_state() if nudged else None
@@ -182,11 +185,11 @@ class ProbedEngine:
         if not (self.probing or self._every_call):
             return run(tokens, state)
         before = state.length.copy()
-        _copy_state(state, self._state)
+        copy_state(state, self._state)
         wanted = getattr(self._reference, graph)(tokens, self._state)
         new = [slice(used, used + tokens.shape[1]) for used in before]
         if self._nudged is not None and self._nudged_state is not None:
-            _copy_state(state, self._nudged_state)
+            copy_state(state, self._nudged_state)
             moved = getattr(self._nudged, graph)(tokens, self._nudged_state)
             self.noise["logits"].append([_logits_error(moved, wanted)])
             self._note_caches(self.noise, self._nudged_state, new)
@@ -196,31 +199,8 @@ class ProbedEngine:
         return logits
 
     def compress_memory(self, state: State) -> None:
-        _copy_state(state, self._state)
-        self._reference.compress_memory(self._state)
-        self._subject.compress_memory(state)
-        for name in ("memory", "memory_norm"):
-            if name in state.arrays:
-                error = _relative_error(state.arrays[name], self._state.arrays[name])
-                self.errors[name].append([error])
-        if state.keeps_scores:
-            self._note_scores(state)
-        if self.geometry.policy != "reencode":  # caches are changed too
-            segment = self.geometry.segment_length
-            capacities = self.geometry.capacities(len(state.length))
-            left = [slice(0, capacity - segment) for capacity in capacities]
-            self._note_caches(self.errors, state, left)
-
-    def _note_scores(self, state: State) -> None:
-        """Of the slots in use by then, sorted: where two pairs rank alike, either may stay."""
-        fixed = self.geometry.sink_length + self.geometry.window_length
-        errors = []
-        for name, array in state.arrays.items():
-            if name.startswith(f"{SCORES}_"):
-                used = int(state.length[_layer(name)]) - fixed
-                both = (a[..., :used] for a in (array, self._state.arrays[name]))
-                errors.append(_relative_error(*(np.sort(part) for part in both)))
-        self.errors[SCORES].append(errors)
+        for name, errors in self._compression.compress(state).items():
+            self.errors[name].append(errors)
 
     def agreement(self, noise: float) -> float:
         """The share of equal choices among those that rounding can't turn.
@@ -241,16 +221,8 @@ class ProbedEngine:
         self, notes: dict[str, list[list[float]]], state: State, slots: list[slice]
     ) -> None:
         """Errors in the given slots of every layer."""
-        wanted = _caches(self._state)
         for kind in ("k_cache", "v_cache"):
-            by_layer = [
-                _relative_error(
-                    array[:, :, slots[_layer(name)]], wanted[name][:, :, slots[_layer(name)]]
-                )
-                for name, array in _caches(state).items()
-                if name.startswith(kind)
-            ]
-            notes[kind].append(by_layer)
+            notes[kind].append(cache_errors(kind, state, self._state, slots))
 
 
 def read_through(engine: ProbedEngine, tokens: Iterator[int], progress: Progress) -> None:
@@ -292,38 +264,6 @@ def _english() -> str:
     return "\n".join(topics[name] for name in sorted(topics))[:200_000]
 
 
-def _copy_state(source: State, target: State) -> None:
-    """Copies a state between engines, whatever the order of their axes; slots in use only."""
-    for name, array in target.arrays.items():
-        if "_cache_" not in name and name in source.arrays:
-            array[...] = source.arrays[name]
-    old, new = _caches(source), _caches(target)
-    for name, cache in new.items():
-        slots = int(source.length[_layer(name)])
-        cache[:, :, :slots] = old[name][:, :, :slots]
-
-
-def _layer(cache: str) -> int:
-    return int(cache.rpartition("_")[2])
-
-
-def _caches(state: State) -> dict[str, np.ndarray]:
-    """Views of the caches with the axes `B K C D`."""
-    return {
-        spec.name: state.arrays[spec.name].transpose([spec.dims.split().index(a) for a in "BKCD"])
-        for spec in state.specs
-        if "_cache_" in spec.name
-    }
-
-
 def _logits_error(logits: np.ndarray, wanted: np.ndarray) -> float:
     """Relative to how much the logits differ among themselves: a common offset says nothing."""
-    return _relative_error(logits - wanted.mean(), wanted - wanted.mean())
-
-
-def _relative_error(value: np.ndarray, wanted: np.ndarray) -> float:
-    """‖value - wanted‖ / ‖wanted‖; 0 for two zeros, NaN for any NaN."""
-    value, wanted = value.astype(np.float32), wanted.astype(np.float32)
-    difference = float(np.linalg.norm(value - wanted))
-    size = float(np.linalg.norm(wanted))
-    return difference if difference == 0 or np.isnan(difference) else difference / max(size, 1e-30)
+    return relative_error(logits - wanted.mean(), wanted - wanted.mean())
