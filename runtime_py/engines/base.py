@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.runtime_py.state import State
 
@@ -64,3 +65,12 @@ def usable_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def failed(runtime: str, graph: str, error: Exception) -> EdgeInfiniteError:
+    """What a user can do about a call that failed; the session goes on from where it was."""
+    reason = " ".join(str(error).split())[:200]
+    return EdgeInfiniteError(
+        f"{runtime} failed in {graph}: {reason}; where memory is short, close other programs or "
+        "export with a smaller --state-mb"
+    )

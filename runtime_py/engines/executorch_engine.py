@@ -20,7 +20,7 @@ import numpy as np
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.runtime_py.carried import place_carried
-from edgeinfinite.runtime_py.engines.base import usable_cpus
+from edgeinfinite.runtime_py.engines.base import failed, usable_cpus
 from edgeinfinite.runtime_py.engines.xnnpack_options import share_packed_weights
 from edgeinfinite.runtime_py.manifest import (
     COMPRESS,
@@ -82,7 +82,7 @@ class ExecuTorchEngine:
         try:
             self._program = self._runtime._load_program(str(path))
             self._methods = {
-                name: _Method(self._torch, self._program.load_method(name), spec)
+                name: _Method(self._torch, self._program.load_method(name), name, spec)
                 for name, spec in manifest.graphs.items()
             }
         except RuntimeError as error:
@@ -124,8 +124,9 @@ class ExecuTorchEngine:
 class _Method:
     """One method of the program and, for every state that still lives, its arrays as tensors."""
 
-    def __init__(self, torch: Any, method: Any, spec: GraphSpec) -> None:
+    def __init__(self, torch: Any, method: Any, name: str, spec: GraphSpec) -> None:
         self.spec = spec
+        self._name = name
         self.most_tokens = 0
         if spec.inputs[0].name == "tokens":
             self.most_tokens = int(method.method_meta().input_tensor_meta(0).sizes()[1])
@@ -168,7 +169,10 @@ class _Method:
         ]
         # Copied by NumPy, not by ExecuTorch through torch, whose own threads would go on spinning
         # for a while after a copy of this size, on the CPUs that the next call needs.
-        outputs = self._method.call(inputs, clone_outputs=False)
+        try:
+            outputs = self._method.call(inputs, clone_outputs=False)
+        except RuntimeError as error:
+            raise failed("executorch", self._name, error) from error
         return [output.numpy().copy() for output in outputs]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.runtime_py.carried import place_carried
-from edgeinfinite.runtime_py.engines.base import usable_cpus
+from edgeinfinite.runtime_py.engines.base import failed, usable_cpus
 from edgeinfinite.runtime_py.manifest import (
     COMPRESS,
     DECODE,
@@ -127,7 +127,10 @@ class _Graph:
             bound = self._bound[state] = _Bound(self._ort, self._session, self.spec, state)
         if tokens is not None:
             bound.set_tokens(tokens)
-        self._session.run_with_iobinding(bound.binding)
+        try:
+            self._session.run_with_iobinding(bound.binding)
+        except Exception as error:  # onnxruntime's own exceptions have no common base
+            raise failed("onnxruntime", self.spec.file, error) from error
         return bound.outputs
 
 

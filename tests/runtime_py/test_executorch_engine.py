@@ -314,6 +314,11 @@ def test_a_program_that_executorch_cannot_read_is_refused(folder: Path, tmp_path
         ExecuTorchEngine(tmp_path, load_manifest(folder))
 
 
+def test_a_call_that_fails_is_one_clear_error(engine: Engine) -> None:
+    with pytest.raises(EdgeInfiniteError, match="executorch failed in prefill_segment: "):
+        engine.prefill_segment(np.array([[10**6, 3]]), engine.new_state())
+
+
 def test_without_executorch_the_error_gives_the_command(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

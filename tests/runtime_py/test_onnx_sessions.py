@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tiny_artifact import tiny_artifact
 from transformers import AutoModelForCausalLM
 
+from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.export.gates import GATE_FILE
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
@@ -166,3 +167,13 @@ def test_the_caches_are_bound_not_copied(engines):
     after = changed.state.arrays["v_cache_0"][:, :, :7]
     untouched = [slot for slot in range(7) if slot != 2]
     np.testing.assert_array_equal(after[:, :, untouched], before[:, :, untouched])
+
+
+def test_a_call_that_fails_is_one_clear_error_and_changes_nothing(artifact):
+    engine = load_engine(artifact)
+    session, undisturbed = Session(engine), Session(engine)
+    session.append([5, 6, 7])
+    undisturbed.append([5, 6, 7])
+    with pytest.raises(EdgeInfiniteError, match=r"onnxruntime failed in prefill_segment\.onnx: "):
+        engine.prefill_segment(np.array([[10**6, 3]]), session.state)
+    np.testing.assert_array_equal(session.append([8]), undisturbed.append([8]))
