@@ -20,7 +20,7 @@ from edgeinfinite.models.configuration import (
 from edgeinfinite.models.feature_map import FeatureMap
 from edgeinfinite.models.gate import MemoryGate, default_rank
 from edgeinfinite.models.gate_file import load_gate
-from edgeinfinite.models.scorer import RetentionScorer
+from edgeinfinite.models.scorer import EVERYTHING, RetentionScorer
 from edgeinfinite.models.trained_file import load_into, read_layers
 
 _LAYER_TYPES = {"full_attention", "sliding_attention"}
@@ -188,6 +188,8 @@ def _add_scorers(
     if config.scorer != UNTRAINED_SCORER:
         path = Path(config.scorer)
         for layer, tensors in zip(layers, read_layers(path, len(layers), "scorer"), strict=True):
-            tensors.setdefault("votes", torch.ones(kv_heads, 1))  # files from before they had them
+            # Files from before they had them.
+            tensors.setdefault("votes", torch.ones(kv_heads, 1))
+            tensors.setdefault("worth_keeping", torch.full((kv_heads, 1), EVERYTHING))
             load_into(layer.retention_scorer, tensors, path, "scorer")  # type: ignore[arg-type]
             layer.retention_scorer.notice_age()  # type: ignore[operator, union-attr]

@@ -3,9 +3,9 @@
 The cache is `[S sinks | up to G recall slots | W + N residual]`, always without gaps. Whenever the
 residual reaches W + N, its N oldest tokens become candidates beside the pairs in the slots; they
 are scored in all layers at once (`scores_of_leaving`), and the score stays with the pair. G stay:
-those that rank highest and, in layers with many slots, what is newest; in the order of the text,
-each KV head for itself. The window moves down behind them. Keys are turned to their new slots
-(`rotary.py`), no forward pass.
+those that rank highest, as far as they are worth keeping, and otherwise what is newest (in layers
+with many slots some of it in any case); in the order of the text, each KV head for itself. The
+window moves down behind them. Keys are turned to their new slots (`rotary.py`), no forward pass.
 
 Where G differs by layer, the layers' caches differ in length, but a token has one position in all
 of them: the residual stands at the positions that it has in the longest cache, and in a shorter one
@@ -39,6 +39,9 @@ the longer it is. Measured in docs/recall.md."""
 
 LEAST_RANKED = 512
 """So many slots of a layer are filled by rank, if it has them."""
+
+_FAR_BELOW = 10.0
+"""More than what `RECENCY` adds: among pairs that aren't worth keeping only their age counts."""
 
 
 class Ranking(Protocol):
@@ -151,9 +154,11 @@ def carry_layer(
         moved_by = torch.clamp(longest - sinks - window - geometry.most_slots, min=0)
     if scorer is not None and slots:
         keys, values = (c[:, :, sinks : sinks + slots + segment] for c in (k_cache, v_cache))
-        if scores is not None and leaving is not None:
+        if scores is not None and leaving is not None and isinstance(scorer, RetentionScorer):
             scores = _in_places(scores, leaving, candidates)
             rank = with_neighbours(scores)
+            worth = scorer.worth_keeping
+            rank = torch.where(rank > worth, rank, worth - _FAR_BELOW)
         elif isinstance(scorer, RetentionScorer):  # all heads by age
             rank = torch.zeros(keys.shape[:-1])
         else:

@@ -26,6 +26,9 @@ AGREEMENT_SHARE = 0.8
 head's own opinion. Measured with others in docs/recall.md."""
 
 
+EVERYTHING = -1e4
+"""As `worth_keeping`: every pair stays for its rank. Half precision holds it exactly."""
+
 _LEAST_DEVIATION = 1e-3
 
 
@@ -46,6 +49,9 @@ class RetentionScorer(nn.Module):
     deviation: torch.Tensor
     votes: torch.Tensor
     """`[K, 1]` float32: how much a head counts in the common opinion; 1 until that is fitted."""
+    worth_keeping: torch.Tensor
+    """`[K, 1]` float32: pairs that rank no higher stay only for being new; what few tokens of
+    ordinary text exceed, `EVERYTHING` until that is fitted."""
     scoring: torch.Tensor
     """`[K, 1]` float32: 1 for heads that score, 0 for those that keep what is newest."""
     voters: int
@@ -57,6 +63,7 @@ class RetentionScorer(nn.Module):
         self.register_buffer("mean", torch.zeros(kv_heads, 1, inputs))
         self.register_buffer("deviation", torch.ones(kv_heads, 1, inputs))
         self.register_buffer("votes", torch.ones(kv_heads, 1))
+        self.register_buffer("worth_keeping", torch.full((kv_heads, 1), EVERYTHING))
         self.register_buffer("scoring", torch.ones(kv_heads, 1), persistent=False)
         self.voters = kv_heads
         self.w1 = nn.Parameter(torch.randn(kv_heads, inputs, width) * inputs**-0.5)

@@ -8,12 +8,14 @@ asked for at the end. Letters: L layers, K KV heads, n pairs, D head dimension.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
 from torch.nn import functional
+from transformers import PreTrainedModel
 
 from edgeinfinite import EdgeInfiniteError, __version__
 from edgeinfinite.models.attach import check_supported
@@ -28,6 +30,7 @@ from edgeinfinite.training.recalling_heads import (
     recalling_layers,
 )
 from edgeinfinite.training.votes import fit_votes
+from edgeinfinite.training.worth_keeping import fit_worth
 
 Progress = Callable[[str, float], None]
 """What is being done, and the share that is done."""
@@ -42,6 +45,7 @@ _ON_THE_CARD = (
     "learning_rate",
     "seed",
 )
+_ORDINARY_PASSES = 8
 _SHARE_KEPT = 0.25
 _SHARE_OF_WATCHING = 0.8
 
@@ -154,6 +158,17 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
         "recalling_layers": json.dumps(recalling_layers(fitted, options.recalling_share)),
     }
     _bring_together(scorers, recalls, fitted)
+    with _fast(backbone.model) as model:
+        fit_worth(
+            model,
+            backbone.tokenizer,
+            trained,
+            scorers,
+            tokens=options.watched.tokens,
+            passes=_ORDINARY_PASSES,
+            seed=options.seed,
+            progress=lambda done: progress("reading ordinary text", done / _ORDINARY_PASSES),
+        )
     save_layers(options.output, [scorer.half() for scorer in scorers], card)
     return metrics
 
@@ -187,13 +202,11 @@ def watch(
     progress: Progress,
 ) -> tuple[Pairs, Pairs]:
     """Pairs of the passes to fit to, and of those over held-out documents."""
-    model, total = backbone.model, options.passes + options.held_out_passes
-    if torch.cpu._is_avx512_bf16_supported():
-        model.bfloat16()  # several times faster; the targets are only estimates anyway
+    total = options.passes + options.held_out_passes
 
     def pairs(documents: Sequence[Path], passes: int, before: int) -> Pairs:
         return collect_pairs(
-            model,
+            backbone.model,
             backbone.tokenizer,
             documents,
             options.watched,
@@ -204,10 +217,19 @@ def watch(
             ),
         )
 
-    try:
+    with _fast(backbone.model):
         return pairs(trained, options.passes, 0), pairs(
             held_out, options.held_out_passes, options.passes
         )
+
+
+@contextmanager
+def _fast(model: PreTrainedModel) -> Iterator[PreTrainedModel]:
+    """In bfloat16 where that is several times faster; what is watched are estimates anyway."""
+    if torch.cpu._is_avx512_bf16_supported():
+        model.bfloat16()
+    try:
+        yield model
     finally:
         model.float()
 
