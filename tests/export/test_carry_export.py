@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 from tiny_artifact import tiny_artifact, tiny_checkpoint
 
@@ -134,6 +135,26 @@ def test_a_layer_that_ranks_by_age_has_no_scorer_in_the_graph(tmp_path):
     held = {name for i in graph.initializer for name in [i.name] if "_scorers." in name}
     assert held and all("_scorers.1." in name for name in held)
     test_the_artifact_keeps_the_same_slots_as_pytorch_at_every_token(folder)
+
+
+def test_pairs_that_are_not_worth_keeping_leave_slots_in_the_artifact_too(tmp_path):
+    slots, scorer = VARIANTS["slots by layer"], tmp_path / "scorer.safetensors"
+    all_by_rank = tiny_artifact(tmp_path / "artifact", *slots)
+    tokens = np.random.default_rng(0).integers(2, 200, 150).tolist()
+    session = Session(load_engine(all_by_rank))
+    session.append(tokens)
+    tensors = load_file(all_by_rank / SCORER_FILE)
+    for layer in range(2):
+        scores = session.state.arrays[f"scores_{layer}"][0]
+        worth = np.quantile(scores, 0.7, axis=-1, keepdims=True).astype(np.float32)
+        tensors[f"layers.{layer}.worth_keeping"] = torch.from_numpy(worth)
+    save_file(tensors, scorer)
+    folder = tiny_artifact(tmp_path / "worth" / "artifact", *slots[:-1], str(scorer))
+    test_the_artifact_keeps_the_same_slots_as_pytorch_at_every_token(folder)
+    other = Session(load_engine(folder))
+    other.append(tokens)
+    for name in ("scores_0", "scores_1"):
+        assert not np.allclose(other.state.arrays[name], session.state.arrays[name])
 
 
 def test_slots_by_layer_can_stand_in_a_file(tmp_path):

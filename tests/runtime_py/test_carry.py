@@ -20,7 +20,7 @@ from edgeinfinite.models.carry import RECENCY
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.rotary import rotary_tables
-from edgeinfinite.models.scorer import AGREEMENT_SHARE, NEIGHBOURS
+from edgeinfinite.models.scorer import AGREEMENT_SHARE, EVERYTHING, NEIGHBOURS
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.session_file import load_session, save_session
@@ -196,7 +196,8 @@ def test_slots_hold_the_best_pairs_in_the_texts_order_and_none_twice():
     assert kept_by_head[0] != kept_by_head[1]
 
 
-def test_what_the_scorer_ranks_highest_stays():
+@pytest.mark.parametrize("worth", [EVERYTHING, 11.15, 11.3])
+def test_what_the_scorer_ranks_highest_stays_if_it_is_worth_keeping(worth):
     """Scorers that look at the value's first number alone. Most of a score is what all heads of all
     layers find on average; neighbours' count by half."""
     geometry = geometry_of(2, 30, 3, 4)
@@ -208,6 +209,7 @@ def test_what_the_scorer_ranks_highest_stays():
             parameter.zero_()
         scorer.w1[:, dim, 0], scorer.w2[:, 0] = 1.0, 1.0
         scorer.b1[:] = 10.0  # away from the ReLU's corner
+        scorer.worth_keeping[:] = worth
     session, firsts = Session(TorchEngine(model)), []
     for token in random_tokens(150):
         session.append([token])
@@ -222,9 +224,15 @@ def test_what_the_scorer_ranks_highest_stays():
         candidates = np.array([*kept, *range(end - 3, end)])
         score = left[candidates]
         best = [score[max(0, i - near) : i + near + 1].max() for i in range(33)]
-        rank = (score + best) / 2 + RECENCY * np.arange(33)
+        rank = (score + best) / 2
+        worth_it = 10 + rank > worth
+        rank = np.where(worth_it, rank, -1000.0) + RECENCY * np.arange(33)
         kept = candidates[np.sort(np.argsort(rank)[-30:])]
-    assert not set(kept) & set(np.argsort(left)[:20])  # the worst are gone
+        for_being_new = 30 - min(30, worth_it.sum())
+    if worth == EVERYTHING:
+        assert not set(kept) & set(np.argsort(left)[:20])  # the worst are gone
+    else:
+        assert 3 <= for_being_new <= 27
     slots = session.state.arrays["v_cache_0"][0, 1, 2:32, 0]
     np.testing.assert_array_equal(slots, own[kept])
     stored = session.state.arrays["scores_0"][0, 1]
@@ -252,6 +260,24 @@ def test_of_many_slots_some_hold_what_is_newest_however_the_text_is_split(
     assert_close(stored[:, first - newest :], expected)
     older = np.stack(values[end - first : end - newest], axis=1)
     assert not np.allclose(stored[:, : first - newest], older)  # these are filled by rank
+
+
+@pytest.mark.parametrize("slots", [12, (12, 6)])
+def test_what_is_worth_keeping_does_not_depend_on_how_the_text_is_split(slots):
+    engine = TorchEngine(attached(geometry_of(2, slots, 3, 5), gate=NO_GATE))
+    tokens = random_tokens(90)
+    all_by_rank, _ = straight(engine, tokens)
+    for index, layer in enumerate(engine.model.model.layers):
+        scores = torch.from_numpy(all_by_rank.state.arrays[f"scores_{index}"][0])
+        layer.self_attn.retention_scorer.worth_keeping.copy_(scores.quantile(0.7, -1, True))
+    whole, expected = straight(engine, tokens)
+    for chunk_length in (1, 2, 7):
+        session = Session(engine, chunk_length=chunk_length)
+        assert_close(session.append(tokens), expected)
+        for name, array in whole.state.arrays.items():
+            assert_close(session.state.arrays[name], array)
+    scores = (s.state.arrays["scores_0"] for s in (whole, all_by_rank))
+    assert not np.allclose(*scores)
 
 
 def test_a_key_moved_many_times_equals_the_key_computed_at_its_new_position():

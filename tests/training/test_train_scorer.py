@@ -16,6 +16,7 @@ from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.scorer import EVERYTHING
 from edgeinfinite.models.shipped import with_trained_slots
 from edgeinfinite.models.texts import split_documents
 from edgeinfinite.models.trained_file import read_metadata
@@ -38,7 +39,7 @@ def test_the_trained_scorer_fits_the_model_and_its_card_says_what_it_saw(
     output = tmp_path / "scorer.safetensors"
     assert train(checkpoint, texts, output) == 0
     shown = capsys.readouterr()
-    assert "planted kept: " in shown.out and "fitting" in shown.err
+    assert "planted kept: " in shown.out and "reading ordinary text: 100 %" in shown.err
     card = read_metadata(output)
     trained, held_out = (json.loads(card[k]) for k in ("trained_on", "held_out_documents"))
     assert len(trained) + len(held_out) == 5 and not set(trained) & set(held_out)
@@ -160,17 +161,23 @@ def test_heads_that_score_do_so_on_one_scale(checkpoint, texts, tmp_path, monkey
     assert voters == 2
 
 
-def test_in_a_file_from_before_heads_had_votes_all_count_alike(checkpoint, texts, tmp_path):
+@pytest.mark.parametrize(
+    ("lacks", "stands_for"), [("votes", [1.0, 1.0]), ("worth_keeping", [EVERYTHING, EVERYTHING])]
+)
+def test_a_file_from_before_heads_had_votes_or_a_rank_worth_keeping_goes_on_as_it_did(
+    checkpoint, texts, tmp_path, lacks, stands_for
+):
     output = tmp_path / "scorer.safetensors"
     assert train(checkpoint, texts, output, "--recalling-share", "1") == 0
     tensors = load_file(output)
-    save_file({name: t for name, t in tensors.items() if ".votes" not in name}, output)
+    save_file({name: t for name, t in tensors.items() if f".{lacks}" not in name}, output)
     model = load_backbone(str(checkpoint)).model
     slots = Geometry(128, 4, 8, policy="carry", recall_slots=256)
     attach(model, EdgeInfiniteConfig(slots, gate="none", scorer=str(output)))
     for index, layer in enumerate(model.model.layers):
-        assert layer.self_attn.retention_scorer.votes.flatten().tolist() == [1.0, 1.0]
-        assert tensors[f"layers.{index}.votes"].flatten().tolist() != [1.0, 1.0]
+        scorer = layer.self_attn.retention_scorer
+        assert getattr(scorer, lacks).flatten().tolist() == stands_for
+        assert tensors[f"layers.{index}.{lacks}"].flatten().tolist() != stands_for
 
 
 def test_planted_facts_stand_where_the_composed_text_says(checkpoint, texts):
