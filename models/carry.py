@@ -3,9 +3,9 @@
 The cache is `[S sinks | up to G recall slots | W + N residual]`, always without gaps. Whenever the
 residual reaches W + N, its N oldest tokens become candidates beside the pairs in the slots; they
 are scored in all layers at once (`scores_of_leaving`), and the score stays with the pair. G stay:
-those that rank highest, as far as they are worth keeping, and otherwise what is newest (in layers
-with many slots some of it in any case); in the order of the text, each KV head for itself. The
-window moves down behind them. Keys are turned to their new slots (`rotary.py`), no forward pass.
+those that rank highest and, in layers with many slots, what is newest; in the order of the text,
+each KV head for itself. The window moves down behind them. Keys are turned to their new slots
+(`rotary.py`), no forward pass.
 
 Where G differs by layer, the layers' caches differ in length, but a token has one position in all
 of them: the residual stands at the positions that it has in the longest cache, and in a shorter one
@@ -38,7 +38,8 @@ Few pairs are asked for much later; without enough of what is new, ordinary text
 the longer it is. Measured in docs/recall.md."""
 
 LEAST_RANKED = 512
-"""So many slots of a layer are filled by rank, if it has them."""
+"""So many slots of a layer are filled by rank, if it has them; further ones only with pairs that
+are worth keeping (`RetentionScorer.worth_keeping`), else with what is newest."""
 
 _FAR_BELOW = 10.0
 """More than what `RECENCY` adds: among pairs that aren't worth keeping only their age counts."""
@@ -154,20 +155,22 @@ def carry_layer(
         moved_by = torch.clamp(longest - sinks - window - geometry.most_slots, min=0)
     if scorer is not None and slots:
         keys, values = (c[:, :, sinks : sinks + slots + segment] for c in (k_cache, v_cache))
+        newest = _for_the_newest(slots)
         if scores is not None and leaving is not None and isinstance(scorer, RetentionScorer):
             scores = _in_places(scores, leaving, candidates)
             rank = with_neighbours(scores)
-            worth = scorer.worth_keeping
-            rank = torch.where(rank > worth, rank, worth - _FAR_BELOW)
+            if slots - newest > LEAST_RANKED:
+                worth = _worth_keeping(rank, scorer, places, candidates - newest)
+                rank = torch.where(worth, rank, scorer.worth_keeping - _FAR_BELOW)
+            rank = rank + RECENCY * places
         elif isinstance(scorer, RetentionScorer):  # all heads by age
-            rank = torch.zeros(keys.shape[:-1])
+            rank = (RECENCY * places).expand(keys.shape[:-1])
         else:
-            rank = scorer.rank(table.shift_back(keys, positions), values)
+            rank = scorer.rank(table.shift_back(keys, positions), values) + RECENCY * places
         # The same token twice has the same pair in the first layer, up to rounding: the newer one
         # wins, by more than float32's rounding, so that the choice doesn't depend on how the text
         # was fed. The rounding of a float16 cache can still decide between two pairs close by.
-        ranked = candidates - _for_the_newest(slots)
-        rank = torch.where(places < ranked, rank + RECENCY * places, float("inf"))
+        rank = torch.where(places < candidates - newest, rank, float("inf"))
         rank = torch.where(places < candidates, rank, float("-inf"))
         chosen = rank.topk(slots, dim=-1, sorted=False).indices.sort(dim=-1).values
         distance = positions[chosen] - sinks - torch.arange(slots)
@@ -189,6 +192,20 @@ def carry_layer(
 
 def _for_the_newest(slots: int) -> int:
     return min(int(NEWEST_SHARE * slots), max(0, slots - LEAST_RANKED))
+
+
+def _worth_keeping(
+    rank: torch.Tensor, scorer: RetentionScorer, places: torch.Tensor, ranked: torch.Tensor
+) -> torch.Tensor:
+    """`[1, K, n]`: which pairs may stay for their rank, not only for being new.
+
+    Args:
+        rank: `[1, K, n]`, age apart.
+        ranked: of the first so many the `LEAST_RANKED` best are worth it in any case.
+    """
+    best = torch.where(places < ranked, rank + RECENCY * places, float("-inf"))
+    least = best.topk(LEAST_RANKED, dim=-1).values[..., -1:]
+    return (best >= least) | (rank > scorer.worth_keeping)
 
 
 def _in_places(

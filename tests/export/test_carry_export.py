@@ -17,6 +17,7 @@ from edgeinfinite.cli import main
 from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE
 from edgeinfinite.export.parity import check_parity
 from edgeinfinite.export.verify import verify_artifact
+from edgeinfinite.models import carry
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
@@ -137,7 +138,9 @@ def test_a_layer_that_ranks_by_age_has_no_scorer_in_the_graph(tmp_path):
     test_the_artifact_keeps_the_same_slots_as_pytorch_at_every_token(folder)
 
 
-def test_pairs_that_are_not_worth_keeping_leave_slots_in_the_artifact_too(tmp_path):
+def test_pairs_that_are_not_worth_keeping_leave_slots_in_the_artifact_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(carry, "LEAST_RANKED", 3)
+    monkeypatch.setattr(carry, "NEWEST_SHARE", 0.25)
     slots, scorer = VARIANTS["slots by layer"], tmp_path / "scorer.safetensors"
     all_by_rank = tiny_artifact(tmp_path / "artifact", *slots)
     tokens = np.random.default_rng(0).integers(2, 200, 150).tolist()

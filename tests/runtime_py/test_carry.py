@@ -197,9 +197,11 @@ def test_slots_hold_the_best_pairs_in_the_texts_order_and_none_twice():
 
 
 @pytest.mark.parametrize("worth", [EVERYTHING, 11.15, 11.3])
-def test_what_the_scorer_ranks_highest_stays_if_it_is_worth_keeping(worth):
+def test_what_the_scorer_ranks_highest_stays_if_it_is_worth_keeping(worth, monkeypatch):
     """Scorers that look at the value's first number alone. Most of a score is what all heads of all
-    layers find on average; neighbours' count by half."""
+    layers find on average; neighbours' count by half. Five stay in any case."""
+    monkeypatch.setattr(carry, "LEAST_RANKED", 5)
+    monkeypatch.setattr(carry, "NEWEST_SHARE", 0)
     geometry = geometry_of(2, 30, 3, 4)
     model = attached(geometry, gate=NO_GATE)
     for layer in model.model.layers:
@@ -224,9 +226,10 @@ def test_what_the_scorer_ranks_highest_stays_if_it_is_worth_keeping(worth):
         candidates = np.array([*kept, *range(end - 3, end)])
         score = left[candidates]
         best = [score[max(0, i - near) : i + near + 1].max() for i in range(33)]
-        rank = (score + best) / 2
-        worth_it = 10 + rank > worth
-        rank = np.where(worth_it, rank, -1000.0) + RECENCY * np.arange(33)
+        plain = (score + best) / 2
+        rank = plain + RECENCY * np.arange(33)
+        worth_it = (10 + plain > worth) | (rank >= np.sort(rank)[-5])
+        rank = np.where(worth_it, rank, RECENCY * np.arange(33) - 1000)
         kept = candidates[np.sort(np.argsort(rank)[-30:])]
         for_being_new = 30 - min(30, worth_it.sum())
     if worth == EVERYTHING:
@@ -263,7 +266,9 @@ def test_of_many_slots_some_hold_what_is_newest_however_the_text_is_split(
 
 
 @pytest.mark.parametrize("slots", [12, (12, 6)])
-def test_what_is_worth_keeping_does_not_depend_on_how_the_text_is_split(slots):
+def test_what_is_worth_keeping_does_not_depend_on_how_the_text_is_split(slots, monkeypatch):
+    monkeypatch.setattr(carry, "LEAST_RANKED", 3)
+    monkeypatch.setattr(carry, "NEWEST_SHARE", 0.25)
     engine = TorchEngine(attached(geometry_of(2, slots, 3, 5), gate=NO_GATE))
     tokens = random_tokens(90)
     all_by_rank, _ = straight(engine, tokens)
