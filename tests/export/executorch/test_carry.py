@@ -10,9 +10,12 @@ import pytest
 pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
+import torch
+from safetensors.torch import load_file, save_file
 from tiny_artifact import tiny_artifact
 
 from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE
+from edgeinfinite.models import carry
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
@@ -80,6 +83,31 @@ def test_more_layers_agree_than_xnnpack_joins_tensors(tmp_path: Path) -> None:
     for layer in range(7):
         ours, wanted = (s.state.arrays[f"scores_{layer}"] for s in (subject, reference))
         assert_close(ours, wanted, 1e-4)
+
+
+def test_pairs_that_are_not_worth_keeping_leave_slots_in_the_program_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carry, "LEAST_RANKED", 3)
+    monkeypatch.setattr(carry, "NEWEST_SHARE", 0.25)
+    scorer, scores = tmp_path / "scorer.safetensors", []
+    command = (*CARRY, "--recall-slots", "16", "--scorer")
+    all_by_rank = tiny_artifact(tmp_path / "artifact", *command, "untrained")
+    tokens = np.random.default_rng(0).integers(2, 200, 150).tolist()
+    session = Session(load_engine(all_by_rank))
+    session.append(tokens)
+    tensors = load_file(all_by_rank / SCORER_FILE)
+    for layer in range(2):
+        scores.append(session.state.arrays[f"scores_{layer}"][0].copy())
+        worth = np.quantile(scores[layer], 0.7, axis=-1, keepdims=True).astype(np.float32)
+        tensors[f"layers.{layer}.worth_keeping"] = torch.from_numpy(worth)
+    save_file(tensors, scorer)
+    folder = tiny_artifact(tmp_path / "worth" / "artifact", *command, str(scorer))
+    test_the_program_keeps_the_same_slots_as_pytorch_at_every_token(folder)
+    session = Session(load_engine(folder))
+    session.append(tokens)
+    for layer in range(2):
+        assert not np.allclose(session.state.arrays[f"scores_{layer}"][0], scores[layer])
 
 
 def test_any_chunk_length_gives_the_same_logits(artifact: Path) -> None:
