@@ -164,7 +164,7 @@ def carry_layer(
                 rank = torch.where(worth, rank, scorer.worth_keeping - _FAR_BELOW)
             rank = rank + RECENCY * places
         elif isinstance(scorer, RetentionScorer):  # all heads by age
-            rank = (RECENCY * places).expand(keys.shape[:-1])
+            rank = torch.zeros(keys.shape[:-1]) + RECENCY * places
         else:
             rank = scorer.rank(table.shift_back(keys, positions), values) + RECENCY * places
         # The same token twice has the same pair in the first layer, up to rounding: the newer one

@@ -110,6 +110,19 @@ def test_pairs_that_are_not_worth_keeping_leave_slots_in_the_program_too(
         assert not np.allclose(session.state.arrays[f"scores_{layer}"][0], scores[layer])
 
 
+def test_a_layer_may_rank_by_age_alone(tmp_path: Path) -> None:
+    command = (*CARRY, "--recall-slots", "8,24", "--scorer")
+    folder = tiny_artifact(tmp_path / "artifact", *command, "untrained")
+    tensors = load_file(folder / SCORER_FILE)
+    for name in ("w2", "b2"):
+        tensors[f"layers.0.{name}"][:] = 0
+        tensors[f"layers.1.{name}"][0] = 0
+    save_file(tensors, tmp_path / "scorer.safetensors")
+    scorer = str(tmp_path / "scorer.safetensors")
+    folder = tiny_artifact(tmp_path / "by_age" / "artifact", *command, scorer)
+    test_the_program_keeps_the_same_slots_as_pytorch_at_every_token(folder)
+
+
 def test_any_chunk_length_gives_the_same_logits(artifact: Path) -> None:
     engine = load_engine(artifact)
     tokens = np.random.default_rng(1).integers(2, 200, 150).tolist()
