@@ -7,6 +7,7 @@ import torch
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.rotary import rotary_tables
 from edgeinfinite.models.scorer import EVERYTHING, RetentionScorer, agreed, with_neighbours
+from edgeinfinite.models.texts import find_documents
 from edgeinfinite.training import worth_keeping
 from edgeinfinite.training.observe import observe
 from edgeinfinite.training.worth_keeping import SHARE, fit_worth
@@ -26,7 +27,7 @@ def test_so_many_tokens_rank_higher_in_every_head_that_scores(checkpoint, texts,
     fit_worth(
         model,
         backbone.tokenizer,
-        sorted(texts.iterdir()),
+        find_documents([texts]),
         scorers,
         tokens=200,
         passes=2,
