@@ -30,7 +30,7 @@ from edgeinfinite.training.recalling_heads import (
     recalling_layers,
 )
 from edgeinfinite.training.votes import fit_votes
-from edgeinfinite.training.worth_keeping import fit_worth
+from edgeinfinite.training.worth_keeping import fit_worth, ordinary_texts
 
 Progress = Callable[[str, float], None]
 """What is being done, and the share that is done."""
@@ -138,6 +138,9 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
             f"{backbone.name} was trained on; give fewer"
         )
     digest = backbone.weights_sha256
+    ordinary = ordinary_texts(  # now: a document that is too short costs no training
+        backbone.tokenizer, trained, options.watched.tokens, _ORDINARY_PASSES, options.seed
+    )
     fitted, measured = watch(backbone, trained, held_out, options, progress)
     scorers = fit_scorers(fitted, options, progress)
     metrics = held_out_score(scorers, measured, options.target)
@@ -162,13 +165,9 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
     with _fast(backbone.model) as model:
         fit_worth(
             model,
-            backbone.tokenizer,
-            trained,
+            ordinary,
             scorers,
-            tokens=options.watched.tokens,
-            passes=_ORDINARY_PASSES,
-            seed=options.seed,
-            progress=lambda done: progress(
+            lambda done: progress(
                 "reading ordinary text", _FITTED + (1 - _FITTED) * done / _ORDINARY_PASSES
             ),
         )

@@ -22,39 +22,42 @@ SHARE = 0.05
 """Of the tokens of ordinary text so many rank higher. Measured in docs/recall.md."""
 
 
-def fit_worth(
-    model: PreTrainedModel,
+def ordinary_texts(
     tokenizer: PreTrainedTokenizerBase,
     documents: Sequence[Path],
-    scorers: Sequence[RetentionScorer],
-    *,
     tokens: int,
     passes: int,
     seed: int,
-    progress: Callable[[int], None],
-) -> None:
-    """Sets `worth_keeping` of all heads that score, by texts in which nothing is planted.
-
-    Args:
-        model: the backbone.
-        tokenizer: its own.
-        documents: excerpts are drawn from them.
-        scorers: of all layers, otherwise finished; changed in place.
-        tokens: T of a pass.
-        passes: how many.
-        seed: which documents, and which excerpts.
-        progress: called with the number of passes done.
+) -> list[list[int]]:
+    """`passes` excerpts of `tokens` ids each, in which nothing is planted.
 
     Raises:
         EdgeInfiniteError: a document is too short, or isn't UTF-8.
     """
-    scoring = {layer: scorer for layer, scorer in enumerate(scorers) if not scorer.by_age}
     random = np.random.default_rng(seed)
-    tables, places = rotary_tables(model, tokens), torch.arange(tokens)
     chosen = random.choice(len(documents), passes, replace=passes > len(documents))
-    ranks: list[torch.Tensor] = []
-    for index in chosen:
-        text = excerpt(read_text_file(documents[index]), tokenizer, tokens, random)
+    return [excerpt(read_text_file(documents[i]), tokenizer, tokens, random) for i in chosen]
+
+
+def fit_worth(
+    model: PreTrainedModel,
+    texts: Sequence[list[int]],
+    scorers: Sequence[RetentionScorer],
+    progress: Callable[[int], None],
+) -> None:
+    """Sets `worth_keeping` of all heads that score.
+
+    Args:
+        model: the backbone.
+        texts: `ordinary_texts`, T ids each.
+        scorers: of all layers, otherwise finished; changed in place.
+        progress: called with the number of texts read.
+    """
+    scoring = {layer: scorer for layer, scorer in enumerate(scorers) if not scorer.by_age}
+    tokens = len(texts[0])
+    tables, places = rotary_tables(model, tokens), torch.arange(tokens)
+    ranks: dict[int, list[torch.Tensor]] = {layer: [] for layer in scoring}
+    for done, text in enumerate(texts, 1):
         own: dict[int, torch.Tensor] = {}
 
         def keep(layer: int, of: Observation, own: dict[int, torch.Tensor] = own) -> None:
@@ -64,8 +67,9 @@ def fit_worth(
 
         observe(model, text, tokens, 1, keep)
         heads = agreed([own[layer] for layer in scoring], list(scoring.values()))
-        ranks.append(torch.stack([with_neighbours(head)[0] for head in heads]))
-        progress(len(ranks))
-    worth = torch.cat(ranks, dim=-1).quantile(1 - SHARE, dim=-1, keepdim=True)
-    for scorer, least in zip(scoring.values(), worth, strict=True):
+        for layer, scores in zip(scoring, heads, strict=True):
+            ranks[layer].append(with_neighbours(scores)[0])
+        progress(done)
+    for layer, scorer in scoring.items():  # `quantile` takes no more than 16 million numbers
+        least = torch.cat(ranks[layer], dim=-1).quantile(1 - SHARE, dim=-1, keepdim=True)
         scorer.worth_keeping.copy_(torch.where(scorer.scoring.bool(), least, EVERYTHING))

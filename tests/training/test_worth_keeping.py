@@ -8,33 +8,22 @@ from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.rotary import rotary_tables
 from edgeinfinite.models.scorer import EVERYTHING, RetentionScorer, agreed, with_neighbours
 from edgeinfinite.models.texts import find_documents
-from edgeinfinite.training import worth_keeping
 from edgeinfinite.training.observe import observe
-from edgeinfinite.training.worth_keeping import SHARE, fit_worth
+from edgeinfinite.training.worth_keeping import SHARE, fit_worth, ordinary_texts
 
 
-def test_so_many_tokens_rank_higher_in_every_head_that_scores(checkpoint, texts, monkeypatch):
+def test_so_many_tokens_rank_higher_in_every_head_that_scores(checkpoint, texts):
     """In the second layer of two one head of two scores."""
-    backbone, read = load_backbone(str(checkpoint)), []
+    backbone = load_backbone(str(checkpoint))
     model = backbone.model
-    monkeypatch.setattr(
-        worth_keeping, "observe", lambda *given: read.append(given[1]) or observe(*given)
-    )
     torch.manual_seed(0)
     scorers = [RetentionScorer(2, 8).requires_grad_(False) for _ in model.model.layers]
     scorers[1].rank_by_age(torch.tensor([True, False]))
     done: list[int] = []
-    fit_worth(
-        model,
-        backbone.tokenizer,
-        find_documents([texts]),
-        scorers,
-        tokens=200,
-        passes=2,
-        seed=3,
-        progress=done.append,
-    )
-    assert done == [1, 2] and [len(text) for text in read] == [200, 200] and read[0] != read[1]
+    read = ordinary_texts(backbone.tokenizer, find_documents([texts]), 200, 2, 3)
+    assert [len(text) for text in read] == [200, 200] and read[0] != read[1]
+    fit_worth(model, read, scorers, done.append)
+    assert done == [1, 2]
     assert scorers[1].worth_keeping[0] == EVERYTHING
     higher = torch.zeros(2, 2)
     table = rotary_tables(model, 200)[0]
