@@ -8,10 +8,20 @@ OTHERS_SHARE = 0.5
 """Slots of the other layers, of the average: there they are a longer window, which ordinary text
 needs. With a third of the layers recalling, these get twice the average (docs/recall.md)."""
 
-MOST_RECALLING = 2304
-"""Slots that a recalling layer gets at most, while the others have fewer. More serve ordinary text
-and recall less: with 2,048 it loses 0.001 nats a token more, with 2,432 facts planted in 4,000
-tokens cost 0.05 nats a token more (docs/recall.md)."""
+MOST_RECALLING = 2048
+"""Slots up to which a recalling layer gets twice the average: with more of them facts are recalled
+worse (docs/recall.md)."""
+
+LEAST_RECALLING = (6, 5)
+"""Slots that a recalling layer gets in any case, as a fraction of the average: ordinary text wants
+it to look further back than others. At 1,920 slots text loses 0.001 nats a token more with 16/15,
+and facts planted in 4,000 tokens cost 0.05 nats a token more with 19/15 (docs/recall.md)."""
+
+
+def most_recalling(average: int) -> int:
+    """G that a recalling layer gets at most, for G on average; no multiple of anything."""
+    numerator, denominator = LEAST_RECALLING
+    return max(MOST_RECALLING, average * numerator // denominator)
 
 
 def slots_by_layer(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from edgeinfinite import EdgeInfiniteError, models
 from edgeinfinite.models.geometry import Geometry, GeometryOptions
-from edgeinfinite.models.layer_slots import MOST_RECALLING, slots_by_layer
+from edgeinfinite.models.layer_slots import most_recalling, slots_by_layer
 from edgeinfinite.models.loading import Backbone
 from edgeinfinite.models.trained_file import read_metadata
 
@@ -105,10 +105,11 @@ def with_trained_slots(geometry: Geometry, scorer: str | None, backbone: Backbon
         )
     config, step = backbone.model.config.get_text_config(), geometry.segment_length
     fixed = geometry.capacity - geometry.most_slots
-    most = min(config.max_position_embeddings - fixed, MOST_RECALLING) // step * step
-    if most <= geometry.most_slots:
-        return geometry  # as many in every layer as a recalling one should have
-    slots = slots_by_layer(layers, config.num_hidden_layers, geometry.most_slots, step, most)
+    average = geometry.most_slots
+    most = min(config.max_position_embeddings - fixed, most_recalling(average)) // step * step
+    if most <= average:
+        return geometry  # there are no more positions
+    slots = slots_by_layer(layers, config.num_hidden_layers, average, step, most)
     return replace(geometry, recall_slots=slots)
 
 

@@ -131,7 +131,14 @@ def test_a_model_with_a_shipped_scorer_gets_carry_and_the_paper_stays_selectable
 
 @pytest.mark.parametrize(
     ("average", "positions", "more", "less"),
-    [(512, 8192, 768, 256), (1792, 8192, 2304, 1280), (512, 1280, 640, 384), (512, 1152, 512, 512)],
+    [
+        (512, 8192, 768, 256),
+        (1536, 8192, 2048, 1024),
+        (1920, 8192, 2304, 1536),
+        (3456, 8192, 4096, 2816),
+        (512, 1280, 640, 384),
+        (512, 1152, 512, 512),
+    ],
 )
 def test_slots_by_layer_stay_within_what_pays_and_the_positions(
     package, monkeypatch, average, positions, more, less
