@@ -35,7 +35,8 @@ def slots_by_layer(
         layers: L.
         average: G that the layers have on average, a multiple of `step`.
         step: every G is a multiple of it, the segment length N.
-        most: G that no layer exceeds, for the sake of the positions that the backbone knows.
+        most: G that no layer exceeds, for the sake of what recalling layers should have and of the
+            positions that the backbone knows.
     """
     least = min(int(OTHERS_SHARE * average), most) // step
     steps = [least] * layers

@@ -104,8 +104,8 @@ def with_trained_slots(geometry: Geometry, scorer: str | None, backbone: Backbon
             "train-scorer"
         )
     config, step = backbone.model.config.get_text_config(), geometry.segment_length
-    fixed = geometry.capacity - geometry.most_slots
     average = geometry.most_slots
+    fixed = geometry.capacity - average
     most = min(config.max_position_embeddings - fixed, most_recalling(average)) // step * step
     if most <= average:
         return geometry  # there are no more positions
