@@ -5,8 +5,8 @@ SHELL := /bin/bash
 BIN := .venv/bin
 STAMP := .venv/.setup-done
 # A package folder that is new needs a new installation.
-PACKAGES := $(wildcard training/__init__.py evaluation/__init__.py)
-CHECKED := $(wildcard edgeinfinite models export runtime_py training evaluation tests scripts setup.py)
+PACKAGES := $(wildcard artifact/__init__.py training/__init__.py evaluation/__init__.py)
+CHECKED := $(wildcard edgeinfinite artifact models export runtime_py training evaluation tests scripts setup.py)
 
 .PHONY: help setup demo test lint format typecheck pytest android clean
 

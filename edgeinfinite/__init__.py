@@ -9,24 +9,29 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.version import __version__
 
-__all__ = ["EdgeInfiniteError", "Geometry", "Session", "attach", "load_backbone", "load_engine"]
-
-
-class EdgeInfiniteError(Exception):
-    """Something the user can mend: the message says what is wrong and what to do (exit code 2)."""
+__all__ = [
+    "EdgeInfiniteError",
+    "Geometry",
+    "Session",
+    "__version__",
+    "attach",
+    "load_backbone",
+    "load_engine",
+]
 
 
 if TYPE_CHECKING:
+    from edgeinfinite.artifact.geometry import Geometry
     from edgeinfinite.models.attach import attach
-    from edgeinfinite.models.geometry import Geometry
     from edgeinfinite.models.loading import load_backbone
     from edgeinfinite.runtime_py.engines import load_engine
     from edgeinfinite.runtime_py.session import Session
 
 _HOME = {
-    "Geometry": "edgeinfinite.models.geometry",
+    "Geometry": "edgeinfinite.artifact.geometry",
     "Session": "edgeinfinite.runtime_py.session",
     "attach": "edgeinfinite.models.attach",
     "load_backbone": "edgeinfinite.models.loading",

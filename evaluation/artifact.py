@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
+from edgeinfinite.artifact.manifest import Manifest
 from edgeinfinite.evaluation.methods import Prediction, saved
 from edgeinfinite.runtime_py.engines import Engine
-from edgeinfinite.runtime_py.manifest import Manifest
 from edgeinfinite.runtime_py.session import Session
 
 ARTIFACT_METHOD = "artifact"

@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from edgeinfinite.models.feature_map import elu_features
-from edgeinfinite.models.memory import compress
+from edgeinfinite.models.memory.compressive import compress
+from edgeinfinite.models.memory.feature_map import elu_features
 
 _EPSILON = 1e-6
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.models.texts import find_documents
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.trained_file import read_metadata
+from edgeinfinite.training.texts import find_documents
 
 
 def unseen_documents(paths: Sequence[Path], trained_files: Sequence[str | None]) -> list[Path]:

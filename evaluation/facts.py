@@ -1,4 +1,4 @@
-"""Facts for testing recall. None of their topics, wordings and answers is in `training/facts.py`.
+"""Facts for testing recall; their topics, wordings and answers aren't in training/scorer/facts.py.
 
 Four kinds: a number, a word, a name, a whole sentence. Every topic has one statement, which stands
 somewhere in a long text, and one question at the end, with the beginning of an answer in the
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 
 
 @dataclass(frozen=True)

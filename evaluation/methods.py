@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.baselines import BASELINES, Lola, baseline_scorer
 from edgeinfinite.evaluation.int8_cache import Int8TensorState, int8_state_bytes
 from edgeinfinite.models.attach import attach, attention_layers, head_dim_of
@@ -26,7 +27,6 @@ from edgeinfinite.models.configuration import (
     EdgeInfiniteConfig,
     check_choice,
 )
-from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.state import TensorState
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session

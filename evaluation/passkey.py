@@ -15,12 +15,12 @@ from typing import Protocol
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.facts import KINDS, Fact, draw_facts
 from edgeinfinite.evaluation.methods import Prediction
 from edgeinfinite.evaluation.results import Progress, Results, Row
-from edgeinfinite.models.texts import encode, excerpt
-from edgeinfinite.text_file import read_text_file
+from edgeinfinite.files import read_text_file
+from edgeinfinite.training.texts import encode, excerpt
 
 _ROOM_FOR_A_QUESTION = 64
 

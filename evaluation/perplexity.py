@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.methods import Reader, Setting, check_methods, reads_whole
 from edgeinfinite.evaluation.results import Progress, Results, Row
-from edgeinfinite.models.texts import excerpt
-from edgeinfinite.text_file import read_text_file
+from edgeinfinite.files import read_text_file
+from edgeinfinite.training.texts import excerpt
 
 
 @dataclass(frozen=True)

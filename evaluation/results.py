@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.files import check_writable
 from edgeinfinite.runtime_py.statistics import write_rows
-from edgeinfinite.text_file import check_writable
 
 Row = dict[str, Any]
 

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 from transformers import PreTrainedModel
 
-from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.export.checks import Check
+from edgeinfinite.artifact.manifest import GraphSpec, Manifest, QuantizationInfo, TensorSpec
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe
-from edgeinfinite.runtime_py.manifest import GraphSpec, Manifest, QuantizationInfo, TensorSpec
 
 Progress = Callable[[str, float], None]
 """Called with what is being done now and the share that is done, 0 to 1."""

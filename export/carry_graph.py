@@ -11,12 +11,12 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.manifest import GraphSpec, OutputSpec, TensorSpec
 from edgeinfinite.export.graphs import CompressMemory
 from edgeinfinite.models.attach import attention_layers
-from edgeinfinite.models.carry import carry_layer, scores_of_leaving
-from edgeinfinite.models.rotary import RotaryTable, rotary_tables
+from edgeinfinite.models.recall.carry import carry_layer, scores_of_leaving
+from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables
 from edgeinfinite.runtime_py.carried import carried_names
-from edgeinfinite.runtime_py.manifest import GraphSpec, OutputSpec, TensorSpec
 from edgeinfinite.runtime_py.state import SCORES
 
 
@@ -55,7 +55,7 @@ class CarryMemory(CompressMemory):
         memory: torch.Tensor | None = None,
         memory_norm: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, ...]:
-        """See `models.carry.carry_layer` and `models.state.fold_oldest`.
+        """See `models.recall.carry.carry_layer` and `models.state.fold_oldest`.
 
         Args:
             length: `[L]` int64, slots in use: the residual is W + N.

@@ -13,13 +13,23 @@ from typing import Any
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
-from edgeinfinite import EdgeInfiniteError, __version__
+from edgeinfinite.artifact.geometry import TRAINED_SLOTS, Geometry, GeometryOptions
+from edgeinfinite.artifact.manifest import (
+    MANIFEST_FILE,
+    SCHEMA_VERSION,
+    BackboneInfo,
+    GateInfo,
+    Manifest,
+    file_entry,
+    write_manifest,
+)
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend, ExportedGraphs, Progress, backend_named
-from edgeinfinite.export.checks import Check
 from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE, choose_gate, tell_gate
 from edgeinfinite.export.graphs import ModelShape
 from edgeinfinite.export.output_folder import check_output, unfinished
-from edgeinfinite.export.parity import check_parity
+from edgeinfinite.export.parity.calls import check_parity
+from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe, recipe_named
 from edgeinfinite.export.text_files import write_text_files
 from edgeinfinite.models.attach import (
@@ -31,22 +41,13 @@ from edgeinfinite.models.attach import (
     head_dim_of,
 )
 from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_SCORER, EdgeInfiniteConfig
-from edgeinfinite.models.gate_file import save_gate
-from edgeinfinite.models.geometry import TRAINED_SLOTS, Geometry, GeometryOptions
+from edgeinfinite.models.defaults import choose_geometry
 from edgeinfinite.models.loading import Backbone, load_backbone
-from edgeinfinite.models.shipped import choose_geometry
+from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.models.state_size import StateShape, geometry_within
 from edgeinfinite.models.trained_file import read_metadata, save_layers
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.manifest import (
-    MANIFEST_FILE,
-    SCHEMA_VERSION,
-    BackboneInfo,
-    GateInfo,
-    Manifest,
-    file_entry,
-    write_manifest,
-)
+from edgeinfinite.version import __version__
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from edgeinfinite import models
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_GATE
-from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import Backbone
 from edgeinfinite.models.trained_file import read_metadata
 

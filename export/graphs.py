@@ -16,6 +16,15 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.manifest import (
+    COMPRESS,
+    DECODE,
+    PREFILL,
+    GraphSpec,
+    OutputSpec,
+    TensorSpec,
+)
 from edgeinfinite.models.attach import (
     attention_layers,
     config_of,
@@ -24,16 +33,7 @@ from edgeinfinite.models.attach import (
     scored_layers,
 )
 from edgeinfinite.models.attention import AttentionState, run_tokens
-from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.state import fold_oldest
-from edgeinfinite.runtime_py.manifest import (
-    COMPRESS,
-    DECODE,
-    PREFILL,
-    GraphSpec,
-    OutputSpec,
-    TensorSpec,
-)
 from edgeinfinite.runtime_py.state import state_specs
 
 EXAMPLE_TOKENS = 7

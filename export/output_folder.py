@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 
-from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.runtime_py.manifest import MANIFEST_FILE
+from edgeinfinite.artifact.manifest import MANIFEST_FILE
+from edgeinfinite.errors import EdgeInfiniteError
 
 _PARTIAL, _OLD = ".partial", ".old"
 

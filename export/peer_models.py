@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.loading import load_backbone, source_file
 
 

@@ -6,7 +6,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.loading import Backbone
 
 TEXT_FILES = (

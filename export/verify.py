@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.artifact.manifest import Manifest, cache_type_of, check_file, read_manifest
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Progress, backend_named
-from edgeinfinite.export.checks import Check
 from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE
-from edgeinfinite.export.parity import check_parity
+from edgeinfinite.export.parity.calls import check_parity
+from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import recipe_named
+from edgeinfinite.files import read_text_file
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.manifest import Manifest, cache_type_of, check_file, read_manifest
-from edgeinfinite.text_file import read_text_file
 
 
 def verify_artifact(

@@ -9,18 +9,18 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.models.carry import keeps_scores
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.configuration import (
     NO_GATE,
     UNTRAINED_GATE,
     UNTRAINED_SCORER,
     EdgeInfiniteConfig,
 )
-from edgeinfinite.models.feature_map import FeatureMap
-from edgeinfinite.models.gate import MemoryGate, default_rank
-from edgeinfinite.models.gate_file import load_gate
-from edgeinfinite.models.scorer import EVERYTHING, RetentionScorer
+from edgeinfinite.models.memory.feature_map import FeatureMap
+from edgeinfinite.models.memory.gate import MemoryGate, default_rank
+from edgeinfinite.models.memory.gate_file import load_gate
+from edgeinfinite.models.recall.carry import keeps_scores
+from edgeinfinite.models.recall.scorer import EVERYTHING, RetentionScorer
 from edgeinfinite.models.trained_file import load_into, read_layers
 
 _LAYER_TYPES = {"full_attention", "sliding_attention"}

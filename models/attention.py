@@ -18,7 +18,7 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from edgeinfinite.models.attach import attention_layers
-from edgeinfinite.models.gate import places
+from edgeinfinite.models.memory.gate import places
 
 ATTENTION_NAME = "edgeinfinite"
 STATE_ARGUMENT = "edgeinfinite_state"

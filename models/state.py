@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 import torch
 
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.models.exact_attention import causal_attention
-from edgeinfinite.models.feature_map import FeatureMap
-from edgeinfinite.models.geometry import Geometry
-from edgeinfinite.models.memory import compress
+from edgeinfinite.models.memory.compressive import compress
+from edgeinfinite.models.memory.feature_map import FeatureMap
 
 
 @dataclass

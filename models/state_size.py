@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.errors import EdgeInfiniteError
 
 _BYTES = {"float32": 4, "float16": 2}
 _ROUND = 64

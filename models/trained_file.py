@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 
 
 def save_layers(path: Path, modules: Sequence[nn.Module], metadata: dict[str, str]) -> None:

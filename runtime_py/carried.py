@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.runtime_py.state import State
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.sampling import Sampler
 from edgeinfinite.runtime_py.session import Cancelled, Session
 from edgeinfinite.runtime_py.statistics import (

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.base import Engine
 from edgeinfinite.runtime_py.policies import POLICY_OF, Policy
 from edgeinfinite.runtime_py.state import State

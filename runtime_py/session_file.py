@@ -16,7 +16,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.base import Engine
 from edgeinfinite.runtime_py.session import Session, new_unread
 from edgeinfinite.runtime_py.state import State

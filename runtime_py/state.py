@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from edgeinfinite.runtime_py.manifest import TensorSpec
+from edgeinfinite.artifact.manifest import TensorSpec
 
 SCORES = "scores"
 """`scores_0`, ...: of the pairs in a layer's recall slots, policy `carry`."""
@@ -82,7 +82,8 @@ def state_specs(
         capacities: C of every layer.
         memory: whether there is a gate that reads M and z.
         cache_type: of K and V, `float32` or `float16`; everything else is float32.
-        scored: G of the layers whose recall slots have scores, see `models.carry.keeps_scores`.
+        scored: G of the layers whose recall slots have scores, see
+            `models.recall.carry.keeps_scores`.
     """
     caches = [
         TensorSpec(

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from edgeinfinite import __version__
-from edgeinfinite.text_file import write_atomically
+from edgeinfinite.files import write_atomically
+from edgeinfinite.version import __version__
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.chat_template import ChatTemplate, Message
 
 _REPLACEMENT = "\ufffd"

@@ -9,7 +9,7 @@ artifact=build/demo
 prompt=examples/dogs_prompt.txt
 
 # Exported once: a whole artifact (every file's sha256 is compared) is used again.
-whole='import sys, pathlib; from edgeinfinite.runtime_py.manifest import load_manifest as load
+whole='import sys, pathlib; from edgeinfinite.artifact.manifest import load_manifest as load
 load(pathlib.Path(sys.argv[1]))'
 if ! .venv/bin/python -c "$whole" "$artifact" 2>/dev/null; then
     "$edgeinfinite" export --model smollm2-135m-instruct --backend onnx --quantize int4 \

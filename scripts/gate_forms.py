@@ -21,15 +21,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from edgeinfinite.files import read_text_file
 from edgeinfinite.models.attach import attention_layers, head_dim_of
-from edgeinfinite.models.feature_map import FeatureMap
-from edgeinfinite.models.gate import MemoryGate
 from edgeinfinite.models.loading import Backbone, load_backbone
-from edgeinfinite.models.texts import excerpt, find_documents, split_documents
+from edgeinfinite.models.memory.feature_map import FeatureMap
+from edgeinfinite.models.memory.gate import MemoryGate
 from edgeinfinite.runtime_py.statistics import write_rows
-from edgeinfinite.text_file import read_text_file
-from edgeinfinite.training.gate_segments import Lengths
-from edgeinfinite.training.gate_transfer import Seen, corrections, fit_layer, look_at
+from edgeinfinite.training.gate.segments import Lengths
+from edgeinfinite.training.gate.transfer import Seen, corrections, fit_layer, look_at
+from edgeinfinite.training.texts import excerpt, find_documents, split_documents
 
 
 @dataclass(frozen=True)

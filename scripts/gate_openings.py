@@ -30,14 +30,14 @@ def openings_on(gate: Path, model: str, text: Path, segments: int = 4) -> np.nda
     """s `[L, H, T]`, the mean over D, of the tokens of a text that read a memory."""
     import torch
 
+    from edgeinfinite.artifact.geometry import Geometry
+    from edgeinfinite.files import read_text_file
     from edgeinfinite.models.attach import attach, attention_layers
     from edgeinfinite.models.configuration import EdgeInfiniteConfig
-    from edgeinfinite.models.geometry import Geometry
     from edgeinfinite.models.loading import load_backbone
-    from edgeinfinite.models.texts import encode
     from edgeinfinite.models.trained_file import read_metadata
-    from edgeinfinite.text_file import read_text_file
-    from edgeinfinite.training.gate_segments import Lengths, SegmentState, read_segments
+    from edgeinfinite.training.gate.segments import Lengths, SegmentState, read_segments
+    from edgeinfinite.training.texts import encode
 
     geometry = Geometry.from_dict(json.loads(read_metadata(gate)["geometry"]))
     backbone = load_backbone(model)

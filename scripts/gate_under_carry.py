@@ -26,22 +26,22 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.geometry import GeometryOptions
+from edgeinfinite.files import read_text_file
 from edgeinfinite.models.attach import attach, attention_layers, head_dim_of
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.gate_file import load_gate, save_gate
-from edgeinfinite.models.geometry import GeometryOptions
+from edgeinfinite.models.defaults import choose_geometry
 from edgeinfinite.models.loading import Backbone, load_backbone
-from edgeinfinite.models.shipped import choose_geometry
-from edgeinfinite.models.texts import excerpt, find_documents, split_documents
+from edgeinfinite.models.memory.gate_file import load_gate, save_gate
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.state import State
-from edgeinfinite.text_file import read_text_file
+from edgeinfinite.training.gate.loss import LOSSES, Teacher, watch_teacher
+from edgeinfinite.training.gate.options import MEMORIES
+from edgeinfinite.training.gate.run import Metrics
+from edgeinfinite.training.gate.transfer import Seen, fit_layer
 from edgeinfinite.training.gate_carry import Course, train_through_sessions
-from edgeinfinite.training.gate_loss import LOSSES, Teacher, watch_teacher
-from edgeinfinite.training.gate_options import MEMORIES
-from edgeinfinite.training.gate_run import Metrics
-from edgeinfinite.training.gate_transfer import Seen, fit_layer
+from edgeinfinite.training.texts import excerpt, find_documents, split_documents
 
 _CLOSED = -30.0
 """g of a gate that is called and changes nothing."""

@@ -26,13 +26,13 @@ import torch
 from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 
+from edgeinfinite.files import read_text_file
 from edgeinfinite.models.attach import attention_layers
 from edgeinfinite.models.attention import attention_implementation
 from edgeinfinite.models.loading import Backbone, load_backbone
-from edgeinfinite.models.rotary import RotaryTable, rotary_tables
-from edgeinfinite.models.texts import excerpt, find_documents, split_documents
+from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables
 from edgeinfinite.runtime_py.statistics import write_rows
-from edgeinfinite.text_file import read_text_file
+from edgeinfinite.training.texts import excerpt, find_documents, split_documents
 
 SINKS, SEGMENT, SEGMENTS, EVERY = 64, 512, 6, 6
 TOKENS = SINKS + SEGMENTS * SEGMENT

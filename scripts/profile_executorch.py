@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from edgeinfinite.artifact.manifest import Manifest, read_manifest
 from edgeinfinite.export.executorch.lowering import lower, write_program
 from edgeinfinite.export.executorch.passes import run_passes
 from edgeinfinite.export.executorch.quantize import quantized
@@ -29,7 +30,6 @@ from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.manifest import Manifest, read_manifest
 
 PREFILL_TOKENS = 256
 

@@ -38,6 +38,8 @@ def lay_out() -> dict[str, str]:
             for file in (ROOT / folder).iterdir():
                 if file.suffix == ".py" or file.name == "py.typed":
                     (place / file.name).symlink_to(file)
+                elif (file / "__init__.py").is_file():
+                    (place / file.name).symlink_to(file, target_is_directory=True)
     return folders
 
 

@@ -112,7 +112,7 @@ LAYERS = {
 }
 RUNTIME_IMPORTS = {
     *("jinja2", "msgspec", "numpy", "safetensors", "tokenizers", "tqdm"),
-    *("edgeinfinite", "edgeinfinite.models.geometry", "edgeinfinite.runtime_py"),
+    *("edgeinfinite", "edgeinfinite.artifact.geometry", "edgeinfinite.runtime_py"),
 }
 # The engines' own packages, each in the file that needs it; the benchmark's peers likewise.
 ENGINE_IMPORTS = {
@@ -169,7 +169,7 @@ def allowed_in_runtime(module: str, name: str) -> bool:
         name == given or name.startswith(f"{given}.") for given in engines | RUNTIME_IMPORTS
     ) and (
         layer_of(name) in (None, "runtime_py")
-        or name == "edgeinfinite.models.geometry"
+        or name == "edgeinfinite.artifact.geometry"
         or not (ROOT / f"{layer_of(name)}").is_dir()  # a name of the public API
     )
 
@@ -184,7 +184,9 @@ def test_no_module_imports_upward() -> None:
         for name in imported(ast.parse(file.read_text(encoding="utf-8")), at_import=at_import):
             target = layer_of(name)
             fine = (
-                target == layer or target in LAYERS[layer] or name == "edgeinfinite.models.geometry"
+                target == layer
+                or target in LAYERS[layer]
+                or name == "edgeinfinite.artifact.geometry"
             )
             if layer == "runtime_py" and module in TORCH_SIDE:
                 fine = fine or target == "models"

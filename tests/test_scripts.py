@@ -14,14 +14,14 @@ import pytest
 import torch
 from tiny_artifact import tiny_checkpoint
 
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.gate import places
-from edgeinfinite.models.gate_file import save_gate
-from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import load_backbone
-from edgeinfinite.training.gate_segments import Lengths
-from edgeinfinite.training.gate_transfer import look_at
+from edgeinfinite.models.memory.gate import places
+from edgeinfinite.models.memory.gate_file import save_gate
+from edgeinfinite.training.gate.segments import Lengths
+from edgeinfinite.training.gate.transfer import look_at
 from tiny import attached, open_gate, random_tokens
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"

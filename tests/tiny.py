@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import (
     NO_GATE,
@@ -13,8 +14,7 @@ from edgeinfinite.models.configuration import (
     UNTRAINED_SCORER,
     EdgeInfiniteConfig,
 )
-from edgeinfinite.models.gate import MemoryGate
-from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.memory.gate import MemoryGate
 
 VOCABULARY = 97
 

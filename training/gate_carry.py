@@ -1,6 +1,6 @@
 """Training gates through sessions of policy `carry`, segment by segment.
 
-What the cache holds is moved on as the reference engine does it (`models.carry`), without a
+What the cache holds is moved on as the reference engine does it (`models.recall.carry`), without a
 gradient; inside a segment the gradient flows through the network to the gates, and through M and z
 to the feature map of all that was folded. Letters: L layers, K KV heads, S sinks, N segment,
 W window, T tokens, D head dimension.
@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.models.attach import (
     attention_layers,
     config_of,
@@ -24,15 +25,14 @@ from edgeinfinite.models.attach import (
     scored_layers,
 )
 from edgeinfinite.models.attention import run_tokens
-from edgeinfinite.models.carry import carry_caches
 from edgeinfinite.models.exact_attention import causal_attention
-from edgeinfinite.models.geometry import Geometry
-from edgeinfinite.models.memory import compress
-from edgeinfinite.models.rotary import rotary_tables
+from edgeinfinite.models.memory.compressive import compress
+from edgeinfinite.models.recall.carry import carry_caches
+from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.models.state import TensorState, fold_oldest
-from edgeinfinite.training.gate_loss import Teacher, loss_of
-from edgeinfinite.training.gate_segments import Pass
-from edgeinfinite.training.gate_steps import GateSteps
+from edgeinfinite.training.gate.loss import Teacher, loss_of
+from edgeinfinite.training.gate.segments import Pass
+from edgeinfinite.training.gate.steps import GateSteps
 
 
 class CarriedState(TensorState):

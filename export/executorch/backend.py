@@ -8,8 +8,8 @@ import torch
 from torch.export import ExportedProgram
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.manifest import Manifest
 from edgeinfinite.export.backend import ExportedGraphs, Progress
-from edgeinfinite.export.checks import Check
 from edgeinfinite.export.executorch.graphs import Graph, graphs_of, state_of
 from edgeinfinite.export.executorch.lowering import lower, write_program
 from edgeinfinite.export.executorch.passes import run_passes
@@ -18,8 +18,8 @@ from edgeinfinite.export.executorch.quantize import quantized, reference
 from edgeinfinite.export.executorch.report import describe
 from edgeinfinite.export.executorch.signature import check_signatures
 from edgeinfinite.export.graphs import ModelShape
+from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe
-from edgeinfinite.runtime_py.manifest import Manifest
 
 PROGRAM_FILE = "model.pte"
 

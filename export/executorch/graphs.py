@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import torch
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.manifest import GraphSpec, OutputSpec, TensorSpec
 from edgeinfinite.export.carry_graph import CarryMemory
 from edgeinfinite.export.executorch.state import DecodeState, PrefillState
 from edgeinfinite.export.graphs import (
@@ -22,7 +23,6 @@ from edgeinfinite.export.graphs import (
     PrefillSegment,
     StateTensors,
 )
-from edgeinfinite.runtime_py.manifest import GraphSpec, OutputSpec, TensorSpec
 
 Spec = TypeVar("Spec", TensorSpec, OutputSpec)
 

@@ -16,6 +16,7 @@ from executorch.exir import (
 from executorch.exir.passes import MemoryPlanningPass
 from torch.export import ExportedProgram
 
+from edgeinfinite.artifact.manifest import COMPRESS
 from edgeinfinite.export.executorch.edge import COMPILE_CONFIG, to_edge, unknown_operators
 from edgeinfinite.export.executorch.partitioner import StagePartitioner
 from edgeinfinite.export.executorch.passes.graph_tools import finish, replace
@@ -23,7 +24,6 @@ from edgeinfinite.export.executorch.passes.in_place_caches import in_place_cache
 from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
 from edgeinfinite.export.executorch.sharing import share_segments
 from edgeinfinite.export.executorch.shortcuts import known_delegates, no_linears_to_find
-from edgeinfinite.runtime_py.manifest import COMPRESS
 
 _LOG = logging.getLogger(__name__)
 

@@ -21,10 +21,10 @@ from torchao.quantization.quantize_.workflows.intx.intx_unpacked_to_int8_tensor 
 from torchao.utils import unwrap_tensor_subclass
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.manifest import QuantizationInfo
 from edgeinfinite.export.executorch.groups import GROUP, Groups, choose_groups
+from edgeinfinite.export.parity.sensitivity import RoundsInput
 from edgeinfinite.export.recipes import Recipe
-from edgeinfinite.export.sensitivity import RoundsInput
-from edgeinfinite.runtime_py.manifest import QuantizationInfo
 
 _ROWS = "int8 symmetric, one scale a row"
 _GROUPS = f"int4 symmetric g{GROUP}"

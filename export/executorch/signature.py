@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from edgeinfinite.export.checks import Check
-from edgeinfinite.runtime_py.manifest import GraphSpec, Manifest
+from edgeinfinite.artifact.manifest import GraphSpec, Manifest
+from edgeinfinite.export.parity.checks import Check
 
 
 def check_signatures(folder: Path, manifest: Manifest) -> list[Check]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.executorch import operators  # noqa: F401  (registers llama::*)
 from edgeinfinite.export.graphs import StateTensors
 

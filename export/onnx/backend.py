@@ -12,9 +12,15 @@ import torch
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.manifest import (
+    COMPRESS,
+    DECODE,
+    PREFILL,
+    Manifest,
+    QuantizationInfo,
+)
 from edgeinfinite.export.backend import ExportedGraphs, Progress
 from edgeinfinite.export.carry_graph import CarryMemory
-from edgeinfinite.export.checks import Check
 from edgeinfinite.export.graphs import (
     CompressMemory,
     DecodeStep,
@@ -41,14 +47,8 @@ from edgeinfinite.export.onnx.passes.tied_head import untransposed_head
 from edgeinfinite.export.onnx.signature import check_signatures
 from edgeinfinite.export.onnx.state import OnnxState
 from edgeinfinite.export.onnx.trace import trace
+from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe
-from edgeinfinite.runtime_py.manifest import (
-    COMPRESS,
-    DECODE,
-    PREFILL,
-    Manifest,
-    QuantizationInfo,
-)
 
 FILES = {name: f"{name}.onnx" for name in (PREFILL, DECODE, COMPRESS)}
 """`decode_step` is `prefill_segment` with T fixed to 1, for hosts that need fixed shapes; the

@@ -8,8 +8,8 @@ from pathlib import Path
 import onnx
 from onnx import helper
 
-from edgeinfinite.export.checks import Check
-from edgeinfinite.runtime_py.manifest import Manifest, OutputSpec, TensorSpec
+from edgeinfinite.artifact.manifest import Manifest, OutputSpec, TensorSpec
+from edgeinfinite.export.parity.checks import Check
 
 
 def check_signatures(folder: Path, manifest: Manifest) -> list[Check]:

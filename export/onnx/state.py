@@ -10,7 +10,7 @@ import torch
 from edgeinfinite.export.graphs import StateTensors
 from edgeinfinite.export.onnx.operators import group_query_attention
 from edgeinfinite.export.onnx.passes.memory_gate import FlatGates
-from edgeinfinite.models.gate import MemoryGate
+from edgeinfinite.models.memory.gate import MemoryGate
 
 
 class OnnxState:

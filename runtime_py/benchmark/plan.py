@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.artifact.manifest import Manifest, load_manifest
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.benchmark.case import Case, Row, median_row, row_from
 from edgeinfinite.runtime_py.benchmark.systems import PEERS, peer_settings
-from edgeinfinite.runtime_py.manifest import Manifest, load_manifest
 
 WORKER = "edgeinfinite.runtime_py.benchmark.worker"
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.artifact.manifest import Manifest, load_manifest
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.files import read_text_file
 from edgeinfinite.runtime_py.benchmark.case import Case, Row
 from edgeinfinite.runtime_py.benchmark.machine import MachineLimits, machine_limits, with_shares
 from edgeinfinite.runtime_py.benchmark.plan import (
@@ -19,9 +21,7 @@ from edgeinfinite.runtime_py.benchmark.plan import (
     run_cases,
     with_losses,
 )
-from edgeinfinite.runtime_py.manifest import Manifest, load_manifest
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
-from edgeinfinite.text_file import read_text_file
 
 DEFAULT_LENGTHS = (512, 2048, 8192, 32768)
 LOSS_TOKENS = 512

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.artifact.manifest import load_manifest
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.base import Engine
-from edgeinfinite.runtime_py.manifest import load_manifest
 
 __all__ = ["Engine", "load_engine"]
 

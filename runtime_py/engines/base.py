@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.state import State
 
 

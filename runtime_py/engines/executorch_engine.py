@@ -18,11 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.runtime_py.carried import place_carried
-from edgeinfinite.runtime_py.engines.base import failed, usable_cpus
-from edgeinfinite.runtime_py.engines.xnnpack_options import share_packed_weights
-from edgeinfinite.runtime_py.manifest import (
+from edgeinfinite.artifact.manifest import (
     COMPRESS,
     DECODE,
     PREFILL,
@@ -30,6 +26,10 @@ from edgeinfinite.runtime_py.manifest import (
     Manifest,
     fingerprint,
 )
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.carried import place_carried
+from edgeinfinite.runtime_py.engines.base import failed, usable_cpus
+from edgeinfinite.runtime_py.engines.xnnpack_options import share_packed_weights
 from edgeinfinite.runtime_py.state import State
 
 CHUNK_LENGTH = 256

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.models.attach import (
     attention_layers,
     config_of,
@@ -17,10 +18,9 @@ from edgeinfinite.models.attach import (
     scored_layers,
 )
 from edgeinfinite.models.attention import run_tokens
-from edgeinfinite.models.carry import carry_caches
-from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import parameters_digest
-from edgeinfinite.models.rotary import rotary_tables
+from edgeinfinite.models.recall.carry import carry_caches
+from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.models.state import TensorState, fold_oldest
 from edgeinfinite.runtime_py.state import SCORES, State, state_specs
 

@@ -14,11 +14,11 @@ from templates import CHATML
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.export.exporter import ExportOptions, export_artifact
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.gate_file import save_gate
-from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.session import Cancelled, Session
 from edgeinfinite.runtime_py.session_file import save_session

@@ -20,7 +20,7 @@ from characters import character_sums
 from families import all_families, smollm2, texts
 from templates import CONVERSATIONS, SPECIAL_TOKENS, TEMPLATES
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 
 
 def main(output: Path) -> None:

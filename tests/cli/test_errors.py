@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from edgeinfinite import __version__
 from edgeinfinite.cli import main
+from edgeinfinite.version import __version__
 
 
 def test_verify_passes_a_fresh_artifact_and_writes_a_row_a_check(

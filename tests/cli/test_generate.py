@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from edgeinfinite import __version__
 from edgeinfinite.cli import main
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.version import __version__
 
 LONG = "It was a bright cold day in April, and the clocks were striking thirteen. " * 3
 ENDLESS = ["--raw", "--prompt", "abc", "--max-new-tokens", "10000000", "--temperature", "3"]

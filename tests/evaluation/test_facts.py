@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation import facts as tested
-from edgeinfinite.training import facts as trained
+from edgeinfinite.training.scorer import facts as trained
 
 # fmt: off
 GRAMMAR = {

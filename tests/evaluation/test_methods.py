@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.baselines import BASELINES, KeyDiff, Lola, RandomSlots
 from edgeinfinite.evaluation.int8_cache import round_to_int8
 from edgeinfinite.evaluation.methods import Reader, Setting, check_methods, configuration
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
-from edgeinfinite.models.gate_file import save_gate
-from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.models.memory.gate_file import save_gate
 from tiny import assert_close, attached, random_tokens, tiny_llama
 
 CARRY = Geometry(8, 4, 8, policy="carry", recall_slots=16)

@@ -12,14 +12,14 @@ import pytest
 import torch
 from tiny_artifact import tiny_artifact, tiny_checkpoint
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.manifest import load_manifest, read_manifest
 from edgeinfinite.cli import main
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export import exporter
 from edgeinfinite.export.exporter import ExportOptions, export_artifact
 from edgeinfinite.export.verify import verify_artifact
-from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.manifest import load_manifest, read_manifest
 from edgeinfinite.runtime_py.session import Session
 from tiny import assert_close, random_tokens, tiny_llama
 

@@ -12,10 +12,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_artifact import tiny_artifact, tiny_checkpoint
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.artifact.manifest import MANIFEST_FILE, cache_type_of, read_manifest
 from edgeinfinite.cli import main
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE
-from edgeinfinite.export.parity import check_parity
+from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.verify import verify_artifact
 from edgeinfinite.models import carry
 from edgeinfinite.models.attach import attach, attention_layers
@@ -23,7 +24,6 @@ from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.manifest import MANIFEST_FILE, cache_type_of, read_manifest
 from edgeinfinite.runtime_py.session import Session
 from tiny import assert_close
 

@@ -11,16 +11,16 @@ import pytest
 import torch
 from tiny_artifact import tiny_checkpoint
 
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.manifest import MANIFEST_FILE, read_manifest
 from edgeinfinite.cli import main
 from edgeinfinite.export.gates import GATE_FILE
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.gate_file import save_gate
-from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.manifest import MANIFEST_FILE, read_manifest
 from edgeinfinite.runtime_py.session import Session
 from tiny import open_gate
 

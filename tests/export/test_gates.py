@@ -12,13 +12,13 @@ from tiny_artifact import GEOMETRY, tiny_checkpoint
 from tiny_texts import tiny_texts
 
 from edgeinfinite import models
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.cli import main
 from edgeinfinite.export import gates
 from edgeinfinite.export.gates import shipped_gate
-from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import DEMO_MODEL, load_backbone, parameters_digest
 from edgeinfinite.models.trained_file import read_metadata
-from edgeinfinite.runtime_py.manifest import read_manifest
 
 GATES = sorted((Path(next(iter(models.__path__))) / "gates").glob("*.safetensors"))
 

@@ -9,14 +9,14 @@ import pytest
 import torch
 import transformers
 
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.manifest import BackboneInfo, GateInfo, Manifest
 from edgeinfinite.export.onnx import BACKEND
 from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.runtime_py.engines.onnx_engine import OnnxEngine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.manifest import BackboneInfo, GateInfo, Manifest
 from edgeinfinite.runtime_py.session import Session
 from tiny import assert_close, random_tokens
 

@@ -13,6 +13,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.export.graphs import ModelShape, PrefillSegment, cache_outputs
 from edgeinfinite.export.onnx.passes import shared_copy
 from edgeinfinite.export.onnx.passes.half_precision import halve_constants, halve_scales
@@ -29,7 +30,6 @@ from edgeinfinite.export.onnx.state import OnnxState
 from edgeinfinite.export.onnx.trace import trace
 from edgeinfinite.export.recipes import Recipe, Rule, WeightFormat, recipe_named
 from edgeinfinite.models.attention import run_tokens
-from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.state import TensorState
 from tiny import attached
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.artifact.manifest import MANIFEST_FILE
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.output_folder import unfinished
-from edgeinfinite.runtime_py.manifest import MANIFEST_FILE
 
 KILLED = """
 import os, sys

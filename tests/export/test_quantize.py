@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.onnx.quantize import can_quantize, quantize
 from edgeinfinite.export.recipes import Recipe, Rule, WeightFormat, recipe_named
 

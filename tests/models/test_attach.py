@@ -9,10 +9,10 @@ import pytest
 import torch
 import transformers
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach, attention_layers, gate_parameters
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session

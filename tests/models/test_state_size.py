@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.models.geometry import CARRY_LENGTHS, Geometry
+from edgeinfinite.artifact.geometry import CARRY_LENGTHS, Geometry
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.state_size import StateShape, geometry_within
 from edgeinfinite.runtime_py.state import State, state_specs
 

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models import carry
 from edgeinfinite.models.attach import attach
-from edgeinfinite.models.carry import RECENCY
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
-from edgeinfinite.models.geometry import Geometry
-from edgeinfinite.models.rotary import rotary_tables
-from edgeinfinite.models.scorer import AGREEMENT_SHARE, EVERYTHING, NEIGHBOURS
+from edgeinfinite.models.recall.carry import RECENCY
+from edgeinfinite.models.recall.rotary import rotary_tables
+from edgeinfinite.models.recall.scorer import AGREEMENT_SHARE, EVERYTHING, NEIGHBOURS
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.session_file import load_session, save_session

@@ -17,18 +17,18 @@ pytest.importorskip("torchao")
 
 from tiny_artifact import tiny_checkpoint
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.cli import main
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.gate_file import save_gate
-from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.runtime_py.engines import Engine, executorch_engine, load_engine
 from edgeinfinite.runtime_py.engines.executorch_engine import ExecuTorchEngine, _executorch
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.engines.xnnpack_options import share_packed_weights
-from edgeinfinite.runtime_py.manifest import load_manifest
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.state import State
 from tiny import assert_close

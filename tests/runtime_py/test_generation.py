@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 import torch
 
-from edgeinfinite import EdgeInfiniteError, __version__
-from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.files import check_writable
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.generation import Generation, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.statistics import peak_rss_bytes, write_rows
-from edgeinfinite.text_file import check_writable
+from edgeinfinite.version import __version__
 from tiny import attached, random_tokens, tiny_llama
 
 GREEDY = SamplingOptions()

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from tiny_artifact import tiny_artifact
 from transformers import AutoModelForCausalLM
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.artifact.manifest import cache_type_of, read_manifest
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.gates import GATE_FILE
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.manifest import cache_type_of, read_manifest
 from edgeinfinite.runtime_py.session import Session
 from tiny import assert_close
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions, candidates
 
 

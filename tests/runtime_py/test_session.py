@@ -10,10 +10,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attention import run_tokens
 from edgeinfinite.models.configuration import NO_GATE
-from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.state import TensorState
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Cancelled, Session

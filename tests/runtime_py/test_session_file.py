@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from edgeinfinite import EdgeInfiniteError
-from edgeinfinite.models.geometry import Geometry
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Cancelled, Session
 from edgeinfinite.runtime_py.session_file import load_session, save_session

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, processors
 from transformers import AutoTokenizer
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.chat_template import ChatTemplate
 from edgeinfinite.runtime_py.tokenizer import TextStream, TextTokenizer, load_tokenizer
 

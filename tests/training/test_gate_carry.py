@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 import torch
 
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.models.attach import attention_layers, gate_parameters
-from edgeinfinite.models.geometry import Geometry
 from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.training.gate.loss import cross_entropy, watch_teacher
 from edgeinfinite.training.gate_carry import (
     CarriedState,
     Course,
     read_carried,
     train_through_sessions,
 )
-from edgeinfinite.training.gate_loss import cross_entropy, watch_teacher
 from tiny import assert_close, attached, random_tokens
 
 GEOMETRY = Geometry(8, 4, 6, policy="carry", recall_slots=(8, 24))

@@ -1,6 +1,6 @@
 """The memory read and the gate (Eq. 7-10) in half the nodes: heads stay where the linears put them.
 
-Written for any device, `models.memory.retrieve` and `MemoryGate` move the heads to the front. For
+Written for any device, `models.memory` (`retrieve`, `MemoryGate`) moves the heads to the front. For
 one token that is 25 small nodes a layer, as many as the rest of it. Here rows stay `[T, H * D]`,
 what all layers need of M, z and the gates is computed once, and biases ride along in Gemm.
 
@@ -15,8 +15,8 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from edgeinfinite.models.attach import attention_layers
-from edgeinfinite.models.gate import MemoryGate, places
-from edgeinfinite.models.memory import RETRIEVAL_EPSILON
+from edgeinfinite.models.memory.compressive import RETRIEVAL_EPSILON
+from edgeinfinite.models.memory.gate import MemoryGate, places
 
 
 class Absorbed(nn.Module):

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 from edgeinfinite.export.onnx import operators
 from edgeinfinite.export.onnx.state import packed, unpacked
 from edgeinfinite.models.attach import attention_layers
-from edgeinfinite.models.rotary import RotaryTable
+from edgeinfinite.models.recall.rotary import RotaryTable
 
 _NAME = "apply_rotary_pos_emb"
 _Rotate = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]

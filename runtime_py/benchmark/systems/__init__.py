@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.benchmark.case import Case
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.runtime_py.benchmark.case import Case
 from edgeinfinite.runtime_py.benchmark.systems import Figures
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.manifest import load_manifest
 from edgeinfinite.runtime_py.session import Session
 
 

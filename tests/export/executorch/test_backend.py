@@ -19,7 +19,9 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from tiny_artifact import tiny_artifact
 from torch.export.graph_signature import OutputKind
 
-from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.manifest import load_manifest
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.executorch import BACKEND
 from edgeinfinite.export.executorch.backend import _trace
 from edgeinfinite.export.executorch.graphs import graphs_of, state_of
@@ -34,8 +36,6 @@ from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.export.verify import verify_artifact
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.geometry import Geometry
-from edgeinfinite.runtime_py.manifest import load_manifest
 from tiny import attached, tiny_llama
 
 LAYERS = 2

@@ -14,14 +14,14 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_artifact import tiny_artifact
 
+from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE
-from edgeinfinite.models import carry
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.recall import carry
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.manifest import load_manifest
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.session_file import load_session, save_session
 from tiny import assert_close

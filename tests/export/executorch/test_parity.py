@@ -14,16 +14,16 @@ pytest.importorskip("torchao")
 from tiny_artifact import tiny_artifact
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.export.executorch import BACKEND
 from edgeinfinite.export.gates import GATE_FILE
-from edgeinfinite.export.parity import check_parity
+from edgeinfinite.export.parity.calls import check_parity
+from edgeinfinite.export.parity.sensitivity import nudged
 from edgeinfinite.export.recipes import recipe_named
-from edgeinfinite.export.sensitivity import nudged
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.manifest import load_manifest
 
 Change = Callable[[PreTrainedModel], None]
 

@@ -27,8 +27,8 @@ from edgeinfinite.export.executorch.passes.shared_inputs import shared_inputs
 from edgeinfinite.export.executorch.passes.sort_as_topk import sort_as_topk
 from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
 from edgeinfinite.export.executorch.quantize import OffsetLinear
-from edgeinfinite.models.feature_map import elu_features
-from edgeinfinite.models.memory import retrieve
+from edgeinfinite.models.memory.compressive import retrieve
+from edgeinfinite.models.memory.feature_map import elu_features
 from tiny import tiny_llama
 
 Pass = Callable[[torch.export.ExportedProgram], int]

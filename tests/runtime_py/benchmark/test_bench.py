@@ -12,8 +12,8 @@ import pytest
 import torch
 from tiny_artifact import tiny_artifact
 
-from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.cli import main
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.benchmark.case import Row, median_row
 from edgeinfinite.runtime_py.benchmark.machine import (
     MachineLimits,

@@ -1,0 +1,248 @@
+"""The artifact's manifest: what `export` writes, what every runtime reads (DESIGN §3).
+
+`manifest.json` is these dataclasses as JSON. The Android runtime reads the same file, so a change
+that an older reader would misread needs a new `SCHEMA_VERSION`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.errors import EdgeInfiniteError
+
+SCHEMA_VERSION = 1
+MANIFEST_FILE = "manifest.json"
+
+PREFILL = "prefill_segment"
+DECODE = "decode_step"
+COMPRESS = "compress_memory"
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One input or state tensor.
+
+    Args:
+        name: as in the graph: `tokens`, `length`, `k_cache_0`, `memory`, ...
+        dtype: numpy's name, `float32`, `int64`, ...
+        shape: sizes; a string stands for a size that each call chooses (`T`).
+        dims: the axes' letters, `B K C D` (see `artifact/geometry.py`), the layout in other words.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | str, ...]
+    dims: str
+
+
+@dataclass(frozen=True)
+class OutputSpec:
+    """One output.
+
+    Args:
+        name, dtype, shape, dims: as in `TensorSpec`.
+        alias: the state tensor whose own buffer this output must be bound to, updated in place.
+        updates: the state tensor that the host replaces by this output after the call.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | str, ...]
+    dims: str
+    alias: str | None = None
+    updates: str | None = None
+
+
+@dataclass(frozen=True)
+class GraphSpec:
+    """One graph: the file (or the program that holds it as a method) and its tensors in order."""
+
+    file: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[OutputSpec, ...]
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """A file of the artifact: sha256 in hexadecimal, size in bytes."""
+
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True)
+class BackboneInfo:
+    """The checkpoint an artifact was made from."""
+
+    name: str
+    architecture: str
+    layers: int
+    query_heads: int
+    kv_heads: int
+    head_dim: int
+    vocabulary: int
+    max_positions: int
+    parameters: int
+    weights_sha256: str
+
+
+@dataclass(frozen=True)
+class GateInfo:
+    """The memory gate: where it came from, its rank r, its number of parameters, its sha256.
+
+    Args:
+        feature_map, opening: its form (`models.configuration`); older manifests mean the paper's.
+    """
+
+    source: str
+    rank: int
+    parameters: int
+    sha256: str
+    feature_map: str = "elu"
+    opening: str = "constant"
+
+
+@dataclass(frozen=True)
+class QuantizationInfo:
+    """What was quantized how, by weight name, and what was left alone."""
+
+    recipe: str
+    quantized: dict[str, str]
+    unquantized: list[str]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything a runtime must know of an artifact.
+
+    Args:
+        backend: `onnx` or `executorch`.
+        target: `cpu` or the accelerator it was compiled for.
+        state: the state tensors, owned by the host, each of fixed shape. `length` and `has_memory`
+            are the host's counters and always there.
+        graphs: by name; without a gate there is no `compress_memory`, for nothing reads it.
+        parity: figures of the check against the checkpoint, made on this very artifact.
+        details: the back end's own report (partitions, operators), for people.
+    """
+
+    schema_version: int
+    backend: str
+    target: str
+    backbone: BackboneInfo
+    geometry: Geometry
+    gate: GateInfo | None
+    state: tuple[TensorSpec, ...]
+    graphs: dict[str, GraphSpec]
+    quantization: QuantizationInfo
+    parity: dict[str, float]
+    files: dict[str, FileEntry]
+    tools: dict[str, str]
+    details: dict[str, Any]
+
+
+class _SchemaOnly(msgspec.Struct):
+    schema_version: int
+
+
+def load_manifest(folder: Path, *, check_files: bool = True) -> Manifest:
+    """Reads an artifact's manifest and checks its files.
+
+    Args:
+        folder: the artifact.
+        check_files: compare size and sha256 of every file with the manifest (a fraction of a
+            second per 100 MB); False leaves it at their sizes.
+
+    Raises:
+        EdgeInfiniteError: no artifact there, manifest unreadable or of a newer schema, a file
+            missing, truncated or altered.
+    """
+    manifest = read_manifest(folder)
+    for name, entry in manifest.files.items():
+        _check_entry(folder, name, entry, contents=check_files)
+    return manifest
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Reads an artifact's manifest alone; its files may be in any condition.
+
+    Raises:
+        EdgeInfiniteError: no artifact there, manifest unreadable or of a newer schema.
+    """
+    path = folder / MANIFEST_FILE
+    if not path.is_file():
+        raise EdgeInfiniteError(
+            f"{folder} is not an artifact ({MANIFEST_FILE} is missing); make one with: "
+            f"edgeinfinite export --model MODEL --backend onnx --output {folder}"
+        )
+    text = path.read_bytes()
+    try:
+        version = msgspec.json.decode(text, type=_SchemaOnly).schema_version
+        if version > SCHEMA_VERSION:
+            raise EdgeInfiniteError(
+                f"{path} has schema version {version}, this edgeinfinite reads up to "
+                f"{SCHEMA_VERSION}; update edgeinfinite"
+            )
+        return msgspec.json.decode(text, type=Manifest)
+    except msgspec.DecodeError as error:
+        raise EdgeInfiniteError(f"{path} can't be read: {error}; export it again") from error
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Writes `manifest.json`, indented for people."""
+    text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+    (folder / MANIFEST_FILE).write_bytes(text + b"\n")
+
+
+def file_entry(path: Path) -> FileEntry:
+    """Size and sha256 of a file."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+    return FileEntry(digest.hexdigest(), path.stat().st_size)
+
+
+def check_file(folder: Path, name: str, entry: FileEntry) -> str | None:
+    """What is wrong with one file of the artifact; None when it is as the manifest says."""
+    if Path(name).name != name:
+        return f"file name {name!r} points outside the artifact"
+    path = folder / name
+    if not path.is_file():
+        return f"{path} is missing"
+    if path.stat().st_size != entry.size:
+        return f"{path} has {path.stat().st_size} bytes, the manifest says {entry.size}"
+    if file_entry(path).sha256 != entry.sha256:
+        return f"{path} differs from what was exported (sha256)"
+    return None
+
+
+def _check_entry(folder: Path, name: str, entry: FileEntry, *, contents: bool) -> None:
+    path = folder / name
+    if not contents and path.is_file() and path.stat().st_size == entry.size:
+        return
+    if problem := check_file(folder, name, entry):
+        raise EdgeInfiniteError(f"{problem}; copy the artifact again or export it again")
+
+
+def cache_type_of(manifest: Manifest) -> str:
+    """The type of the KV cache's numbers, `float32` or `float16`."""
+    return next(spec.dtype for spec in manifest.state if spec.name == "k_cache_0")
+
+
+def fingerprint(manifest: Manifest) -> str:
+    """What a state belongs to: weights, gate and quantization, whatever the back end.
+
+    Geometry is compared apart from it. Two artifacts of one checkpoint and recipe, one for ONNX and
+    one for ExecuTorch, hold their caches in different layouts, so the layout counts as well.
+    """
+    parts = [
+        manifest.backbone.weights_sha256,
+        manifest.gate.sha256 if manifest.gate else "no gate",
+        manifest.quantization.recipe,
+        *sorted({f"{spec.dims} {spec.dtype}" for spec in manifest.state}),
+    ]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,288 @@
+"""`edgeinfinite evaluate ...`: options, progress on stderr, table, rows and plot."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from edgeinfinite.artifact.geometry import GeometryOptions
+from edgeinfinite.cli.arguments import given, lengths, names, positive
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.files import check_writable
+from edgeinfinite.models.configuration import MEASURED_CACHE_TYPES
+
+if TYPE_CHECKING:
+    from edgeinfinite.evaluation.methods import Setting
+    from edgeinfinite.evaluation.passkey import PasskeyOptions
+    from edgeinfinite.evaluation.results import Progress, Results
+    from edgeinfinite.models.loading import Backbone
+
+Options = dict[str, dict[str, Any]]
+
+_OF_THE_MODEL = {"methods", "dtype", "cache_type", "gate", "scorer"}
+_OF_THE_MODEL |= {field.name for field in fields(GeometryOptions)}
+"""Options that an artifact has answered when it was exported."""
+
+
+def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -> None:
+    """Adds the command to the parser; what it needs (torch) is imported when it runs.
+
+    Args:
+        commands: of the command line.
+        geometry: options of the cache, as `export` has them.
+    """
+    about = "Measures what a model remembers of long texts, beside full attention and StreamingLLM."
+    evaluate = commands.add_parser("evaluate", help=about, description=about)
+    tasks = evaluate.add_subparsers(metavar="TASK", required=True)
+    passkey = tasks.add_parser("passkey", help="facts planted in long texts, asked for at the end")
+    perplexity = tasks.add_parser("perplexity", help="loss per token by position")
+    for task, run in ((passkey, evaluate_passkey), (perplexity, evaluate_perplexity)):
+        task.set_defaults(command=run)
+        checkpoint = task.add_mutually_exclusive_group(required=True)
+        checkpoint.add_argument("--model", help="the checkpoint, as for export")
+        if task is passkey:
+            checkpoint.add_argument(
+                "--artifact", type=Path, metavar="DIR", help="an exported artifact instead"
+            )
+        task.add_argument("--data", required=True, nargs="+", type=Path, metavar="FOLDER|FILE")
+        task.add_argument(
+            "--methods",
+            type=names,
+            metavar="LIST",
+            default=argparse.SUPPRESS,
+            help="default: full,streaming,edgeinfinite; see docs/recall.md for the others",
+        )
+        task.add_argument(
+            "--json", type=Path, metavar="FILE", help="rows; gone on with if it is there"
+        )
+        task.add_argument("--plot", type=Path, metavar="FILE.png")
+        task.add_argument("--seed", type=int, metavar="N", default=argparse.SUPPRESS)
+        task.add_argument(
+            "--dtype",
+            choices=("float32", "bfloat16"),
+            default=argparse.SUPPRESS,
+            help="of the backbone (default: float32)",
+        )
+        task.add_argument(
+            "--cache-type",
+            choices=MEASURED_CACHE_TYPES,
+            default=argparse.SUPPRESS,
+            help="of the KV caches (default: float32; int8: as it would be, no back end has it)",
+        )
+        for name, option in geometry.items():
+            task.add_argument(name, **option)
+    _add(passkey, "--lengths", "of the prompts (default: 4000,7500,16000)", type=lengths)
+    _add(passkey, "--samples", "texts of each length (default: 6)", type=int)
+    _add(passkey, "--facts", "planted in each text (default: 8)", type=int)
+    _add(passkey, "--kinds", "of numbers,words,names,sentences (default: all)", type=names)
+    _add(passkey, "--threads", "of an artifact's engine (default: its own)", type=positive)
+    _add(perplexity, "--tokens", "of each text (default: 8192)", type=int)
+    _add(perplexity, "--documents", "how many of those given (default: all)", type=int)
+    _add(perplexity, "--bin-length", "tokens averaged into a row (default: 1024)", type=int)
+    _add(perplexity, "--zero-gate", "for zero-memory-gate: one trained on a zero memory", type=str)
+
+    about = "row files of several runs side by side, quality against bytes of state"
+    summary = tasks.add_parser("summary", help=about, description=about)
+    summary.set_defaults(command=evaluate_summary, json=None)
+    summary.add_argument("files", nargs="+", type=Path, metavar="ROWS.json")
+    summary.add_argument("--plot", type=Path, metavar="FILE.png")
+
+
+def _add(parser: argparse.ArgumentParser, name: str, about: str, **more: Any) -> None:
+    parser.add_argument(name, help=about, default=argparse.SUPPRESS, **more)
+
+
+def evaluate_passkey(arguments: argparse.Namespace) -> int:
+    """Runs `evaluate passkey`."""
+    from edgeinfinite.evaluation.passkey import PasskeyOptions
+    from edgeinfinite.evaluation.report import passkey_table, plot_passkey
+
+    options = PasskeyOptions(**given(arguments, PasskeyOptions))
+    measure = _passkey_of_model if arguments.artifact is None else _passkey_of_artifact
+    results = measure(arguments, options)
+    print(passkey_table(results.rows))
+    if arguments.plot:
+        plot_passkey(results.rows, arguments.plot)
+    return 0
+
+
+def _passkey_of_model(arguments: argparse.Namespace, options: PasskeyOptions) -> Results:
+    from edgeinfinite.evaluation.methods import Reader, reads_whole
+    from edgeinfinite.evaluation.passkey import measure_passkey, planned
+
+    with _prepared("evaluate passkey", arguments, options) as prepared:
+        backbone, documents, setting, results = prepared
+        readings = planned(
+            options, options.methods, lambda method, n: reads_whole(method, n, backbone.model)
+        )
+        with _bar(sum(length for length, _, _ in readings)) as progress:
+            measure_passkey(
+                readings,
+                lambda method, length: Reader(backbone.model, method, setting, length),
+                backbone.tokenizer,
+                documents,
+                options,
+                results,
+                progress,
+            )
+    return results
+
+
+def _passkey_of_artifact(arguments: argparse.Namespace, options: PasskeyOptions) -> Results:
+    from edgeinfinite.artifact.manifest import read_manifest
+    from edgeinfinite.evaluation.artifact import (
+        ARTIFACT_METHOD,
+        ArtifactReader,
+        tokenizer_of,
+        trained_parts,
+    )
+    from edgeinfinite.evaluation.documents import unseen_documents
+    from edgeinfinite.evaluation.passkey import measure_passkey, planned
+    from edgeinfinite.evaluation.results import Results
+    from edgeinfinite.runtime_py.engines import load_engine
+
+    _check_outputs(arguments)
+    folder = arguments.artifact
+    if own := sorted(_OF_THE_MODEL & set(vars(arguments))):
+        name = "--" + own[0].replace("_", "-")
+        raise EdgeInfiniteError(f"an artifact has its own; leave {name} out, or give --model")
+    engine = load_engine(folder, threads=vars(arguments).get("threads"))
+    manifest = read_manifest(folder)
+    documents = unseen_documents(arguments.data, trained_parts(folder, manifest))
+    depends_on = {"artifact": engine.fingerprint, "geometry": engine.geometry.to_dict()}
+    results = Results(
+        arguments.json, "evaluate passkey", depends_on | _of_the_texts(options, documents)
+    )
+    readings = planned(options, [ARTIFACT_METHOD])
+    with _bar(sum(length for length, _, _ in readings)) as progress:
+        measure_passkey(
+            readings,
+            lambda method, length: ArtifactReader(engine),
+            tokenizer_of(folder),
+            documents,
+            options,
+            results,
+            progress,
+        )
+    return results
+
+
+def evaluate_perplexity(arguments: argparse.Namespace) -> int:
+    """Runs `evaluate perplexity`."""
+    from edgeinfinite.evaluation.perplexity import (
+        PerplexityOptions,
+        measure_perplexity,
+        planned_tokens,
+    )
+    from edgeinfinite.evaluation.report import perplexity_table, plot_perplexity
+
+    options = PerplexityOptions(**given(arguments, PerplexityOptions))
+    with _prepared("evaluate perplexity", arguments, options) as prepared:
+        backbone, documents, setting, results = prepared
+        with _bar(planned_tokens(len(documents), options, backbone.model)) as progress:
+            measure_perplexity(
+                backbone.model,
+                backbone.tokenizer,
+                documents,
+                setting,
+                options,
+                results,
+                progress,
+            )
+    print(perplexity_table(results.rows))
+    if arguments.plot:
+        plot_perplexity(results.rows, arguments.plot)
+    return 0
+
+
+def evaluate_summary(arguments: argparse.Namespace) -> int:
+    """Runs `evaluate summary`."""
+    from edgeinfinite.evaluation.summary import plot_summary, read_runs, summary_tables
+
+    _check_outputs(arguments)
+    runs = read_runs(arguments.files)
+    print(summary_tables(runs))
+    if arguments.plot:
+        plot_summary(runs, arguments.plot)
+    return 0
+
+
+Prepared = tuple["Backbone", list[Path], "Setting", "Results"]
+
+
+@contextmanager
+def _prepared(command: str, arguments: argparse.Namespace, options: Any) -> Iterator[Prepared]:
+    """Checks all that can be checked before the long work, then loads the checkpoint."""
+    _check_outputs(arguments)
+    import torch
+
+    from edgeinfinite.evaluation.documents import unseen_documents
+    from edgeinfinite.evaluation.methods import Setting, check_methods
+    from edgeinfinite.evaluation.results import Results
+    from edgeinfinite.models.defaults import choose_geometry
+    from edgeinfinite.models.loading import load_backbone
+
+    dtype = getattr(arguments, "dtype", "float32")
+    asked = GeometryOptions(**given(arguments, GeometryOptions))
+    backbone = load_backbone(arguments.model)
+    parts = given(arguments, Setting)
+    geometry, scorer = choose_geometry(asked, parts.pop("scorer", None), backbone)
+    setting = Setting(geometry, scorer=scorer, **parts)
+    check_methods(options.methods, setting, controls=command.endswith("perplexity"))
+    documents = unseen_documents(arguments.data, [setting.scorer, setting.gate, setting.zero_gate])
+    depends_on = asdict(setting) | {"model": backbone.name, "dtype": dtype}
+    for name in ("scorer", "gate", "zero_gate"):
+        depends_on[name] = _named(depends_on[name])
+    depends_on |= _of_the_texts(options, documents)
+    results = Results(arguments.json, command, depends_on)
+    backbone.model.to(getattr(torch, dtype))
+    yield backbone, documents, setting, results
+
+
+def _check_outputs(arguments: argparse.Namespace) -> None:
+    check_writable(arguments.json)
+    check_writable(arguments.plot)
+    if arguments.plot and arguments.plot.suffix not in (".png", ".svg", ".pdf"):
+        raise EdgeInfiniteError(f"{arguments.plot} can't be drawn; give a .png, .svg or .pdf")
+
+
+def _of_the_texts(options: Any, documents: list[Path]) -> dict[str, Any]:
+    """What rows depend on beside the model; what is asked for may grow from run to run."""
+    asked = asdict(options) | {"documents": [path.name for path in documents]}
+    return {n: v for n, v in asked.items() if n not in ("methods", "lengths", "samples")}
+
+
+def _named(part: str | None) -> str | None:
+    """A trained part by its name and contents, not by where it lies."""
+    if part is None or not Path(part).is_file():
+        return part
+    return f"{Path(part).name} sha256 {hashlib.sha256(Path(part).read_bytes()).hexdigest()}"
+
+
+@contextmanager
+def _bar(tokens: int) -> Iterator[Progress]:
+    """Progress with the time left; on a terminal a bar, in a log file a line now and then."""
+    terminal = sys.stderr.isatty()
+    with tqdm(
+        total=tokens,
+        unit=" tokens",
+        unit_scale=True,
+        file=sys.stderr,
+        mininterval=0.5 if terminal else 60.0,
+        ascii=not terminal,
+    ) as bar:
+
+        def show(method: str, new: int) -> None:
+            if method:
+                bar.set_description_str(method, refresh=False)
+            bar.update(new)
+
+        yield show

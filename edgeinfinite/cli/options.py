@@ -1,0 +1,140 @@
+"""What each command of `edgeinfinite` can be given; the defaults are those of the dataclasses."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from edgeinfinite.artifact.geometry import (
+    CARRY_LENGTHS,
+    CARRY_SLOTS,
+    POLICIES,
+    TRAINED_SLOTS,
+    Geometry,
+)
+from edgeinfinite.cli.arguments import file_option, lengths, names, option, positive
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.files import read_text_file
+from edgeinfinite.models.configuration import CACHE_TYPES
+from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS
+
+
+def _length(name: str, metavar: str) -> dict[str, Any]:
+    default = f"default: {CARRY_LENGTHS[name]} under carry, else {getattr(Geometry, name)}"
+    return option(default, type=int, metavar=metavar)
+
+
+def _slots(text: str) -> int | str | tuple[int, ...]:
+    if text.partition(":")[0] == TRAINED_SLOTS:
+        return text
+    try:
+        slots = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        return _slots_of_file(Path(text))
+    return slots if len(slots) > 1 else slots[0]
+
+
+def _slots_of_file(path: Path) -> int | tuple[int, ...]:
+    """A JSON list of numbers, one a layer."""
+    try:
+        slots = json.loads(read_text_file(path))
+    except OSError:
+        raise argparse.ArgumentTypeError(
+            f"give one number, one a layer, {TRAINED_SLOTS}, or a file with one a layer; "
+            f"{str(path)!r} is none of them"
+        ) from None
+    except (EdgeInfiniteError, ValueError):
+        slots = None
+    if not isinstance(slots, list) or not all(type(number) is int for number in slots):
+        raise argparse.ArgumentTypeError(
+            f"{path} isn't a JSON list of whole numbers, one a layer, as [0, 512, 128]"
+        )
+    return slots[0] if len(slots) == 1 else tuple(slots)
+
+
+ARTIFACT = {"artifact": option("the artifact's folder", type=Path, metavar="DIR")}
+MODEL = "ID|FOLDER|FILE.gguf|smollm2-135m-instruct"
+
+GEOMETRY = {
+    "--policy": option(
+        "default: carry where a scorer is shipped or given, else the paper's reencode",
+        choices=POLICIES,
+    ),
+    "--segment-length": _length("segment_length", "N"),
+    "--sink-length": _length("sink_length", "S"),
+    "--window-length": _length("window_length", "W"),
+    "--recall-slots": option(
+        "under carry, filled by a scorer: one number, or one a layer as 0,512,128 or in a file "
+        "with a JSON list, or trained:1920 for so many on average, more in layers that recall "
+        f"(default: trained:{CARRY_SLOTS} where there is a scorer)",
+        type=_slots,
+        metavar="G|trained:G|FILE",
+    ),
+    "--scorer": option("retention scorer (default: the model's)", metavar="FILE"),
+}
+
+EXPORT = GEOMETRY | {
+    "--model": option("the checkpoint", metavar=MODEL, required=True),
+    "--output": option("the artifact's folder", type=Path, metavar="DIR", required=True),
+    "--gate": option("trained gate (default: the model's)", metavar="FILE|untrained|none"),
+    "--backend": option(choices=("onnx", "executorch")),
+    "--target": option(choices=("cpu", "qnn-htp")),
+    "--quantize": option(choices=("none", "int8", "int4")),
+    "--state-mb": option(
+        "largest state: chooses segment length or recall slots, and a float16 cache where there is "
+        "one",
+        type=float,
+        metavar="MB",
+    ),
+    "--cache-type": option("of the KV cache (default: the recipe's)", choices=CACHE_TYPES),
+}
+
+VERIFY = ARTIFACT | {
+    "--against": file_option("another artifact to compare with", "DIR2"),
+    "--text": file_option("text to run the models on"),
+    "--model": option("checkpoint (default: the manifest's)", default=None, metavar=MODEL),
+    "--json": file_option("write the checks as rows"),
+}
+
+ANSWER = {
+    "--max-new-tokens": option(
+        f"longest answer (default: {MAX_NEW_TOKENS})",
+        type=positive,
+        default=MAX_NEW_TOKENS,
+        metavar="N",
+    ),
+    "--temperature": option("0, the default, is greedy", type=float, metavar="T"),
+    "--top-k": option("sample among the K likeliest tokens", type=int, metavar="K"),
+    "--top-p": option("sample among the likeliest that sum to P", type=float, metavar="P"),
+    "--seed": option("the same seed gives the same answer", type=int, metavar="N"),
+    "--threads": option("default: the engine's own", type=positive, default=None, metavar="N"),
+}
+
+GENERATE = ARTIFACT | {
+    "--prompt": option("the message", default=None, metavar="TEXT"),
+    "--prompt-file": file_option("the message, UTF-8"),
+    "--raw": option("continue the text, no chat template", action="store_true", default=False),
+    "--stats": option("figures of the answer on stderr", action="store_true", default=False),
+    "--stats-json": file_option("the same as a row"),
+}
+
+BENCH = {
+    "artifacts": option("artifacts' folders", type=Path, nargs="+", metavar="DIR"),
+    "--lengths": option("prompt lengths, as 2048,8192", type=lengths, metavar="LIST"),
+    "--peers": option(
+        "llama.cpp,onnxruntime-genai,transformers, or as llama.cpp:f16", type=names, metavar="LIST"
+    ),
+    "--new-tokens": option("tokens to decode", type=positive, metavar="N"),
+    "--threads": option("of every system", type=positive, metavar="N"),
+    "--repeats": option("of every case; figures are medians", type=positive, metavar="N"),
+    "--time-limit": option("seconds for one repeat", type=float, metavar="S"),
+    "--model": option("the peers' checkpoint (default: the artifact's)", metavar=MODEL),
+    "--text": file_option("also the loss of every system on the start of this text"),
+    "--peer-cache": option("folder for converted peer models", type=Path, metavar="DIR"),
+    "--json": file_option("write the rows"),
+    "--plot": file_option("time to first token and memory against length", "FILE.png"),
+}
+
+CHAT = ARTIFACT | {"--session": file_option("go on with it if it exists; saved after every answer")}

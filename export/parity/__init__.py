@@ -1,0 +1,1 @@
+"""Parity: the artifact itself computes what the checkpoint computes, call by call."""

@@ -1,0 +1,269 @@
+"""The artifact itself against a reference, on a real text, across compressions.
+
+The artifact reads the text at its own geometry, driven by the same `Session` as in use. A call that
+is probed is computed by the reference too, *from the artifact's own state*, and what both return
+and write is compared. So every kind of step is checked where it happens (empty cache, full cache,
+with memory, one token, many), each against a tight limit: errors of earlier steps don't blur it.
+All compressions are probed; prefill and decode in samples, because PyTorch is slow, or all of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import cycle, islice
+from pathlib import Path
+
+import numpy as np
+
+from edgeinfinite.artifact.manifest import Manifest, cache_type_of, load_manifest
+from edgeinfinite.export.backend import Progress
+from edgeinfinite.export.parity.checks import Check
+from edgeinfinite.export.parity.compression import CompressionParity
+from edgeinfinite.export.parity.sensitivity import nudged
+from edgeinfinite.export.parity.state_errors import cache_errors, copy_state, relative_error
+from edgeinfinite.runtime_py.engines import Engine, load_engine
+from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.state import SCORES, State
+from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+
+COMPRESSIONS = 3
+"""Steps that the artifact must get through; the second is the first that reads and writes M."""
+
+_FLOAT_LIMITS = {"logits": 1e-4, "k_cache": 1e-4, "v_cache": 1e-4}
+"""Relative errors of float32 arithmetic in another order are some 1e-6."""
+
+_QUANTIZED_LIMITS = {"logits": 0.1, "k_cache": 0.1, "v_cache": 0.1}
+"""Against a reference with the same quantized weights what is left is the rounding of activations
+to 8 bits: SmolLM2-135M has 0.04 in the logits and costs 0.003 nats of KL divergence a token for it.
+With exact activations the same graph is within 1e-5 (tests/export/test_onnx_passes.py)."""
+
+_HALF_LIMITS = {"logits": 5e-3, "k_cache": 5e-3, "v_cache": 5e-3}
+"""float32 weights over a float16 cache: 11 bits of Q, K, V and of what attention returns."""
+
+_MEMORY_LIMIT = 1e-4
+"""Compression is float32 in every artifact, and computed here from equal caches."""
+
+_NUDGE_FACTOR = 2.0
+"""Where a reference rounds inputs as the artifact does, limits are so many times what nudges change
+(`sensitivity.py`)."""
+
+_AGREEMENT_LIMIT = 0.95
+_PROBE_TOKENS = 32
+_PROBE_STEPS = 4
+
+
+def check_parity(
+    folder: Path,
+    reference: Engine,
+    *,
+    text: str | None = None,
+    same_weights: bool = True,
+    every_call: bool = False,
+    progress: Progress | None = None,
+) -> list[Check]:
+    """Runs an artifact beside a reference.
+
+    Args:
+        folder: the artifact.
+        reference: of the same geometry; PyTorch's engine over `Backend.quantized_reference`, or
+            another artifact's engine.
+        text: what to read; None takes an English one that every Python brings along.
+        same_weights: False where the reference is quantized differently, or not at all: then
+            nothing but the memory and the scores has a limit.
+        every_call: probe every call, not samples.
+        progress: see `Progress`.
+
+    Returns:
+        `parity:logits`, `parity:k_cache`, `parity:v_cache`, `parity:memory`,
+        `parity:memory_norm`, `parity:scores` (relative errors over the probes: the largest of
+        what is computed in float32, the root mean square of what rounds activations) and
+        `greedy_agreement` (share of probes in which both prefer the same token, near-ties left
+        out).
+    """
+    manifest = load_manifest(folder, check_files=False)
+    probe = ProbedEngine(
+        load_engine(folder, every_graph=True),
+        reference,
+        every_call=every_call,
+        nudged=nudged(reference) if same_weights else None,
+    )
+    read_through(probe, _tokens(folder, text), progress or (lambda *_: None))
+    limits = _limits(manifest) | dict.fromkeys(("memory", "memory_norm", SCORES), _MEMORY_LIMIT)
+    checks = []
+    for name, errors in probe.errors.items():
+        computed = name.startswith(("memory", SCORES))  # in float32, from equal caches
+        known = same_weights or computed
+        exact = manifest.quantization.recipe == "none" or computed
+        error, limit = _worst(errors, probe.noise.get(name), limits[name], exact)
+        limits[name] = limit
+        passed = bool(np.isfinite(error)) and (not known or error <= limit)
+        checks.append(Check(f"parity:{name}", passed, error, limit if known else None))
+    agreement = probe.agreement(limits["logits"])
+    least = _AGREEMENT_LIMIT if same_weights else None
+    checks.append(Check("greedy_agreement", agreement >= (least or 0.0), agreement, least))
+    return checks
+
+
+def _limits(manifest: Manifest) -> dict[str, float]:
+    if manifest.quantization.recipe != "none":
+        return _QUANTIZED_LIMITS
+    return _FLOAT_LIMITS if cache_type_of(manifest) == "float32" else _HALF_LIMITS
+
+
+def _worst(
+    errors: list[list[float]], noise: list[list[float]] | None, limit: float, exact: bool
+) -> tuple[float, float]:
+    """The error that is judged, and its limit.
+
+    Args:
+        errors: for each probe, by layer.
+        noise: what nudges change in the reference, likewise; None where it isn't known.
+        limit: without noise.
+        exact: judge the largest error, not the root mean square over the probes.
+    """
+    if noise is None:
+        worst = np.max(errors, axis=1)
+        return float(worst.max() if exact else np.sqrt(np.mean(worst**2))), limit
+    values, expected = (np.sqrt(np.mean(np.square(x), axis=0)) for x in (errors, noise))
+    limits = _FLOAT_LIMITS["logits"] + _NUDGE_FACTOR * expected
+    layer = int(np.argmax(values / limits))  # a NaN counts as the largest
+    return float(values[layer]), float(limits[layer])
+
+
+class ProbedEngine:
+    """An `Engine` that has chosen calls computed by a reference too.
+
+    Args:
+        subject: the engine under test, whose results count.
+        reference: computes probed calls from a copy of the subject's state.
+        every_call: probe all; otherwise compressions, and what comes while `probing` is true.
+        nudged: the reference with minimal changes on its way, see `sensitivity.py`.
+
+    Attributes:
+        errors: relative errors by name; for each probed call one number a layer (logits: one).
+        noise: the same of `nudged` against the reference; empty without it.
+    """
+
+    def __init__(
+        self,
+        subject: Engine,
+        reference: Engine,
+        *,
+        every_call: bool,
+        nudged: Engine | None = None,
+    ) -> None:
+        self.name = subject.name
+        self.geometry = subject.geometry
+        self.vocabulary = subject.vocabulary
+        self.fingerprint = subject.fingerprint
+        self.reads_memory = subject.reads_memory
+        self.chunk_length = subject.chunk_length
+        self.probing = every_call
+        self.errors: dict[str, list[list[float]]] = defaultdict(list)
+        self.noise: dict[str, list[list[float]]] = defaultdict(list)
+        self._every_call = every_call
+        self._subject = subject
+        self._reference = reference
+        self._compression = CompressionParity(subject, reference)
+        self._state = reference.new_state()
+        self._nudged = nudged
+        self._nudged_state = nudged.new_state() if nudged else None
+        self._choices: list[tuple[bool, float]] = []
+
+    def new_state(self) -> State:
+        return self._subject.new_state()
+
+    def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
+        return self._run("prefill_segment", tokens, state)
+
+    def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
+        return self._run("decode_step", tokens, state)
+
+    def _run(self, graph: str, tokens: np.ndarray, state: State) -> np.ndarray:
+        run = getattr(self._subject, graph)
+        if not (self.probing or self._every_call):
+            return run(tokens, state)
+        before = state.length.copy()
+        copy_state(state, self._state)
+        wanted = getattr(self._reference, graph)(tokens, self._state)
+        new = [slice(used, used + tokens.shape[1]) for used in before]
+        if self._nudged is not None and self._nudged_state is not None:
+            copy_state(state, self._nudged_state)
+            moved = getattr(self._nudged, graph)(tokens, self._nudged_state)
+            self.noise["logits"].append([_logits_error(moved, wanted)])
+            self._note_caches(self.noise, self._nudged_state, new)
+        logits = run(tokens, state)
+        self._note_logits(logits, wanted)
+        self._note_caches(self.errors, state, new)
+        return logits
+
+    def compress_memory(self, state: State) -> None:
+        for name, errors in self._compression.compress(state).items():
+            self.errors[name].append(errors)
+
+    def agreement(self, noise: float) -> float:
+        """The share of equal choices among those that rounding can't turn.
+
+        Args:
+            noise: relative error of the logits that is to be expected.
+        """
+        clear = [same for same, margin in self._choices if same or margin > 3 * noise]
+        return float(np.mean(clear)) if clear else 1.0
+
+    def _note_logits(self, logits: np.ndarray, wanted: np.ndarray) -> None:
+        self.errors["logits"].append([_logits_error(logits, wanted)])
+        second, first = np.partition(wanted, -2)[-2:]
+        margin = float((first - second) / wanted.std())
+        self._choices.append((bool(logits.argmax() == wanted.argmax()), margin))
+
+    def _note_caches(
+        self, notes: dict[str, list[list[float]]], state: State, slots: list[slice]
+    ) -> None:
+        """Errors in the given slots of every layer."""
+        for kind in ("k_cache", "v_cache"):
+            notes[kind].append(cache_errors(kind, state, self._state, slots))
+
+
+def read_through(engine: ProbedEngine, tokens: Iterator[int], progress: Progress) -> None:
+    """Reads until `COMPRESSIONS` are done, and probes before the first and after each."""
+    session = Session(engine)
+    capacity = engine.geometry.capacity
+    _probe(engine, session, tokens)
+    while session.compressions < COMPRESSIONS:
+        progress("comparing with the checkpoint", session.compressions / COMPRESSIONS)
+        # Up to the slot before the last, one probed token for the last, and one that overflows.
+        session.append(list(islice(tokens, max(1, capacity - 2 - session.cached))))
+        before = session.compressions
+        while session.compressions == before:
+            engine.probing = True
+            session.append([next(tokens)])
+            engine.probing = False
+        _probe(engine, session, tokens)
+
+
+def _probe(engine: ProbedEngine, session: Session, tokens: Iterator[int]) -> None:
+    """A few tokens at once, and a few one by one, as far as they fit before a compression."""
+    engine.probing = True
+    for count in (_PROBE_TOKENS, *([1] * _PROBE_STEPS)):
+        if session.cached + count < engine.geometry.capacity:
+            session.append(list(islice(tokens, count)))
+    engine.probing = False
+
+
+def _tokens(folder: Path, text: str | None) -> Iterator[int]:
+    """The text's tokens, again from the start where it ends."""
+    ids = load_tokenizer(folder).encode_text(text or _english())
+    return cycle(ids)
+
+
+def _english() -> str:
+    """Python's own language reference, which is part of every Python."""
+    from pydoc_data.topics import topics
+
+    return "\n".join(topics[name] for name in sorted(topics))[:200_000]
+
+
+def _logits_error(logits: np.ndarray, wanted: np.ndarray) -> float:
+    """Relative to how much the logits differ among themselves: a common offset says nothing."""
+    return relative_error(logits - wanted.mean(), wanted - wanted.mean())

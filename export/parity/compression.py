@@ -1,0 +1,92 @@
+"""One compression by an engine and by its reference, from equal states: how far apart they end.
+
+Under policy `carry` a compression decides which pairs stay. Both compute the ranks in float32, so
+where two pairs rank alike to the sixth digit (in one of a hundred compressions of 30 heads), either
+may stay, and every slot between the two is another one. Neither is wrong. So where slots differ,
+the reference decides again from scores that are moved in the sixth digit, and counts by layer as
+near as it ever came.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from edgeinfinite.export.parity.state_errors import (
+    cache_errors,
+    copy_state,
+    layer_of,
+    relative_error,
+)
+from edgeinfinite.runtime_py.engines import Engine
+from edgeinfinite.runtime_py.state import SCORES, State
+
+NUDGE = 1e-5
+"""What scores are moved by; over ordinary text their deviation is 1."""
+
+_DECISIONS = 8
+_OTHER_SLOTS = 5e-3
+"""Relative error of a layer's keys: a pair in another's place makes it more, a half's rounding when
+a key moves a tenth of that."""
+
+
+class CompressionParity:
+    """Compares compressions of `subject` with those of `reference`."""
+
+    def __init__(self, subject: Engine, reference: Engine) -> None:
+        self._subject = subject
+        self._reference = reference
+        self._before = reference.new_state()
+        self._wanted = reference.new_state()
+        self._random = np.random.default_rng(0)
+
+    def compress(self, state: State) -> dict[str, list[float]]:
+        """Lets the subject compress `state`.
+
+        Returns:
+            Relative errors by name, as in `parity.check_parity`: of the caches and the scores one
+            number a layer.
+        """
+        copy_state(state, self._before)
+        self._subject.compress_memory(state)
+        errors = self._errors(state)
+        for _ in range(_DECISIONS if state.keeps_scores else 0):
+            if not max(errors["k_cache"].values()) > _OTHER_SLOTS:
+                break
+            other = self._errors(state, NUDGE)
+            for layer, error in other["k_cache"].items():
+                if error < errors["k_cache"][layer]:
+                    for name, by_layer in other.items():
+                        if layer in by_layer:
+                            errors[name][layer] = by_layer[layer]
+        return {name: list(by_layer.values()) for name, by_layer in errors.items()}
+
+    def _errors(self, state: State, nudge: float = 0.0) -> dict[str, dict[int, float]]:
+        """By name and layer (the memory is one tensor for all), after the reference compressed."""
+        copy_state(self._before, self._wanted)
+        scores = [name for name in self._wanted.arrays if name.startswith(f"{SCORES}_")]
+        for name in scores if nudge else ():
+            array = self._wanted.arrays[name]
+            array += nudge * self._random.standard_normal(array.shape, dtype=np.float32)
+        self._reference.compress_memory(self._wanted)
+        wanted, geometry = self._wanted.arrays, self._subject.geometry
+        errors: dict[str, dict[int, float]] = {
+            name: {0: relative_error(state.arrays[name], wanted[name])}
+            for name in ("memory", "memory_norm")
+            if name in state.arrays
+        }
+        if scores:
+            # Of the slots in use by then, sorted: pairs that rank alike may stand in any order.
+            fixed = geometry.sink_length + geometry.window_length
+            used = {name: int(self._wanted.length[layer_of(name)]) - fixed for name in scores}
+            errors[SCORES] = {
+                layer_of(name): relative_error(
+                    *(np.sort(arrays[name][..., : used[name]]) for arrays in (state.arrays, wanted))
+                )
+                for name in scores
+            }
+        if geometry.policy != "reencode":  # caches are changed too
+            capacities = geometry.capacities(len(state.length))
+            left = [slice(0, capacity - geometry.segment_length) for capacity in capacities]
+            for kind in ("k_cache", "v_cache"):
+                errors[kind] = dict(enumerate(cache_errors(kind, state, self._wanted, left)))
+        return errors

@@ -1,0 +1,1 @@
+"""Our part, policy `carry`: retention scorer, ranking, recall slots, moving the window."""

@@ -1,0 +1,176 @@
+"""The scorers that come with the package."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tiny_artifact import tiny_checkpoint
+
+from edgeinfinite import models
+from edgeinfinite.artifact.geometry import CARRY_LENGTHS, CARRY_SLOTS, Geometry, GeometryOptions
+from edgeinfinite.artifact.manifest import read_manifest
+from edgeinfinite.cli import main
+from edgeinfinite.models import shipped
+from edgeinfinite.models.defaults import choose_geometry, shipped_scorer
+from edgeinfinite.models.loading import DEMO_MODEL, load_backbone
+from edgeinfinite.models.trained_file import read_metadata
+
+SCORERS = sorted((Path(next(iter(models.__path__))) / "scorers").glob("*.safetensors"))
+MEGABYTE = 1_000_000
+
+
+def test_a_scorer_is_found_by_the_weights_it_was_trained_for():
+    assert SCORERS
+    for path in SCORERS:
+        assert shipped_scorer(read_metadata(path)["weights_sha256"]) == path
+    assert shipped_scorer("0" * 64) is None
+
+
+@pytest.mark.parametrize("path", SCORERS, ids=lambda path: path.stem)
+def test_a_shipped_scorer_is_small_and_says_what_it_was_made_from(path):
+    assert path.stat().st_size <= MEGABYTE
+    card = read_metadata(path)
+    trained, held_out = (json.loads(card[k]) for k in ("trained_on", "held_out_documents"))
+    assert trained and held_out and not set(trained) & set(held_out)
+    about = path.with_suffix(".md").read_text(encoding="utf-8")
+    assert "edgeinfinite train-scorer" in about and card["backbone"] in about
+    assert all(name in about for name in held_out)
+
+
+@pytest.mark.slow
+def test_the_demo_model_has_one_and_its_state_is_small():
+    backbone = load_backbone(DEMO_MODEL)
+    geometry, scorer = choose_geometry(GeometryOptions(), None, backbone)
+    assert scorer is not None and Path(scorer).stem == DEMO_MODEL
+    assert geometry.policy == "carry" and geometry.average_slots == CARRY_SLOTS
+    capacities = geometry.capacities(30)
+    assert sum(capacities) == 30 * 1152 and set(capacities) == {896, 1664}
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory) -> Path:
+    """A folder with a checkpoint and a package in which a scorer is shipped for it."""
+    folder = tmp_path_factory.mktemp("package")
+    checkpoint, texts = tiny_checkpoint(folder / "tiny"), folder / "texts"
+    texts.mkdir()
+    (folder / "scorers").mkdir()
+    for number in range(2):
+        (texts / f"{number}.txt").write_text("A dog went home.\n" * 300)
+    train = ["train-scorer", "--model", str(checkpoint), "--data", str(texts)]
+    train += ["--output", str(folder / "scorers" / "tiny.safetensors"), "--tokens", "400"]
+    train += ["--passes", "2", "--held-out-passes", "1", "--gap", "40", "--facts", "1"]
+    assert main([*train, "--steps", "1", "--recalling-share", "0.25"]) == 0  # one of four heads
+    return folder
+
+
+def export(package: Path, output: Path, slots: str, *more: str) -> int:
+    lengths = ["--segment-length", "128", "--sink-length", "4", "--window-length", "8"]
+    command = ["export", "--model", str(package / "tiny"), "--output", str(output), *lengths]
+    return main([*command, "--recall-slots", slots, "--policy", "carry", *more])
+
+
+def by_layer(package: Path, more: int, less: int) -> list[int]:
+    """One of the two layers recalls."""
+    card = read_metadata(package / "scorers" / "tiny.safetensors")
+    (layer,) = json.loads(card["recalling_layers"])
+    return [more, less] if layer == 0 else [less, more]
+
+
+@pytest.mark.parametrize("slots", ["128", "trained:128"])
+def test_export_takes_the_shipped_scorer_and_says_so(package, tmp_path, monkeypatch, capsys, slots):
+    monkeypatch.setattr(shipped.models, "__path__", [str(package)])
+    assert export(package, tmp_path / "artifact", slots) == 0
+    assert "filled by the shipped scorer tiny.safetensors" in capsys.readouterr().err
+    geometry = read_manifest(tmp_path / "artifact").geometry
+    expected = [128, 128] if slots == "128" else by_layer(package, 256, 0)
+    assert [geometry.slots_of(layer) for layer in range(2)] == expected
+
+
+def test_trained_slots_need_a_card_that_names_them(package, tmp_path, capsys):
+    assert export(package, tmp_path / "artifact", "trained") == 2
+    assert "without a trained scorer nobody knows" in capsys.readouterr().err
+    assert export(package, tmp_path / "artifact", "trained", "--policy", "reencode") == 2
+    assert "no recall slots" in capsys.readouterr().err
+    assert export(package, tmp_path / "artifact", "trained:many") == 2
+    assert "'trained:many'; give a number" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        export(package, tmp_path / "artifact", "many")
+    assert "'many' is none of them" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_with_a_shipped_scorer_gets_carry_and_the_paper_stays_selectable(
+    package, monkeypatch, capsys
+):
+    backbone = load_backbone(str(package / "tiny"))
+    assert choose_geometry(GeometryOptions(), None, backbone) == (Geometry(), None)
+    assert not capsys.readouterr().err
+    monkeypatch.setattr(shipped.models, "__path__", [str(package)])
+    file = str(package / "scorers" / "tiny.safetensors")
+    alike = Geometry(policy="carry", recall_slots=CARRY_SLOTS, **CARRY_LENGTHS)
+    options = GeometryOptions()
+    assert choose_geometry(options, None, backbone) == (alike, file)  # no room: 512 positions
+    monkeypatch.setattr(backbone.model.config, "max_position_embeddings", 2048)
+    layers = tuple(by_layer(package, CARRY_SLOTS * 3 // 2, CARRY_SLOTS // 2))
+    default = replace(alike, recall_slots=layers)
+    assert choose_geometry(options, None, backbone) == (default, file)
+    assert default.average_slots == CARRY_SLOTS
+    said = capsys.readouterr().err
+    assert "policy carry, the default for" in said and "shipped scorer tiny.safetensors" in said
+    paper = GeometryOptions(policy="reencode")
+    assert choose_geometry(paper, None, backbone) == (Geometry(), None)
+    plain = GeometryOptions(recall_slots=0)
+    assert choose_geometry(plain, None, backbone)[0].recall_slots == 0
+    # What the Python API gives whole is not touched.
+    whole = Geometry(16, 4, 8)
+    assert choose_geometry(whole, None, backbone) == (whole, None)
+
+
+@pytest.mark.parametrize(
+    ("average", "positions", "more", "less"),
+    [
+        (512, 8192, 768, 256),
+        (1536, 8192, 2048, 1024),
+        (1920, 8192, 2304, 1536),
+        (3456, 8192, 4096, 2816),
+        (512, 1280, 640, 384),
+        (512, 1152, 512, 512),
+    ],
+)
+def test_slots_by_layer_stay_within_what_pays_and_the_positions(
+    package, monkeypatch, average, positions, more, less
+):
+    monkeypatch.setattr(shipped.models, "__path__", [str(package)])
+    backbone = load_backbone(str(package / "tiny"))
+    monkeypatch.setattr(backbone.model.config, "max_position_embeddings", positions)
+    asked = GeometryOptions(recall_slots=f"trained:{average}")
+    geometry = choose_geometry(asked, None, backbone)[0]
+    assert [geometry.slots_of(layer) for layer in range(2)] == by_layer(package, more, less)
+
+
+def test_slots_that_the_bytes_allow_are_shared_out_too(package, monkeypatch):
+    monkeypatch.setattr(shipped.models, "__path__", [str(package)])
+    backbone = load_backbone(str(package / "tiny"))
+    monkeypatch.setattr(backbone.model.config, "max_position_embeddings", 2048)
+
+    def fit(geometry: Geometry) -> Geometry:
+        return replace(geometry, recall_slots=256)
+
+    geometry = choose_geometry(GeometryOptions(), None, backbone, fit=fit)[0]
+    assert [geometry.slots_of(layer) for layer in range(2)] == by_layer(package, 384, 128)
+
+
+def test_a_scorer_of_ones_own_makes_carry_the_default_too(package):
+    backbone = load_backbone(str(package / "tiny"))
+    geometry, scorer = choose_geometry(GeometryOptions(segment_length=100), "untrained", backbone)
+    assert (geometry.policy, geometry.recall_slots, scorer) == ("carry", 500, "untrained")
+
+
+def test_an_exported_scorer_keeps_its_card(package, tmp_path, monkeypatch):
+    monkeypatch.setattr(shipped.models, "__path__", [str(package)])
+    assert export(package, tmp_path / "artifact", "128") == 0
+    card = read_metadata(package / "scorers" / "tiny.safetensors")
+    assert read_metadata(tmp_path / "artifact" / "scorer.safetensors") == card

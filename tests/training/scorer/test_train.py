@@ -1,0 +1,233 @@
+"""`edgeinfinite train-scorer`, from texts to a file that fits the model."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.cli import main
+from edgeinfinite.models.attach import attach
+from edgeinfinite.models.configuration import EdgeInfiniteConfig
+from edgeinfinite.models.defaults import with_trained_slots
+from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.recall.scorer import EVERYTHING
+from edgeinfinite.models.trained_file import read_metadata
+from edgeinfinite.training.scorer import train as scorer_training
+from edgeinfinite.training.scorer.pairs import Pairs, PassOptions, compose
+from edgeinfinite.training.scorer.retrieval_heads import recalling_heads, recalling_layers
+from edgeinfinite.training.scorer.train import ScorerOptions, fit_scorers, held_out_score, watch
+from edgeinfinite.training.texts import split_documents
+
+QUICK = ["--passes", "3", "--tokens", "480", "--gap", "48", "--facts", "1", "--steps", "8"]
+
+
+def train(checkpoint: Path, texts: Path, output: Path, *more: str) -> int:
+    command = ["train-scorer", "--model", str(checkpoint), "--data", str(texts)]
+    return main([*command, "--output", str(output), *QUICK, *more])
+
+
+def test_the_trained_scorer_fits_the_model_and_its_card_says_what_it_saw(
+    checkpoint, texts, tmp_path, capsys
+):
+    output = tmp_path / "scorer.safetensors"
+    assert train(checkpoint, texts, output) == 0
+    shown = capsys.readouterr()
+    assert "planted kept: " in shown.out and "reading ordinary text: 100 %" in shown.err
+    card = read_metadata(output)
+    trained, held_out = (json.loads(card[k]) for k in ("trained_on", "held_out_documents"))
+    assert len(trained) + len(held_out) == 5 and not set(trained) & set(held_out)
+    assert 0 < json.loads(card["held_out_score"])["attention_kept"] <= 1
+    backbone = load_backbone(str(checkpoint))
+    model = backbone.model
+    alike = Geometry(128, 4, 8, policy="carry", recall_slots=256)
+    geometry = with_trained_slots(alike, str(output), backbone)
+    assert geometry.average_slots == 256 and geometry.most_slots % 128 == 0
+    attach(model, EdgeInfiniteConfig(geometry, gate="none", scorer=str(output)))
+
+
+def test_the_same_seed_gives_the_same_scorer_and_another_one_another(checkpoint, texts, tmp_path):
+    first, again, other = (tmp_path / f"{name}.safetensors" for name in "abc")
+    assert train(checkpoint, texts, first) == train(checkpoint, texts, again) == 0
+    assert train(checkpoint, texts, other, "--seed", "1") == 0
+    first, again, other = (load_file(path) for path in (first, again, other))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not any(torch.equal(first[name], other[name]) for name in first if ".w1" in name)
+
+
+def test_fitting_finds_what_the_targets_depend_on():
+    torch.manual_seed(0)
+    inputs = torch.randn(2, 3, 800, 16).half()
+    targets = 2.0 * inputs[..., 5].float() - 6.0
+    pairs = Pairs(
+        inputs,
+        {"largest": targets},
+        torch.rand(800) < 0.1,
+        torch.zeros(800, dtype=torch.int64),
+    )
+    scores = {}
+    for steps in (1, 150):
+        options = ScorerOptions(
+            "model", [], Path("out"), steps=steps, batch=256, learning_rate=0.02
+        )
+        fitted = fit_scorers(pairs, options, lambda *_: None)
+        scores[steps] = held_out_score(fitted, pairs, "largest")
+    assert scores[150]["huber_loss"] < 0.1 * scores[1]["huber_loss"]
+    assert scores[150]["attention_kept"] > 0.7 > scores[1]["attention_kept"]
+
+
+def test_emphasis_turns_the_fit_to_the_pairs_that_are_asked_for_most():
+    """Two pairs that look alike: one is asked for, the other hardly; what is predicted for both?"""
+    inputs = torch.randn(1, 1, 2, 8, generator=torch.Generator().manual_seed(0)).half()
+    inputs = inputs[:, :, :1].expand(1, 1, 2, 8).repeat(1, 1, 50, 1)
+    targets = torch.tensor([-0.5, -8.0]).repeat(50).expand(1, 1, 100)
+    pairs = Pairs(inputs, {"largest": targets}, torch.ones(100).bool(), torch.zeros(100).long())
+    score = {}
+    for emphasis in (0.0, 0.5):
+        options = ScorerOptions("model", [], Path("out"), steps=200, batch=64, emphasis=emphasis)
+        scorer = fit_scorers(pairs, options, lambda *_: None)[0]
+        score[emphasis] = float(scorer(*inputs[0].float().chunk(2, dim=-1))[0, 0])
+    assert -7.0 < score[0.0] < -2.0 < score[0.5]
+
+
+def test_every_so_manieth_pass_is_long_but_within_the_positions():
+    options = PassOptions(tokens=1000, facts=4, plain=3, long=7)
+    assert [options.of_pass(i, 8192) for i in (0, 1, 6, 13)] == [
+        (1000, 0),
+        (1000, 4),
+        (2000, 0),
+        (2000, 6),
+    ]
+    assert options.of_pass(13, 1500) == (1500, 6)
+    assert PassOptions(tokens=1000, long=0).of_pass(13, 8192) == (1000, 8)
+
+
+def test_the_heads_that_look_at_planted_facts_recall():
+    planted = torch.arange(100) % 10 == 0
+    largest = torch.full((2, 3, 100), -7.0)
+    largest[1, 2, planted], largest[0, 1, planted] = -0.5, -1.0
+    largest[0, 0, ~planted] = -0.1  # asked for often, but not for facts
+    pairs = Pairs(torch.zeros(2, 3, 100, 4), {"largest": largest}, planted, torch.zeros(100))
+    assert recalling_heads(pairs, 0.01) == [(1, 2)]
+    assert recalling_heads(pairs, 1 / 3) == [(1, 2), (0, 1)]
+    assert len(recalling_heads(pairs, 1.0)) == 6
+    assert recalling_layers(pairs, 0.5) == [1] and recalling_layers(pairs, 1.0) == [1, 0]
+    plain = replace(pairs, planted=torch.zeros(100).bool())
+    assert len(recalling_heads(plain, 0.1)) == 6 and len(recalling_layers(plain, 0.1)) == 2
+
+
+def test_the_other_heads_score_all_pairs_alike(checkpoint, texts, tmp_path):
+    """Half of the heads of two layers with two KV heads each."""
+    output, everywhere = tmp_path / "half.safetensors", tmp_path / "all.safetensors"
+    assert train(checkpoint, texts, output, "--recalling-share", "0.5") == 0
+    assert train(checkpoint, texts, everywhere, "--recalling-share", "1") == 0
+    recalling = json.loads(read_metadata(output)["recalling_heads"])
+    assert len(recalling) == 2
+    assert len(json.loads(read_metadata(everywhere)["recalling_heads"])) == 4
+    half, whole = load_file(output), load_file(everywhere)
+    for layer, head in np.ndindex(2, 2):
+        name = f"layers.{layer}.w2"
+        if [layer, head] in recalling:
+            assert torch.equal(half[name][head], whole[name][head]) and half[name][head].any()
+        else:
+            assert not half[name][head].any() and whole[name][head].any()
+
+
+def test_heads_that_score_do_so_on_one_scale(checkpoint, texts, tmp_path, monkeypatch):
+    """Mean 0 and deviation 1 over the pairs of training that aren't of planted facts."""
+    watched = []
+    monkeypatch.setattr(
+        scorer_training, "watch", lambda *given: watched.append(watch(*given)) or watched[0]
+    )
+    output = tmp_path / "scorer.safetensors"
+    assert train(checkpoint, texts, output, "--recalling-share", "0.5") == 0
+    model, pairs = load_backbone(str(checkpoint)).model, watched[0][0]
+    slots = Geometry(128, 4, 8, policy="carry", recall_slots=256)
+    attach(model, EdgeInfiniteConfig(slots, gate="none", scorer=str(output)))
+    voters = 0
+    for layer, inputs in zip(model.model.layers, pairs.inputs[:, :, ~pairs.planted], strict=True):
+        scorer = layer.self_attn.retention_scorer
+        scores = scorer(*inputs.float().chunk(2, dim=-1))[scorer.scoring[:, 0] > 0]
+        torch.testing.assert_close(scores.mean(-1), torch.zeros(len(scores)), atol=0.02, rtol=0)
+        torch.testing.assert_close(scores.std(-1), torch.ones(len(scores)), atol=0.02, rtol=0)
+        assert torch.equal(scorer.votes != 0, scorer.scoring > 0)
+        voters += len(scores)
+    assert voters == 2
+
+
+@pytest.mark.parametrize(
+    ("lacks", "stands_for"), [("votes", [1.0, 1.0]), ("worth_keeping", [EVERYTHING, EVERYTHING])]
+)
+def test_a_file_from_before_heads_had_votes_or_a_rank_worth_keeping_goes_on_as_it_did(
+    checkpoint, texts, tmp_path, lacks, stands_for
+):
+    output = tmp_path / "scorer.safetensors"
+    assert train(checkpoint, texts, output, "--recalling-share", "1") == 0
+    tensors = load_file(output)
+    save_file({name: t for name, t in tensors.items() if f".{lacks}" not in name}, output)
+    model = load_backbone(str(checkpoint)).model
+    slots = Geometry(128, 4, 8, policy="carry", recall_slots=256)
+    attach(model, EdgeInfiniteConfig(slots, gate="none", scorer=str(output)))
+    for index, layer in enumerate(model.model.layers):
+        scorer = layer.self_attn.retention_scorer
+        assert getattr(scorer, lacks).flatten().tolist() == stands_for
+        assert tensors[f"layers.{index}.{lacks}"].flatten().tolist() != stands_for
+
+
+def test_planted_facts_stand_where_the_composed_text_says(checkpoint, texts):
+    tokenizer = load_backbone(str(checkpoint)).tokenizer
+    document = (texts / "text0.txt").read_text() * 3
+    text = compose(document, tokenizer, 2000, 5, np.random.default_rng(0))
+    assert len(text.tokens) == 2000
+    planted = tokenizer.decode([text.tokens[place] for place in text.planted])
+    rest = [t for i, t in enumerate(text.tokens) if i not in set(text.planted)]
+    words = tokenizer.decode(rest[: -text.asking]).split()[:-1]  # the last one may be cut off
+    assert set(words) <= {"a", "dog", "went", "home"}
+    assert len(planted) > 100 and not {"dog", "home"} & set(planted.split())
+
+
+def test_documents_are_held_out_by_their_names_alone(tmp_path):
+    names = [tmp_path / f"{number}.txt" for number in range(40)]
+    trained, held_out = split_documents(names, 0.25)
+    assert sorted(trained + held_out) == sorted(names) and 4 <= len(held_out) <= 16
+    elsewhere = [Path("elsewhere") / path.name for path in reversed(names)]
+    assert [p.name for p in split_documents(elsewhere, 0.25)[1]] == [p.name for p in held_out]
+    assert [len(side) for side in split_documents(names[:2], 0.01)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--tokens", "90"], "too few for a gap"),
+        (["--tokens", "600"], "more than the 512 positions"),
+        (["--emphasis", "2"], "emphasis is 2.0"),
+        (["--recalling-share", "0"], "recalling share is 0.0"),
+        (["--long", "-1"], "long is -1"),
+        (["--passes", "0"], "passes must be at least 1"),
+        (["--hold-out", "1"], "between 0 and 1"),
+        (["--data", "nowhere"], "nowhere doesn't exist"),
+        (["--output", "nowhere/scorer.safetensors"], "doesn't exist; make it first"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(checkpoint, texts, tmp_path, capsys, more, says):
+    output = tmp_path / "scorer.safetensors"
+    assert train(checkpoint, texts, output, *more) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("edgeinfinite: error: ") and says in error
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_document_too_short_or_alone_is_named(checkpoint, tmp_path, capsys):
+    (tmp_path / "one.txt").write_text("too short")
+    output = tmp_path / "scorer.safetensors"
+    assert train(checkpoint, tmp_path, output) == 2
+    assert "only document" in capsys.readouterr().err
+    (tmp_path / "two.txt").write_text("too short as well")
+    assert train(checkpoint, tmp_path, output) == 2
+    assert "give longer documents" in capsys.readouterr().err

@@ -1,0 +1,1 @@
+"""`train-gate`: the paper's memory gate on a frozen backbone."""

@@ -1,0 +1,187 @@
+"""How to train the memory gate."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.configuration import FEATURE_MAPS, OPENINGS, check_choice
+from edgeinfinite.training.gate.loss import LOSSES
+from edgeinfinite.training.gate.segments import Lengths
+
+MEMORIES = ("own", "zero")
+INITIALS = ("identity", "small")
+DTYPES = ("auto", "float32", "bfloat16")
+DEFAULT_CACHE = Path("~/.cache/edgeinfinite/tokens").expanduser()
+_TRANSFER_SAMPLES = 32
+_SEGMENTS = 5
+_PLACES = ("model", "data", "output", "token_cache", "metrics", "plot")
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """How to train.
+
+    Args:
+        model: what `load_backbone` takes.
+        data: text files, JSONL files or folders.
+        output: the gate's file (safetensors); beside it, while it is made, its checkpoint.
+        geometry: S, N, W that the gate is for.
+        loss: `cross-entropy` of the next token (the paper), or `distillation`: divergence from the
+            same backbone with full attention; None takes that one where a stretch fits the
+            backbone's positions.
+        feature_map: σ of a new gate, see `models.memory.feature_map`; `elu` is the paper's.
+        opening: what decides how far it is open, see `models.memory.gate`; the paper's is `constant`.
+        transfer_samples: stretches for a first stage that fits layer by layer to full attention;
+            None takes 32, or none where a gate is gone on with.
+        transfer_epochs: how often each of them is used.
+        samples: stretches of text; each is read from its beginning.
+        segments: of a stretch that read a memory, each a step of the optimizer; None takes 5, with
+            distillation fewer where not so many fit.
+        gradient_segments: so many of them share a step, and the gradient flows back through them.
+        random_lengths: draw N and the window's overlap anew for every stretch, N from a quarter up.
+        memory: `zero` trains the control: what can be learnt while the memory reads zero.
+        learning_rate: of all but g and c, at its highest; it falls along a cosine to a tenth. None
+            takes 0.0003 where a first stage or another run came before, else 0.001.
+        opening_learning_rate: the same of g and c.
+        start: a gate to go on with; None begins with one of `initial`.
+        initial: `identity` (Ã = A_mem, blended in by g) or `small` (random, nearly nothing).
+        rank: r of a gate that is begun; None takes D, which identity needs, or with `small`
+            `gate.default_rank`.
+        hold_out: share of the documents that training leaves alone, for the score.
+        held_out_samples: stretches of them, for the score.
+        dtype: of the backbone; `auto` takes bfloat16 where the processor multiplies it.
+        seed: of everything random.
+        token_cache: folder for tokenised texts.
+        metrics: a row for every step (JSONL); None puts it beside the gate.
+        plot: loss by tokens (.png); None puts it beside the gate.
+    """
+
+    model: str
+    data: Sequence[Path]
+    output: Path
+    geometry: Geometry = field(default_factory=Geometry)
+    loss: str | None = None
+    feature_map: str = "learned"
+    opening: str = "place"
+    transfer_samples: int | None = None
+    transfer_epochs: int = 16
+    samples: int = 10
+    segments: int | None = None
+    gradient_segments: int = 1
+    random_lengths: bool = False
+    memory: str = "own"
+    learning_rate: float | None = None
+    opening_learning_rate: float = 0.05
+    start: Path | None = None
+    initial: str = "identity"
+    rank: int | None = None
+    hold_out: float = 0.25
+    held_out_samples: int = 4
+    dtype: str = "auto"
+    seed: int = 0
+    token_cache: Path = DEFAULT_CACHE
+    metrics: Path | None = None
+    plot: Path | None = None
+
+    def __post_init__(self) -> None:
+        counts = ("samples", "segments", "gradient_segments", "held_out_samples", "rank")
+        for name in (*counts, "transfer_epochs"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be at least 1")
+        if self.transfer_samples is not None and self.transfer_samples < 0:
+            raise EdgeInfiniteError("transfer samples must be a number from 0 on")
+        for name in ("learning_rate", "opening_learning_rate"):
+            rate = getattr(self, name)
+            if rate is not None and not 0 <= rate < math.inf:
+                raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be a number from 0 on")
+        if not 0 < self.hold_out < 1:
+            raise EdgeInfiniteError(f"hold out is {self.hold_out}; give a share between 0 and 1")
+        for name, known in {
+            "feature_map": FEATURE_MAPS,
+            "opening": OPENINGS,
+            "loss": LOSSES,
+            "memory": MEMORIES,
+            "initial": INITIALS,
+            "dtype": DTYPES,
+        }.items():
+            if getattr(self, name) is not None:
+                check_choice(name.replace("_", " "), getattr(self, name), known)
+
+    def for_backbone(self, positions: int) -> GateOptions:
+        """With what None stands for in `loss` and `segments`.
+
+        Args:
+            positions: that the backbone was trained on.
+        """
+        fitting, loss, segments = self.fitting(positions), self.loss, self.segments
+        if loss is None:
+            loss = "distillation" if fitting >= (segments or 1) else "cross-entropy"
+        if segments is None:
+            fits = loss == "distillation" and fitting > 0
+            segments = min(_SEGMENTS, fitting) if fits else _SEGMENTS
+        return replace(self, loss=loss, segments=segments)
+
+    def fitting(self, positions: int) -> int:
+        """Segments reading a memory of a stretch that full attention can read; 0 or less: none."""
+        return (positions + 1 - self.longest.tokens(0)) // self.geometry.segment_length
+
+    @property
+    def passes(self) -> int:
+        """`segments`, once `for_backbone` has decided."""
+        assert self.segments is not None
+        return self.segments
+
+    @property
+    def transfers(self) -> int:
+        """Stretches of the first stage."""
+        if self.transfer_samples is not None:
+            return self.transfer_samples
+        return _TRANSFER_SAMPLES if self.start is None else 0
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Learning rates of all but g and c, and of these."""
+        begun = self.transfers > 0 or self.start is not None
+        rate = (3e-4 if begun else 1e-3) if self.learning_rate is None else self.learning_rate
+        return rate, self.opening_learning_rate
+
+    @property
+    def longest(self) -> Lengths:
+        """How a stretch is cut at most."""
+        geometry = self.geometry
+        overlap = geometry.window_length - 1 if self.random_lengths else 0
+        return Lengths(geometry.sink_length, geometry.segment_length, overlap)
+
+    def lengths_of(self, sample: int) -> Lengths:
+        """How a stretch is cut, by its number."""
+        if not self.random_lengths:
+            return self.longest
+        random = np.random.default_rng([self.seed, sample, 1])
+        segment = self.geometry.segment_length
+        return Lengths(
+            self.geometry.sink_length,
+            int(random.integers(max(1, segment // 4), segment + 1)),
+            int(random.integers(self.geometry.window_length)),
+        )
+
+    def card(self) -> dict[str, Any]:
+        """What the gate's file tells of its training: no paths of the machine that made it."""
+        fields = {name: value for name, value in asdict(self).items() if name not in _PLACES}
+        if self.start is not None:
+            fields["start"] = self.start.name
+        return dict(json.loads(json.dumps(fields)))
+
+    def identity(self) -> str:
+        """What must be the same for a run to go on where it was cut off."""
+        data = sorted(str(path.absolute()) for path in self.data)
+        return json.dumps(self.card() | {"model": self.model, "data": data}, sort_keys=True)

@@ -1,0 +1,106 @@
+"""What a run of training keeps on disk: its checkpoint, a row for every step, a plot of them."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.files import write_atomically
+
+_SMOOTHED = 20
+
+
+class Checkpoint:
+    """The state of a run after the last finished sample, beside the file that it will make.
+
+    Args:
+        output: the gate's file.
+        identity: of the run's options.
+    """
+
+    def __init__(self, output: Path, identity: str) -> None:
+        self._path = output.with_name(output.name + ".checkpoint")
+        self._identity = identity
+
+    def load(self) -> dict[str, Any] | None:
+        """What `save` was given last, None at the start of a run.
+
+        Raises:
+            EdgeInfiniteError: it belongs to a run with other options, or can't be read.
+        """
+        if not self._path.exists():
+            return None
+        try:
+            found = torch.load(self._path, weights_only=True)
+            identity, state = found["identity"], found["state"]
+        except (OSError, EOFError, RuntimeError, KeyError, TypeError, pickle.PickleError) as error:
+            raise EdgeInfiniteError(
+                f"{self._path} can't be read; delete it to begin anew"
+            ) from error
+        if identity != self._identity:
+            raise EdgeInfiniteError(
+                f"{self._path} belongs to a run with other options that was cut off; give these, "
+                "delete it, or choose another --output"
+            )
+        return dict(state)
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Replaces the checkpoint, whole or not at all."""
+        unfinished = self._path.with_name(self._path.name + ".partial")
+        torch.save({"identity": self._identity, "state": state}, unfinished)
+        unfinished.replace(self._path)
+
+    def remove(self) -> None:
+        """The run is done."""
+        self._path.unlink(missing_ok=True)
+
+
+class Metrics:
+    """Rows of a run, one JSON object a line.
+
+    Args:
+        path: the file.
+        steps: rows up to this step are kept of a run that was cut off.
+    """
+
+    def __init__(self, path: Path, steps: int) -> None:
+        self._path = path
+        self.rows: list[dict[str, Any]] = []
+        if steps and path.exists():
+            rows = [json.loads(line) for line in path.read_text().splitlines()]
+            self.rows = [row for row in rows if row["step"] <= steps]
+        write_atomically(path, "".join(json.dumps(row) + "\n" for row in self.rows))
+
+    def add(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Appends rows."""
+        new = list(rows)
+        self.rows += new
+        with self._path.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(row) + "\n" for row in new)
+
+    def plot(self, path: Path) -> None:
+        """Loss by tokens, each step and their running mean; how far the gates are open."""
+        import matplotlib
+
+        matplotlib.use("agg")
+        from matplotlib import pyplot
+
+        tokens = [row["tokens"] for row in self.rows]
+        losses = [row["loss"] for row in self.rows]
+        window = [losses[max(0, i - _SMOOTHED) : i + 1] for i in range(len(losses))]
+        figure, (upper, lower) = pyplot.subplots(
+            2, 1, figsize=(7, 5), sharex=True, layout="constrained", height_ratios=(2, 1)
+        )
+        upper.plot(tokens, losses, alpha=0.25, linewidth=0.8)
+        upper.plot(tokens, [sum(part) / len(part) for part in window], color="C0")
+        upper.set(ylabel="loss (nats per token)")
+        lower.plot(tokens, [row["opening"] for row in self.rows], color="C1")
+        lower.set(xlabel="tokens predicted", ylabel="mean sig(g)")
+        figure.savefig(path, dpi=150)
+        pyplot.close(figure)

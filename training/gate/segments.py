@@ -1,0 +1,207 @@
+"""Reading a text as Algorithm 1 does, segment by segment, with gradients for the gate.
+
+A pass reads one segment behind the sinks with the memory of all segments before it, then the
+segment goes into the memory. Letters: B batch (1), L layers, H query heads, K KV heads, T tokens of
+a pass, S sinks, N segment, D head dimension, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from transformers import PreTrainedModel
+
+from edgeinfinite.models.attach import feature_maps, head_dim_of
+from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.exact_attention import causal_attention
+from edgeinfinite.models.memory.compressive import compress
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How one text is cut.
+
+    Args:
+        sinks: S.
+        segment: N, tokens folded at once.
+        overlap: tokens that a pass reads again in front of its N new ones: 0 is how a prompt is
+            read, W - 1 how a text goes on token by token.
+    """
+
+    sinks: int
+    segment: int
+    overlap: int = 0
+
+    def tokens(self, segments: int) -> int:
+        """Tokens of a text with so many passes that read a memory, and one to predict."""
+        return self.sinks + (segments + 1) * self.segment + self.overlap + 1
+
+
+MEMORIES = ("own", "zero", "off")
+"""What the gate reads: the memory, zeros in its place (the control), or it is bypassed."""
+
+Memory = tuple[list[torch.Tensor], list[torch.Tensor]]
+"""M `[K, D, D]` and z `[K, D]` of every layer, float32."""
+
+
+class SegmentState:
+    """Sinks, memory and the pass under way: an `AttentionState` that autograd can follow.
+
+    Args:
+        model: attached.
+        lengths: how the text is cut.
+        reads: of `MEMORIES`.
+        replaced: memories of another text that are read in place of the own ones, pass by pass.
+        trains_keys: a learned feature map gets gradients for its keys, from all that was folded,
+            also where the gradient flows through no earlier pass: K and V are kept for that.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        lengths: Lengths,
+        *,
+        reads: str = "own",
+        replaced: Sequence[Memory] | None = None,
+        trains_keys: bool = False,
+    ) -> None:
+        text = model.config.get_text_config()
+        device = model.device
+        self._lengths, self._reads, self._replaced = lengths, reads, replaced
+        self._folded = 0
+        self._maps = feature_maps(model)
+        self._keeps = trains_keys and self._maps[0].name == "learned"
+        self._kept: list[list[tuple[torch.Tensor, torch.Tensor]]] = []
+        layers, heads, dim = text.num_hidden_layers, text.num_key_value_heads, head_dim_of(text)
+        self.memory = [torch.zeros(heads, dim, dim, device=device) for _ in range(layers)]
+        self.memory_norm = [torch.zeros(heads, dim, device=device) for _ in range(layers)]
+        self.has_memory = torch.zeros(1, device=device)
+        self._sinks: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._pass: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def positions(self, tokens: int) -> torch.Tensor:
+        """See `AttentionState.positions`."""
+        start = self._lengths.sinks if self._sinks else 0
+        return torch.arange(start, start + tokens, device=self.has_memory.device).unsqueeze(0)
+
+    def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `AttentionState.memory_of`."""
+        memories, norms = self.memory, self.memory_norm
+        if self._replaced:
+            memories, norms = self._replaced[min(self._folded, len(self._replaced)) - 1]
+        if self._reads == "zero":
+            return memories[layer] * 0.0, norms[layer] * 0.0
+        return memories[layer], norms[layer]
+
+    def attend(
+        self,
+        layer: int,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        *,
+        scaling: float,
+        sliding_window: int | None,
+        softcap: float | None,
+    ) -> torch.Tensor:
+        """See `AttentionState.attend`."""
+        self._pass.append((key, value))
+        if self._sinks:
+            before = self._sinks[layer]
+            key, value = torch.cat((before[0], key), 2), torch.cat((before[1], value), 2)
+        return causal_attention(
+            query, key, value, scaling=scaling, sliding_window=sliding_window, softcap=softcap
+        )
+
+    def begin_pass(self) -> None:
+        """Before every forward pass."""
+        self._pass = []
+
+    def keep_sinks(self) -> None:
+        """After the first pass, which read the sinks too: they are split off."""
+        sinks = self._lengths.sinks
+        self._sinks = [(k[:, :, :sinks].detach(), v[:, :, :sinks].detach()) for k, v in self._pass]
+        self._pass = [(k[:, :, sinks:], v[:, :, sinks:]) for k, v in self._pass]
+
+    def fold(self) -> None:
+        """The pass's segment goes into the memory (Eq. 5, 6), with its gradient if there is one."""
+        rows = slice(0, self._lengths.segment)
+        segment = [(key[0, :, rows], value[0, :, rows]) for key, value in self._pass]
+        for layer, (key, value) in enumerate(segment):
+            self.memory[layer], self.memory_norm[layer] = compress(
+                key, value, self.memory[layer], self.memory_norm[layer], self._maps[layer]
+            )
+        if self._keeps:
+            self._kept.append([(key.detach(), value.detach()) for key, value in segment])
+        self._pass = []
+        self._folded += 1
+        if self._reads != "off":
+            self.has_memory = torch.ones_like(self.has_memory)
+
+    def detach(self) -> None:
+        """What was folded so far gets no gradient any more, but for the feature map's own."""
+        self.memory = [memory.detach() for memory in self.memory]
+        self.memory_norm = [norm.detach() for norm in self.memory_norm]
+        if not self._keeps:
+            return
+        for layer, feature_map in enumerate(self._maps):
+            pairs = zip(*(segment[layer] for segment in self._kept), strict=True)
+            key, value = (torch.cat(parts, 1) for parts in pairs)
+            empty = torch.zeros_like(self.memory[layer]), torch.zeros_like(self.memory_norm[layer])
+            self.memory[layer], self.memory_norm[layer] = compress(key, value, *empty, feature_map)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass that read a memory.
+
+    Args:
+        places: in the text, of the tokens that are predicted.
+        logits: `[N, V]` for them.
+        ends_gradient: the memory is cut from its gradient after this pass: run backward now.
+    """
+
+    places: slice
+    logits: torch.Tensor
+    ends_gradient: bool
+
+
+def read_segments(
+    model: PreTrainedModel,
+    tokens: torch.Tensor,
+    state: SegmentState,
+    lengths: Lengths,
+    gradient_segments: int = 1,
+) -> Iterator[Pass]:
+    """Passes over a text, each after the memory took in the segment before.
+
+    The first pass, sinks and first segment, reads no memory, so the gate has no part in it: it
+    runs without gradients and isn't yielded.
+
+    Args:
+        model: attached.
+        tokens: `[n]` int64, n = `lengths.tokens(segments)`.
+        state: fresh.
+        lengths: how to cut.
+        gradient_segments: gradients flow through the memory for so many passes at a time.
+    """
+    end = lengths.sinks + lengths.segment
+    with torch.no_grad():
+        state.begin_pass()
+        run_tokens(model, tokens[None, :end], state)
+        state.keep_sinks()
+        state.fold()
+    state.detach()
+    step = lengths.segment
+    starts = range(end, len(tokens) - step - lengths.overlap, step)
+    for number, start in enumerate(starts, start=1):
+        ends_gradient = number % gradient_segments == 0 or number == len(starts)
+        last = start + lengths.overlap + step
+        state.begin_pass()
+        logits = run_tokens(model, tokens[None, start:last], state, logits_to_keep=step)
+        yield Pass(slice(last - step + 1, last + 1), logits[0], ends_gradient)
+        state.fold()
+        if ends_gradient:
+            state.detach()

@@ -1,0 +1,297 @@
+"""Fitting the gates layer by layer to what full attention finds, before anything end to end.
+
+One pass of the frozen backbone with full attention over a stretch gives every layer its queries,
+keys and values, and what full attention finds that sinks and segment alone don't. Each layer's
+gate and feature map are then fitted to that by themselves, no gradient flows through the backbone:
+attention transfer (Hedgehog, arXiv 2402.04347; LoLCATs, 2410.10254). A step costs milliseconds
+where one through the network costs seconds.
+
+Letters: H query heads, K KV heads, S sinks, N segment, n queries looked at, i segments that read a
+memory, D head dimension.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+
+from edgeinfinite.models.attach import attention_layers
+from edgeinfinite.models.attention import attention_implementation
+from edgeinfinite.models.exact_attention import causal_attention
+from edgeinfinite.models.memory.compressive import retrieve
+from edgeinfinite.models.memory.gate import MemoryGate
+from edgeinfinite.models.memory.gate import places as gate_places
+from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables
+from edgeinfinite.training.gate.segments import Lengths
+
+_TRANSFER_ATTENTION = "edgeinfinite-transfer"
+_SEEN_ARGUMENT = "edgeinfinite_seen"
+_QUERIES = 320
+"""Looked at in a stretch, evenly; which ones differs by stretch."""
+
+_LEARNING_RATE = 3e-3
+_QUERY_OPENING_RATE = 1e-2
+_OPENING_RATE = 5e-2
+_PLACE_OPENING_RATE = 0.3
+_LEAST_RATE = 0.02
+_WARM_UP = 10
+_LARGEST_NORM = 1.0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One layer of one stretch, at the slots that a session gives the tokens; half precision.
+
+    Args:
+        query: `[H, i n, D]` after RoPE.
+        local: A_dot of these queries, `[H, i n, D]`.
+        missed: what full attention finds beyond it, `[H, i n, D]`.
+        key, value: `[K, i, N, D]` of the segments that are folded before.
+        place: p of these queries (`gate.places`), `[i n]`; only the opening `place` needs it.
+    """
+
+    query: torch.Tensor
+    local: torch.Tensor
+    missed: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    place: torch.Tensor | None = None
+
+
+@dataclass(frozen=True)
+class _Watch:
+    lengths: Lengths
+    segments: int
+    rows: torch.Tensor
+    tables: list[RotaryTable]
+    seen: list[Seen]
+
+
+def look_at(
+    model: PreTrainedModel, tokens: torch.Tensor, lengths: Lengths, number: int
+) -> list[Seen]:
+    """One pass with full attention over a stretch; what every layer saw.
+
+    Args:
+        model: a backbone, attached or not.
+        tokens: `[T]` int64, T = `lengths.tokens(segments)`, no more than its trained positions.
+        lengths: how a session cuts the text.
+        number: of the stretch; it decides which queries are looked at.
+    """
+    segments = (len(tokens) - lengths.tokens(0)) // lengths.segment
+    stride = max(1, segments * lengths.segment // _QUERIES)
+    rows = torch.arange(number % stride, lengths.segment, stride)
+    end = lengths.sinks + (segments + 1) * lengths.segment
+    watch = _Watch(lengths, segments, rows, rotary_tables(model, end), [])
+    with torch.no_grad(), attention_implementation(model, _TRANSFER_ATTENTION):
+        model(
+            input_ids=tokens[None, :end],
+            use_cache=False,
+            logits_to_keep=1,
+            **{_SEEN_ARGUMENT: watch},
+        )
+    return watch.seen
+
+
+def _attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    _mask: torch.Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,  # noqa: ARG001  (frozen backbone)
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, None]:
+    watch: _Watch = kwargs[_SEEN_ARGUMENT]
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    how: dict[str, Any] = {"scaling": scale, "sliding_window": sliding_window, "softcap": softcap}
+    if sliding_window is None and softcap is None:  # without a mask of T x T
+        full = functional.scaled_dot_product_attention(
+            query, key, value, is_causal=True, scale=scale, enable_gqa=True
+        )
+    else:
+        full = causal_attention(query, key, value, **how)
+    watch.seen.append(_seen(watch, module.layer_idx, query, key, value, full, how))  # type: ignore[arg-type]
+    return full.transpose(1, 2), None
+
+
+AttentionInterface.register(_TRANSFER_ATTENTION, _attention)
+AttentionMaskInterface.register(_TRANSFER_ATTENTION, lambda *args, **kwargs: None)
+
+
+def _seen(
+    watch: _Watch,
+    layer: int,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    full: torch.Tensor,
+    how: dict[str, Any],
+) -> Seen:
+    sinks, length, table = watch.lengths.sinks, watch.lengths.segment, watch.tables[layer]
+    places = (sinks + watch.rows).to(query.device)
+    keys, queries, locals_, wanted = [], [], [], []
+    for index in range(watch.segments + 1):
+        part = slice(sinks + index * length, sinks + (index + 1) * length)
+        moved = torch.tensor(index * length, device=query.device)  # every segment starts at slot S
+        keys.append(table.shift_back(key[:, :, part], moved))
+        if index == 0:  # it reads no memory
+            continue
+        rows = part.start + watch.rows.to(query.device)
+        queries.append(table.shift_back(query[:, :, rows], moved))
+        near = torch.cat((key[:, :, :sinks], keys[-1]), 2)
+        values = torch.cat((value[:, :, :sinks], value[:, :, part]), 2)
+        locals_.append(causal_attention(queries[-1], near, values, places=places, **how))
+        wanted.append(full[:, :, rows])
+    local = torch.cat(locals_, 2)[0].float()
+    folded = slice(sinks, sinks + watch.segments * length)
+    stored = (
+        torch.cat(queries, 2)[0],
+        local,
+        torch.cat(wanted, 2)[0].float() - local,
+        torch.stack(keys[:-1], 2)[0],
+        value[0, :, folded].unflatten(1, (watch.segments, length)),
+        gate_places(places).repeat(watch.segments),
+    )
+    return Seen(*(tensor.half().cpu() for tensor in stored))
+
+
+def fit_layer(
+    gate: MemoryGate,
+    seen: Sequence[Seen],
+    output: torch.Tensor | None,
+    *,
+    reads: str,
+    epochs: int,
+    seed: int,
+    rate: float = 1.0,
+) -> float:
+    """Fits the gate of one layer, its feature map included.
+
+    Args:
+        gate: changed in place.
+        seen: of several stretches.
+        output: weight of the output projection, `[hidden, H D]`, behind which the error is
+            measured; None measures it before.
+        reads: `own`, or `zero`: the memory reads zero, the control.
+        epochs: how often every stretch is used.
+        seed: of the order.
+        rate: factor on the learning rates.
+
+    Returns:
+        Share of what local attention misses, as its squared error, that the gate explains in the
+        last epoch.
+    """
+    rates = {"g": _OPENING_RATE, "u": _QUERY_OPENING_RATE, "c": _PLACE_OPENING_RATE}
+    groups = [
+        {"params": [parameter], "peak": rates.get(name, _LEARNING_RATE)}
+        for name, parameter in gate.named_parameters()
+    ]
+    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.99), weight_decay=0.0)
+    device, steps = gate.g.device, epochs * len(seen)
+    random = torch.Generator().manual_seed(seed)
+    size = sum(float(_size(one.missed.to(device).float(), output)) for one in seen) / len(seen)
+    left = 0.0
+    for step in range(steps):
+        place = step % len(seen)
+        if place == 0:
+            order, left = torch.randperm(len(seen), generator=random).tolist(), 0.0
+        cosine = (1 + math.cos(math.pi * step / steps)) / 2
+        factor = min(1.0, (step + 1) / _WARM_UP) * (_LEAST_RATE + (1 - _LEAST_RATE) * cosine)
+        for group in optimizer.param_groups:
+            group["lr"] = group["peak"] * factor * rate
+        one = seen[order[place]]
+        found = corrections(gate, one, one if reads == "own" else None)
+        loss = _size(found - one.missed.to(device).float(), output) / max(size, 1e-30)
+        loss.backward()
+        nn.utils.clip_grad_norm_(gate.parameters(), _LARGEST_NORM)
+        optimizer.step()
+        optimizer.zero_grad()
+        left += float(loss.detach()) / len(seen)
+    return 1.0 - left
+
+
+def corrections(gate: MemoryGate, one: Seen, memory: Seen | None) -> torch.Tensor:
+    """A_com - A_dot, `[H, i n, D]` float32.
+
+    Args:
+        gate: of the layer.
+        one: whose queries read.
+        memory: whose segments are in the memory that they read; None reads zeros.
+    """
+    device = gate.g.device
+    query, local = (x.to(device).float() for x in (one.query, one.local))
+    found = torch.zeros_like(local)
+    if memory is not None:
+        key, value = (x.to(device).float() for x in (memory.key, memory.value))
+        features = gate.feature_map(key.transpose(0, 1)).transpose(0, 1)
+        ones = torch.ones(*value.shape[:-1], 1, device=device)
+        # Segment i reads the sum of those before it: M and z of every read at once.
+        sums = (features.transpose(-1, -2) @ torch.cat((value, ones), -1)).cumsum(1)
+        parts = [
+            retrieve(part[None], sums[:, i, :, :-1], sums[:, i, :, -1], gate.feature_map)[0]
+            for i, part in enumerate(query.chunk(key.shape[1], 1))
+        ]
+        found = torch.cat(parts, 1)
+    opened = torch.ones(1, device=device)
+    place = None if one.place is None else one.place.to(device).float()
+    return gate.blend(query[None], found[None], local[None], opened, place)[0] - local
+
+
+def _size(x: torch.Tensor, output: torch.Tensor | None) -> torch.Tensor:
+    """Squared norm of `[H, n, D]`, behind the output projection if there is one."""
+    rows = x.transpose(0, 1).flatten(1)
+    return (rows if output is None else rows @ output.T).square().sum()
+
+
+def transfer(
+    model: PreTrainedModel,
+    stretches: Sequence[torch.Tensor],
+    lengths: Lengths,
+    *,
+    reads: str,
+    epochs: int,
+    seed: int,
+    progress: Callable[[str, float], None],
+) -> list[float]:
+    """Fits the gates of all layers; the backbone stays as it is.
+
+    What was seen is kept in memory, for SmolLM2-135M 0.15 GB a stretch of 4,673 tokens.
+
+    Args:
+        model: attached, with the gates to fit.
+        stretches: of tokens, `[T]` int64 each.
+        lengths: how a session cuts them.
+        reads: `own` or `zero`.
+        epochs: see `fit_layer`.
+        seed: of the order of the stretches.
+        progress: called with what is being done, and the share that is done.
+
+    Returns:
+        Of every layer what `fit_layer` returns.
+    """
+    passes = []
+    for number, tokens in enumerate(stretches):
+        progress("reading with full attention", number / len(stretches))
+        passes.append(look_at(model, tokens, lengths, number))
+    explained = []
+    layers = attention_layers(model)
+    for index, layer in enumerate(layers):
+        progress("fitting layer by layer", index / len(layers))
+        projection = getattr(layer, "o_proj", None)
+        output = None if projection is None else projection.weight.float()
+        seen = [layers_of_one[index] for layers_of_one in passes]
+        explained.append(
+            fit_layer(layer.memory_gate, seen, output, reads=reads, epochs=epochs, seed=seed)
+        )
+    return explained

@@ -1,0 +1,45 @@
+"""How much each head counts when heads judge a token together (`models.recall.scorer.agreed`).
+
+Letters: H heads that score, n pairs.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+_RIDGE = 1e-3
+_STEPS = 100
+
+
+def fit_votes(scores: torch.Tensor, planted: torch.Tensor) -> torch.Tensor:
+    """Logistic regression: by the scores of all heads, is a token part of a planted fact?
+
+    Few weights, so what they learn is less of the planted facts than of the heads: which of them
+    see the same, and which score high what nobody asks for.
+
+    Args:
+        scores: `[H, n]`, of mean 0 and deviation 1 over tokens that aren't planted.
+        planted: `[n]` bool.
+
+    Returns:
+        `[H]`, so that the weighted mean of the scores of tokens that aren't planted deviates as
+        much as their plain mean; ones where nothing was planted.
+    """
+    heads, ordinary = len(scores), scores[:, ~planted]
+    if not planted.any():
+        return torch.ones(heads)
+    weights, bias = torch.zeros(heads, requires_grad=True), torch.zeros(1, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weights, bias], max_iter=_STEPS, line_search_fn="strong_wolfe")
+
+    def loss() -> torch.Tensor:
+        optimizer.zero_grad()
+        logits = weights @ scores + bias
+        fit = functional.binary_cross_entropy_with_logits(logits, planted.float())
+        total = fit + _RIDGE * weights.square().sum()
+        total.backward()
+        return total
+
+    optimizer.step(loss)
+    votes = weights.detach()
+    return votes * ordinary.sum(0).std() / (votes @ ordinary).std()

@@ -1,0 +1,192 @@
+"""The examples that a scorer is fitted to: cached pairs, and what later text paid to them.
+
+Letters: L layers, K KV heads, n pairs, T tokens, D head dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from edgeinfinite.files import read_text_file
+from edgeinfinite.models.recall.rotary import rotary_tables
+from edgeinfinite.training.scorer.facts import draw_facts
+from edgeinfinite.training.scorer.observe import Observation, observe
+from edgeinfinite.training.texts import encode, excerpt
+
+_FLOOR = 1e-6
+"""Attention below it counts as none: its logarithm says nothing about what is worth keeping."""
+
+TARGETS = ("largest", "summed")
+"""What a scorer can be fitted to: fields of `Observation`."""
+
+
+@dataclass(frozen=True)
+class PassOptions:
+    """One kind of forward pass to watch.
+
+    Args:
+        tokens: T, its length.
+        gap: how many tokens later a query must come to count.
+        facts: planted into the text and asked for at its end, in every pass but the plain ones.
+        plain: every so-manieth pass has no facts; 0 for none.
+        long: every so-manieth pass has twice the tokens, as far as the backbone's positions go, and
+            half as many facts again; 0 for none.
+        kept_pairs: of a pass that are kept, drawn at random, beside those of the facts.
+    """
+
+    tokens: int = 3072
+    gap: int = 512
+    facts: int = 8
+    plain: int = 3
+    long: int = 7
+    kept_pairs: int = 1024
+
+    def of_pass(self, index: int, positions: int) -> tuple[int, int]:
+        """Tokens and facts of a pass; no pass is longer than what the backbone was trained on."""
+        facts = 0 if self.plain and index % self.plain == 0 else self.facts
+        if self.long and index % self.long == self.long - 1:
+            return min(2 * self.tokens, positions), facts * 3 // 2
+        return self.tokens, facts
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Cached pairs of all passes, and what later text paid to them.
+
+    Args:
+        inputs: `[L, K, n, 2D]` float16: the un-rotated key, then the value.
+        paid: for each name of `TARGETS` and for `asked`, `[L, K, n]` float32: the logarithm of what
+            `Observation` has under that name.
+        planted: `[n]` bool, tokens of planted facts.
+        text: `[n]` int64, of which pass the pair is.
+    """
+
+    inputs: torch.Tensor
+    paid: dict[str, torch.Tensor]
+    planted: torch.Tensor
+    text: torch.Tensor
+
+
+def collect_pairs(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    documents: Sequence[Path],
+    options: PassOptions,
+    passes: int,
+    seed: int,
+    progress: Callable[[int], None],
+) -> Pairs:
+    """Watches the backbone read `passes` texts.
+
+    Args:
+        model: the backbone.
+        tokenizer: its own.
+        documents: excerpts are drawn from them.
+        options: see there.
+        passes: how many.
+        seed: of all that is random.
+        progress: called with the number of passes done.
+
+    Raises:
+        EdgeInfiniteError: a document is too short, or isn't UTF-8.
+    """
+    random = np.random.default_rng(seed)
+    texts = [read_text_file(path) for path in documents]
+    order = [int(index) for _ in range(passes) for index in random.permutation(len(texts))]
+    positions = model.config.get_text_config().max_position_embeddings
+    tables = rotary_tables(model, min(2 * options.tokens, positions))
+    inputs: list[torch.Tensor] = []
+    paid: dict[str, list[torch.Tensor]] = {name: [] for name in (*TARGETS, "asked")}
+    marks: list[torch.Tensor] = []
+    for index in range(passes):
+        tokens, facts = options.of_pass(index, positions)
+        text = compose(texts[order[index]], tokenizer, tokens, facts, random)
+        places, planted = _places(text, options, random)
+        seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+        def keep(
+            layer: int,
+            of: Observation,
+            places: torch.Tensor = places,
+            seen: list[tuple[torch.Tensor, torch.Tensor]] = seen,
+        ) -> None:
+            raw = tables[layer].shift_back(of.key[:, places], places)
+            each = torch.stack([getattr(of, name)[:, places] for name in paid])
+            seen.append((torch.cat((raw, of.value[:, places]), dim=-1).half(), each))
+
+        observe(model, text.tokens, options.gap, text.asking, keep)
+        inputs.append(torch.stack([pairs for pairs, _ in seen]))
+        each = torch.stack([each for _, each in seen], dim=1).float().clamp(min=_FLOOR).log()
+        for name, values in zip(paid, each, strict=True):
+            paid[name].append(values)
+        marks.append(planted)
+        progress(index + 1)
+    return Pairs(
+        torch.cat(inputs, dim=2),
+        {name: torch.cat(parts, dim=2) for name, parts in paid.items()},
+        torch.cat(marks),
+        torch.cat([torch.full((len(mark),), index) for index, mark in enumerate(marks)]),
+    )
+
+
+@dataclass(frozen=True)
+class Composed:
+    """A text with planted facts.
+
+    Args:
+        tokens: T ids.
+        planted: positions of the statements' tokens.
+        asking: how many tokens at the end ask for the facts and answer.
+    """
+
+    tokens: list[int]
+    planted: list[int]
+    asking: int
+
+
+def compose(
+    document: str,
+    tokenizer: PreTrainedTokenizerBase,
+    length: int,
+    facts: int,
+    random: np.random.Generator,
+) -> Composed:
+    """An excerpt of `length` tokens with facts in its first 70 % and their questions at the end.
+
+    Raises:
+        EdgeInfiniteError: the document is too short.
+    """
+    drawn = draw_facts(facts, random)
+    asked = [drawn[index] for index in random.permutation(len(drawn))]
+    separator = "\n\n" if random.random() < 0.5 else "\n"
+    end = encode("".join(f"{separator}{f.question}{f.answer}." for f in asked), tokenizer)
+    around = ("\n\n", "\n\n") if random.random() < 0.5 else (" ", " ")
+    statements = [encode(f"{around[0]}{fact.statement}{around[1]}", tokenizer) for fact in drawn]
+    body = excerpt(document, tokenizer, length - len(end) - sum(map(len, statements)), random)
+    cuts = sorted(int(random.integers(16, len(body) * 7 // 10)) for _ in statements)
+    tokens: list[int] = []
+    planted: list[int] = []
+    before = 0
+    for cut, statement in zip(cuts, statements, strict=True):
+        tokens += body[before:cut]
+        planted += range(len(tokens), len(tokens) + len(statement))
+        tokens += statement
+        before = cut
+    return Composed(tokens + body[before:] + end, planted, len(end))
+
+
+def _places(
+    text: Composed, options: PassOptions, random: np.random.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Positions whose pairs are kept, only such as later queries can reach; which are planted."""
+    reachable = len(text.tokens) - options.gap
+    planted = {place for place in text.planted if place < reachable}
+    chosen = set(random.permutation(reachable)[: options.kept_pairs].tolist())
+    places = sorted(chosen | planted)
+    return torch.tensor(places), torch.tensor([place in planted for place in places])

@@ -1,0 +1,320 @@
+"""Training the retention scorer: regress the attention that later text really pays (DESIGN §2b).
+
+For every cached pair the target is the logarithm of the attention that queries of its KV head,
+`gap` or more tokens later, paid to it with full attention, in texts with planted facts that are
+asked for at the end. Letters: L layers, K KV heads, n pairs, D head dimension.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.attach import check_supported
+from edgeinfinite.models.loading import Backbone, load_backbone
+from edgeinfinite.models.recall.scorer import RetentionScorer
+from edgeinfinite.models.trained_file import save_layers
+from edgeinfinite.training.scorer.head_weights import fit_votes
+from edgeinfinite.training.scorer.keep_threshold import fit_worth, ordinary_texts
+from edgeinfinite.training.scorer.pairs import TARGETS, Pairs, PassOptions, collect_pairs
+from edgeinfinite.training.scorer.retrieval_heads import (
+    planted_attention,
+    recalling_heads,
+    recalling_layers,
+)
+from edgeinfinite.training.texts import find_documents, split_documents
+from edgeinfinite.version import __version__
+
+Progress = Callable[[str, float], None]
+"""What is being done, and the share that is done."""
+
+_ON_THE_CARD = (
+    "passes",
+    "target",
+    "recalling_share",
+    "emphasis",
+    "steps",
+    "batch",
+    "learning_rate",
+    "seed",
+)
+_ORDINARY_PASSES = 8
+_SHARE_KEPT = 0.25
+_WATCHED, _FITTED = 0.75, 0.9
+"""Of the time, when that is done."""
+
+
+@dataclass(frozen=True)
+class ScorerOptions:
+    """How to train.
+
+    Args:
+        model: what `load_backbone` takes.
+        data: text files or folders.
+        output: the scorer's file (safetensors, float16).
+        hold_out: share of the documents that training leaves alone; the score is measured there.
+        passes: forward passes of the backbone.
+        held_out_passes: of these further ones over held-out documents, for the score.
+        watched: what a pass is.
+        target: what of the later attention is fitted, one of `TARGETS`.
+        recalling_share: of the KV heads of all layers, those that pay most to planted facts, fill
+            their slots by score, the others keep what is newest; and of the layers, so many get
+            most slots.
+        emphasis: a pair counts in the fit as its later attention to this power: what the slots are
+            for is few pairs, and a fit to all alike spends itself on telling the others apart.
+        steps: of the fit.
+        batch: pairs of a step.
+        learning_rate: at its start; it falls to zero along a cosine.
+        seed: of everything random.
+    """
+
+    model: str
+    data: Sequence[Path]
+    output: Path
+    hold_out: float = 0.25
+    passes: int = 84
+    held_out_passes: int = 4
+    watched: PassOptions = field(default_factory=PassOptions)
+    target: str = "largest"
+    recalling_share: float = 1 / 3
+    emphasis: float = 0.3
+    steps: int = 800
+    batch: int = 1024
+    learning_rate: float = 3e-3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("passes", "held_out_passes", "steps", "batch"):
+            if getattr(self, name) < 1:
+                raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be at least 1")
+        if not 0 < self.hold_out < 1:
+            raise EdgeInfiniteError(f"hold out is {self.hold_out}; give a share between 0 and 1")
+        if not 0 < self.recalling_share <= 1:
+            raise EdgeInfiniteError(
+                f"recalling share is {self.recalling_share}; give a share above 0, at most 1"
+            )
+        if not 0 <= self.emphasis <= 1:
+            raise EdgeInfiniteError(f"emphasis is {self.emphasis}; give a number from 0 to 1")
+        if self.watched.long < 0:
+            raise EdgeInfiniteError(f"long is {self.watched.long}; give a number from 0 on")
+        if self.target not in TARGETS:
+            raise EdgeInfiniteError(
+                f"unknown target {self.target!r}; choose one of {', '.join(TARGETS)}"
+            )
+        if self.watched.tokens < 2 * self.watched.gap:
+            raise EdgeInfiniteError(
+                f"{self.watched.tokens} tokens are too few for a gap of {self.watched.gap}; "
+                "give at least twice as many"
+            )
+        if not self.output.absolute().parent.is_dir():
+            raise EdgeInfiniteError(f"the folder of {self.output} doesn't exist; make it first")
+
+
+def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]:
+    """Collects, fits, measures on held-out documents, and writes the file.
+
+    Returns:
+        See `held_out_score`, and `planted_in_recalling_heads`: how much of the attention paid to
+        planted facts of held-out documents is paid by the heads that keep what scores highest.
+
+    Raises:
+        EdgeInfiniteError: the model isn't supported, or the data is missing or too short.
+    """
+    trained, held_out = split_documents(find_documents(options.data), options.hold_out)
+    progress("loading the checkpoint", 0.0)
+    backbone = load_backbone(options.model)
+    check_supported(backbone.model)
+    trained_positions = backbone.model.config.get_text_config().max_position_embeddings
+    if options.watched.tokens > trained_positions:
+        raise EdgeInfiniteError(
+            f"{options.watched.tokens} tokens are more than the {trained_positions} positions that "
+            f"{backbone.name} was trained on; give fewer"
+        )
+    digest = backbone.weights_sha256
+    ordinary = ordinary_texts(  # now: a document that is too short costs no training
+        backbone.tokenizer, trained, options.watched.tokens, _ORDINARY_PASSES, options.seed
+    )
+    fitted, measured = watch(backbone, trained, held_out, options, progress)
+    scorers = fit_scorers(fitted, options, progress)
+    metrics = held_out_score(scorers, measured, options.target)
+    recalling = recalling_heads(fitted, options.recalling_share)
+    paid = planted_attention(measured)
+    recalls = torch.zeros_like(paid, dtype=torch.bool)
+    recalls[tuple(zip(*recalling, strict=True))] = True
+    metrics["planted_in_recalling_heads"] = float(paid[recalls].sum() / paid.sum().clamp(min=1e-9))
+    settings = {name: getattr(options, name) for name in _ON_THE_CARD}
+    card = {
+        "edgeinfinite": __version__,
+        "backbone": backbone.name,
+        "weights_sha256": digest,
+        "trained_on": json.dumps([path.name for path in trained]),
+        "held_out_documents": json.dumps([path.name for path in held_out]),
+        "options": json.dumps(settings | asdict(options.watched)),
+        "held_out_score": json.dumps(metrics),
+        "recalling_heads": json.dumps(recalling),
+        "recalling_layers": json.dumps(recalling_layers(fitted, options.recalling_share)),
+    }
+    _bring_together(scorers, recalls, fitted)
+    with _fast(backbone.model) as model:
+        fit_worth(
+            model,
+            ordinary,
+            scorers,
+            lambda done: progress(
+                "reading ordinary text", _FITTED + (1 - _FITTED) * done / _ORDINARY_PASSES
+            ),
+        )
+    save_layers(options.output, [scorer.half() for scorer in scorers], card)
+    return metrics
+
+
+def _bring_together(
+    scorers: Sequence[RetentionScorer], recalls: torch.Tensor, pairs: Pairs
+) -> None:
+    """Scores of one scale, only of heads that recall, and how much each of these counts.
+
+    Args:
+        scorers: fitted; changed in place.
+        recalls: `[L, K]` bool.
+        pairs: what they were fitted to.
+    """
+    scores = torch.zeros(*recalls.shape, len(pairs.planted))
+    for layer, (scorer, inputs) in enumerate(zip(scorers, pairs.inputs, strict=True)):
+        scorer.standardise(*inputs[:, ~pairs.planted].float().chunk(2, dim=-1))
+        scorer.rank_by_age(~recalls[layer])
+        scores[layer] = _score(scorer, inputs)
+    votes = torch.zeros(recalls.shape)
+    votes[recalls] = fit_votes(scores[recalls], pairs.planted)
+    for scorer, weights in zip(scorers, votes, strict=True):
+        scorer.votes.copy_(weights[:, None])
+
+
+def watch(
+    backbone: Backbone,
+    trained: Sequence[Path],
+    held_out: Sequence[Path],
+    options: ScorerOptions,
+    progress: Progress,
+) -> tuple[Pairs, Pairs]:
+    """Pairs of the passes to fit to, and of those over held-out documents."""
+    total = options.passes + options.held_out_passes
+
+    def pairs(documents: Sequence[Path], passes: int, before: int) -> Pairs:
+        return collect_pairs(
+            backbone.model,
+            backbone.tokenizer,
+            documents,
+            options.watched,
+            passes,
+            options.seed + before,
+            lambda done: progress(
+                "watching the backbone's attention", _WATCHED * (before + done) / total
+            ),
+        )
+
+    with _fast(backbone.model):
+        return pairs(trained, options.passes, 0), pairs(
+            held_out, options.held_out_passes, options.passes
+        )
+
+
+@contextmanager
+def _fast(model: PreTrainedModel) -> Iterator[PreTrainedModel]:
+    """In bfloat16 where that is several times faster; what is watched are estimates anyway."""
+    if torch.cpu._is_avx512_bf16_supported():
+        model.bfloat16()
+    try:
+        yield model
+    finally:
+        model.float()
+
+
+def fit_scorers(pairs: Pairs, options: ScorerOptions, progress: Progress) -> list[RetentionScorer]:
+    """Huber regression of all layers and heads, each on its own pairs, with AdamW.
+
+    Returns:
+        One scorer for each layer.
+    """
+    _, kv_heads, count, width = pairs.inputs.shape
+    generator = torch.Generator().manual_seed(options.seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(options.seed)
+        scorers = [RetentionScorer(kv_heads, width // 2) for _ in pairs.inputs]
+    wanted = pairs.paid[options.target]
+    for scorer, inputs, targets in zip(scorers, pairs.inputs, wanted, strict=True):
+        values = inputs.float()
+        scorer.mean.copy_(values.mean(dim=1, keepdim=True))
+        scorer.deviation.copy_(values.std(dim=1, keepdim=True).clamp(min=1e-3))
+        scorer.b2.data.copy_(targets.mean(dim=1)[:, None, None])
+    optimizer = torch.optim.AdamW(
+        [p for scorer in scorers for p in scorer.parameters()],
+        lr=options.learning_rate,
+        weight_decay=0.01,
+    )
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.steps)
+    for step in range(options.steps):
+        chosen = torch.randint(count, (min(options.batch, count),), generator=generator)
+        total = 0.0
+        for layer, scorer in enumerate(scorers):
+            score = _score(scorer, pairs.inputs[layer][:, chosen])
+            loss = _fit_loss(score, wanted[layer][:, chosen], options.emphasis)
+            loss.backward()
+            total += float(loss.detach())
+        optimizer.step()
+        optimizer.zero_grad()
+        schedule.step()
+        done = (step + 1) / options.steps
+        progress(
+            f"fitting, loss {total / len(scorers):.3f}",
+            _WATCHED + (_FITTED - _WATCHED) * done,
+        )
+    return [scorer.requires_grad_(False) for scorer in scorers]
+
+
+def _fit_loss(score: torch.Tensor, wanted: torch.Tensor, emphasis: float) -> torch.Tensor:
+    """Huber loss of scores `[K, n]`, pairs weighted by attention ** emphasis, the mean weight 1."""
+    weight = (emphasis * wanted).exp()
+    weight = weight / weight.mean(dim=1, keepdim=True)
+    return (weight * functional.huber_loss(score, wanted, reduction="none")).mean()
+
+
+def _score(scorer: RetentionScorer, inputs: torch.Tensor) -> torch.Tensor:
+    key, value = inputs.float().chunk(2, dim=-1)
+    return scorer(key, value)
+
+
+def held_out_score(
+    scorers: Sequence[RetentionScorer], pairs: Pairs, target: str
+) -> dict[str, float]:
+    """How good the scores are on pairs that the fit didn't see.
+
+    Returns:
+        `huber_loss` per pair, and `attention_kept`, `planted_kept`: of all the attention paid to
+        the pairs (to those of planted facts), how much goes to the quarter that scores highest.
+    """
+    losses, kept, planted = 0.0, 0.0, 0.0
+    all_planted = 0.0
+    attention = 0.0
+    for scorer, inputs, targets in zip(scorers, pairs.inputs, pairs.paid[target], strict=True):
+        score = _score(scorer, inputs)
+        losses += float(functional.huber_loss(score, targets))
+        best = score.topk(int(_SHARE_KEPT * score.shape[-1])).indices
+        paid = targets.exp()
+        kept += float(paid.gather(-1, best).sum())
+        attention += float(paid.sum())
+        paid = paid * pairs.planted
+        planted += float(paid.gather(-1, best).sum())
+        all_planted += float(paid.sum())
+    return {
+        "huber_loss": losses / len(scorers),
+        "attention_kept": kept / attention,
+        "planted_kept": planted / max(all_planted, 1e-9),
+    }
