@@ -18,10 +18,10 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.verify import verify_artifact
-from edgeinfinite.models import carry
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.recall import carry
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session

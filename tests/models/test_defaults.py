@@ -13,7 +13,6 @@ from edgeinfinite import models
 from edgeinfinite.artifact.geometry import CARRY_LENGTHS, CARRY_SLOTS, Geometry, GeometryOptions
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.cli import main
-from edgeinfinite.models import shipped
 from edgeinfinite.models.defaults import choose_geometry, shipped_scorer
 from edgeinfinite.models.loading import DEMO_MODEL, load_backbone
 from edgeinfinite.models.trained_file import read_metadata
@@ -81,7 +80,7 @@ def by_layer(package: Path, more: int, less: int) -> list[int]:
 
 @pytest.mark.parametrize("slots", ["128", "trained:128"])
 def test_export_takes_the_shipped_scorer_and_says_so(package, tmp_path, monkeypatch, capsys, slots):
-    monkeypatch.setattr(shipped.models, "__path__", [str(package)])
+    monkeypatch.setattr(defaults.models, "__path__", [str(package)])
     assert export(package, tmp_path / "artifact", slots) == 0
     assert "filled by the shipped scorer tiny.safetensors" in capsys.readouterr().err
     geometry = read_manifest(tmp_path / "artifact").geometry
@@ -108,7 +107,7 @@ def test_a_model_with_a_shipped_scorer_gets_carry_and_the_paper_stays_selectable
     backbone = load_backbone(str(package / "tiny"))
     assert choose_geometry(GeometryOptions(), None, backbone) == (Geometry(), None)
     assert not capsys.readouterr().err
-    monkeypatch.setattr(shipped.models, "__path__", [str(package)])
+    monkeypatch.setattr(defaults.models, "__path__", [str(package)])
     file = str(package / "scorers" / "tiny.safetensors")
     alike = Geometry(policy="carry", recall_slots=CARRY_SLOTS, **CARRY_LENGTHS)
     options = GeometryOptions()
@@ -143,7 +142,7 @@ def test_a_model_with_a_shipped_scorer_gets_carry_and_the_paper_stays_selectable
 def test_slots_by_layer_stay_within_what_pays_and_the_positions(
     package, monkeypatch, average, positions, more, less
 ):
-    monkeypatch.setattr(shipped.models, "__path__", [str(package)])
+    monkeypatch.setattr(defaults.models, "__path__", [str(package)])
     backbone = load_backbone(str(package / "tiny"))
     monkeypatch.setattr(backbone.model.config, "max_position_embeddings", positions)
     asked = GeometryOptions(recall_slots=f"trained:{average}")
@@ -152,7 +151,7 @@ def test_slots_by_layer_stay_within_what_pays_and_the_positions(
 
 
 def test_slots_that_the_bytes_allow_are_shared_out_too(package, monkeypatch):
-    monkeypatch.setattr(shipped.models, "__path__", [str(package)])
+    monkeypatch.setattr(defaults.models, "__path__", [str(package)])
     backbone = load_backbone(str(package / "tiny"))
     monkeypatch.setattr(backbone.model.config, "max_position_embeddings", 2048)
 
@@ -170,7 +169,7 @@ def test_a_scorer_of_ones_own_makes_carry_the_default_too(package):
 
 
 def test_an_exported_scorer_keeps_its_card(package, tmp_path, monkeypatch):
-    monkeypatch.setattr(shipped.models, "__path__", [str(package)])
+    monkeypatch.setattr(defaults.models, "__path__", [str(package)])
     assert export(package, tmp_path / "artifact", "128") == 0
     card = read_metadata(package / "scorers" / "tiny.safetensors")
     assert read_metadata(tmp_path / "artifact" / "scorer.safetensors") == card

@@ -15,9 +15,9 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.models import carry
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.recall import carry
 from edgeinfinite.models.recall.carry import RECENCY
 from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.models.recall.scorer import AGREEMENT_SHARE, EVERYTHING, NEIGHBOURS
