@@ -14,58 +14,11 @@ from typing import Any
 import msgspec
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.tensors import GraphSpec, TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 MANIFEST_FILE = "manifest.json"
-
-PREFILL = "prefill_segment"
-DECODE = "decode_step"
-COMPRESS = "compress_memory"
-
-
-@dataclass(frozen=True)
-class TensorSpec:
-    """One input or state tensor.
-
-    Args:
-        name: as in the graph: `tokens`, `length`, `k_cache_0`, `memory`, ...
-        dtype: numpy's name, `float32`, `int64`, ...
-        shape: sizes; a string stands for a size that each call chooses (`T`).
-        dims: the axes' letters, `B K C D` (see `artifact/geometry.py`), the layout in other words.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int | str, ...]
-    dims: str
-
-
-@dataclass(frozen=True)
-class OutputSpec:
-    """One output.
-
-    Args:
-        name, dtype, shape, dims: as in `TensorSpec`.
-        alias: the state tensor whose own buffer this output must be bound to, updated in place.
-        updates: the state tensor that the host replaces by this output after the call.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int | str, ...]
-    dims: str
-    alias: str | None = None
-    updates: str | None = None
-
-
-@dataclass(frozen=True)
-class GraphSpec:
-    """One graph: the file (or the program that holds it as a method) and its tensors in order."""
-
-    file: str
-    inputs: tuple[TensorSpec, ...]
-    outputs: tuple[OutputSpec, ...]
 
 
 @dataclass(frozen=True)
@@ -188,6 +141,11 @@ def read_manifest(folder: Path) -> Manifest:
                 f"{path} has schema version {version}, this edgeinfinite reads up to "
                 f"{SCHEMA_VERSION}; update edgeinfinite"
             )
+        if version < SCHEMA_VERSION:
+            raise EdgeInfiniteError(
+                f"{path} has schema version {version}, from an edgeinfinite before this one "
+                f"({SCHEMA_VERSION}); export the artifact again"
+            )
         return msgspec.json.decode(text, type=Manifest)
     except msgspec.DecodeError as error:
         raise EdgeInfiniteError(f"{path} can't be read: {error}; export it again") from error
@@ -230,7 +188,7 @@ def _check_entry(folder: Path, name: str, entry: FileEntry, *, contents: bool) -
 
 def cache_type_of(manifest: Manifest) -> str:
     """The type of the KV cache's numbers, `float32` or `float16`."""
-    return next(spec.dtype for spec in manifest.state if spec.name == "k_cache_0")
+    return next(spec.dtype for spec in manifest.state if spec.is_cache)
 
 
 def fingerprint(manifest: Manifest) -> str:

@@ -1,4 +1,4 @@
-"""What a back end is to the exporter: one package, and one line in `_PACKAGES`."""
+"""What a back end is to the exporter: a package, found by `artifact.backends`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ from typing import Any, Protocol
 
 from transformers import PreTrainedModel
 
-from edgeinfinite.artifact.manifest import GraphSpec, Manifest, QuantizationInfo, TensorSpec
+from edgeinfinite.artifact.backends import backend_entry
+from edgeinfinite.artifact.manifest import Manifest, QuantizationInfo
+from edgeinfinite.artifact.tensors import GraphSpec, TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe
 
 Progress = Callable[[str, float], None]
 """Called with what is being done now and the share that is done, 0 to 1."""
-
-_PACKAGES = {
-    "onnx": ("edgeinfinite.export.onnx", "pip install 'edgeinfinite[onnx]'"),
-    "executorch": ("edgeinfinite.export.executorch", "pip install 'edgeinfinite[executorch]'"),
-}
 
 
 @dataclass(frozen=True)
@@ -93,14 +90,13 @@ def backend_named(name: str) -> Backend:
     Raises:
         EdgeInfiniteError: no such back end, or its packages aren't installed (with the command).
     """
-    if name not in _PACKAGES:
-        raise EdgeInfiniteError(f"unknown back end {name!r}; choose one of {', '.join(_PACKAGES)}")
-    package, install = _PACKAGES[name]
+    entry = backend_entry(name)
     try:
-        return importlib.import_module(package).BACKEND
+        return importlib.import_module(entry.exporter).BACKEND
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("edgeinfinite"):
             raise
         raise EdgeInfiniteError(
-            f"the back end {name} needs the package {error.name}; install it with: {install}"
+            f"the back end {name} needs the package {error.name}; install it with: "
+            f"{entry.export_install}"
         ) from error

@@ -11,13 +11,20 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from edgeinfinite.artifact.manifest import GraphSpec, OutputSpec, TensorSpec
+from edgeinfinite.artifact.tensors import (
+    RECALL_PARTS,
+    SCORES,
+    WINDOW_PARTS,
+    GraphSpec,
+    OutputSpec,
+    TensorSpec,
+    tensor_name,
+    updated,
+)
 from edgeinfinite.export.graphs import CompressMemory
 from edgeinfinite.models.attach import attention_layers
 from edgeinfinite.models.recall.carry import carry_layer, scores_of_leaving
 from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables
-from edgeinfinite.runtime_py.carried import carried_names
-from edgeinfinite.runtime_py.state import SCORES
 
 
 class CarryMemory(CompressMemory):
@@ -117,34 +124,33 @@ class CarryMemory(CompressMemory):
         return GraphSpec(file, self._inputs(), self._carried_outputs())
 
     def _inputs(self) -> tuple[TensorSpec, ...]:
-        length = next(spec for spec in self._state if spec.name == "length")
-        caches = [spec for spec in self._state if "_cache_" in spec.name]
+        length = next(spec for spec in self._state if spec.role == "length")
+        caches = [spec for spec in self._state if spec.is_cache]
         return (length, *caches, *self._scores(), *self._sums())
 
     def _scores(self) -> tuple[TensorSpec, ...]:
-        return tuple(spec for spec in self._state if spec.name.startswith(SCORES))
+        return tuple(spec for spec in self._state if spec.role == SCORES)
 
     def _carried_outputs(self) -> tuple[OutputSpec, ...]:
         shape, geometry = self.shape, self.shape.geometry
         layers = range(shape.layers)
-        sizes = {
-            "recall": [geometry.slots_of(layer) for layer in layers],
-            "window": [geometry.window_length for _ in layers],
-        }
-        updated = tuple(
-            OutputSpec(f"{s.name}_out", s.dtype, s.shape, s.dims, updates=s.name)
-            for s in (*self._sums(), *self._scores())
-        )
-        parts = tuple(
-            OutputSpec(
-                name,
-                shape.cache_type,
-                (1, shape.kv_heads, size, shape.head_dim),
-                f"B K {'G' if part == 'recall' else 'W'} D",
-            )
-            for part, of_layer in sizes.items()
-            for layer, size in enumerate(of_layer)
-            if size
-            for name in carried_names(part, layer)
-        )
-        return updated + parts
+        recall = {layer: slots for layer in layers if (slots := geometry.slots_of(layer))}
+        window = dict.fromkeys(layers, geometry.window_length)
+        parts: list[OutputSpec] = []
+        for roles, letter, sizes in (
+            (RECALL_PARTS, "G", recall),
+            (WINDOW_PARTS, "W", window),
+        ):
+            parts += [
+                OutputSpec(
+                    tensor_name(role, layer),
+                    shape.cache_type,
+                    (1, shape.kv_heads, size, shape.head_dim),
+                    f"B K {letter} D",
+                    role,
+                    layer,
+                )
+                for layer, size in sizes.items()
+                for role in roles
+            ]
+        return (*(updated(spec) for spec in (*self._sums(), *self._scores())), *parts)

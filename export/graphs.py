@@ -17,13 +17,18 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.artifact.manifest import (
+from edgeinfinite.artifact.tensors import (
     COMPRESS,
     DECODE,
     PREFILL,
+    SUMS,
     GraphSpec,
     OutputSpec,
     TensorSpec,
+    state_specs,
+    tensor_spec,
+    updated,
+    updated_in_place,
 )
 from edgeinfinite.models.attach import (
     attention_layers,
@@ -34,7 +39,6 @@ from edgeinfinite.models.attach import (
 )
 from edgeinfinite.models.attention import AttentionState, run_tokens
 from edgeinfinite.models.state import fold_oldest
-from edgeinfinite.runtime_py.state import state_specs
 
 EXAMPLE_TOKENS = 7
 """T while tracing prefill; any value of at least 2, so that nothing is specialised to T = 1."""
@@ -127,11 +131,7 @@ class ModelShape:
 
 def cache_outputs(state: tuple[TensorSpec, ...]) -> tuple[OutputSpec, ...]:
     """Outputs `k_cache_i_out`, `v_cache_i_out` that are bound to the caches' own buffers."""
-    caches = [spec for spec in state if "_cache_" in spec.name]
-    return tuple(
-        OutputSpec(f"{spec.name}_out", spec.dtype, spec.shape, spec.dims, alias=spec.name)
-        for spec in caches
-    )
+    return tuple(updated_in_place(spec) for spec in state if spec.is_cache)
 
 
 class _TokensGraph(nn.Module):
@@ -222,14 +222,14 @@ class _TokensGraph(nn.Module):
 
     def spec(self, file: str) -> GraphSpec:
         """The signature as it stands in the manifest."""
-        logits = OutputSpec("logits", "float32", (1, self.shape.vocabulary), "B V")
+        logits = OutputSpec("logits", "float32", (1, self.shape.vocabulary), "B V", "logits")
         return GraphSpec(file, self._inputs(), (logits, *self._presents))
 
     def _inputs(self) -> tuple[TensorSpec, ...]:
         by_name = {spec.name: spec for spec in self._state}
-        caches = [spec for spec in self._state if "_cache_" in spec.name]
+        caches = [spec for spec in self._state if spec.is_cache]
         memory = ["memory", "memory_norm", "has_memory"] if self.shape.reads_memory else []
-        tokens = TensorSpec("tokens", "int64", (1, self._tokens_size()), "B T")
+        tokens = tensor_spec("tokens", "int64", (1, self._tokens_size()), "B T")
         return (tokens, by_name["length"], *caches, *(by_name[name] for name in memory))
 
     def _tokens_size(self) -> int | str:
@@ -330,17 +330,13 @@ class CompressMemory(nn.Module):
 
     def spec(self, file: str) -> GraphSpec:
         """The signature as it stands in the manifest."""
-        outputs = tuple(
-            OutputSpec(f"{s.name}_out", s.dtype, s.shape, s.dims, updates=s.name)
-            for s in self._sums()
-        )
-        return GraphSpec(file, self._inputs(), outputs)
+        return GraphSpec(file, self._inputs(), tuple(updated(spec) for spec in self._sums()))
 
     def _inputs(self) -> tuple[TensorSpec, ...]:
-        return (*(spec for spec in self._state if "_cache_" in spec.name), *self._sums())
+        return (*(spec for spec in self._state if spec.is_cache), *self._sums())
 
     def _sums(self) -> tuple[TensorSpec, ...]:
-        return tuple(spec for spec in self._state if spec.name in ("memory", "memory_norm"))
+        return tuple(spec for spec in self._state if spec.role in SUMS)
 
 
 def _zeros(spec: TensorSpec) -> torch.Tensor:

@@ -10,12 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.tensors import CACHES, RECALL_PARTS, WINDOW_PARTS, tensor_name
 from edgeinfinite.runtime_py.state import State
-
-
-def carried_names(part: str, layer: int) -> tuple[str, str]:
-    """Names of the graph's outputs for one layer, K's and V's; `part` is `recall` or `window`."""
-    return f"k_{part}_{layer}", f"v_{part}_{layer}"
 
 
 def place_carried(state: State, geometry: Geometry, outputs: Mapping[str, np.ndarray]) -> None:
@@ -30,10 +26,12 @@ def place_carried(state: State, geometry: Geometry, outputs: Mapping[str, np.nda
     sinks, window = geometry.sink_length, geometry.window_length
     for layer, length in enumerate(state.length):
         kept = min(geometry.slots_of(layer), int(length) - sinks - window)
-        recall = zip(carried_names("recall", layer), "kv", strict=True)
-        for name, kind in recall if kept else ():
-            slots = state.slots(f"{kind}_cache_{layer}", sinks, sinks + kept)
-            slots[...] = state.first_slots(f"{kind}_cache_{layer}", outputs[name], kept)
-        for name, kind in zip(carried_names("window", layer), "kv", strict=True):
+        for cache, recall, moved in zip(CACHES, RECALL_PARTS, WINDOW_PARTS, strict=True):
+            name = tensor_name(cache, layer)
+            if kept:
+                kept_pairs = outputs[tensor_name(recall, layer)]
+                slots = state.slots(name, sinks, sinks + kept)
+                slots[...] = state.first_slots(name, kept_pairs, kept)
             start = sinks + kept
-            state.slots(f"{kind}_cache_{layer}", start, start + window)[...] = outputs[name]
+            slots = state.slots(name, start, start + window)
+            slots[...] = outputs[tensor_name(moved, layer)]

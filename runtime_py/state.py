@@ -5,14 +5,11 @@ Letters: L layers, K KV heads, C cache capacity, D head dimension.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from edgeinfinite.artifact.manifest import TensorSpec
-
-SCORES = "scores"
-"""`scores_0`, ...: of the pairs in a layer's recall slots, policy `carry`."""
+from edgeinfinite.artifact.tensors import SCORES, TensorSpec
 
 
 class State:
@@ -58,50 +55,9 @@ class State:
     @property
     def keeps_scores(self) -> bool:
         """Whether pairs in recall slots have scores, given to them as they leave the window."""
-        return any(name.startswith(f"{SCORES}_") for name in self.arrays)
+        return any(spec.role == SCORES for spec in self.specs)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all state tensors, the same for any length of text."""
         return sum(array.nbytes for array in self.arrays.values())
-
-
-def state_specs(
-    layers: int,
-    kv_heads: int,
-    capacities: Sequence[int],
-    head_dim: int,
-    *,
-    memory: bool,
-    cache_type: str = "float32",
-    scored: Mapping[int, int] | None = None,
-) -> tuple[TensorSpec, ...]:
-    """The state in the layout `B K C D`, which PyTorch and ONNX Runtime use.
-
-    Args:
-        capacities: C of every layer.
-        memory: whether there is a gate that reads M and z.
-        cache_type: of K and V, `float32` or `float16`; everything else is float32.
-        scored: G of the layers whose recall slots have scores, see
-            `models.recall.carry.keeps_scores`.
-    """
-    caches = [
-        TensorSpec(
-            f"{kind}_cache_{layer}", cache_type, (1, kv_heads, capacity, head_dim), "B K C D"
-        )
-        for kind in "kv"
-        for layer, capacity in enumerate(capacities)
-    ]
-    counters = [
-        TensorSpec("length", "int64", (layers,), "L"),
-        TensorSpec("has_memory", "float32", (1,), "1"),
-    ]
-    sums = [
-        TensorSpec("memory", "float32", (layers, kv_heads, head_dim, head_dim), "L K D D"),
-        TensorSpec("memory_norm", "float32", (layers, kv_heads, head_dim), "L K D"),
-    ]
-    scores = [
-        TensorSpec(f"{SCORES}_{layer}", "float32", (1, kv_heads, slots), "B K G")
-        for layer, slots in (scored or {}).items()
-    ]
-    return tuple(caches + scores + (sums if memory else []) + counters)

@@ -1,23 +1,17 @@
-"""The package as a whole: what a wheel holds, who imports whom, what a committed file may hold."""
+"""The package as a whole: what a wheel holds, what a committed file may hold."""
 
 from __future__ import annotations
 
-import ast
 import re
 import shutil
 import subprocess
 import sys
-import tomllib
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tree import ROOT, modules
 
-ROOT = Path(__file__).resolve().parent.parent
-FOLDERS: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
-    "tool"
-]["setuptools"]["package-dir"]
 MEGABYTE = 1 << 20
 
 
@@ -33,16 +27,6 @@ def committed_files() -> list[Path]:
         pytest.skip("not a git checkout")
     names = listed.stdout.decode().split("\0")
     return [ROOT / name for name in names if name and (ROOT / name).is_file()]
-
-
-def modules() -> Iterator[tuple[str, Path]]:
-    """The import name and file of every module in the tree."""
-    for name, folder in FOLDERS.items():
-        for file in sorted((ROOT / folder).rglob("*.py")):
-            below = [*file.relative_to(ROOT / folder).with_suffix("").parts]
-            if below[-1] == "__init__":
-                below.pop()
-            yield ".".join([name, *below]), file
 
 
 # --------------------------------------------------------------------------------- wheel
@@ -97,139 +81,6 @@ def test_the_wheel_has_the_version_and_the_command(wheel: zipfile.ZipFile) -> No
 def test_every_folder_with_modules_is_a_package() -> None:
     for name, file in modules():
         assert (file.parent / "__init__.py").is_file(), f"{name} is left out of the wheel"
-
-
-# ------------------------------------------------------------------------------- imports
-
-# DESIGN §1. The export writes manifests and checks the artifact with the runtime, so it may import
-# it; the runtime takes from the models only `geometry`, which has no torch in it.
-LAYERS = {
-    "models": set(),
-    "export": {"models", "runtime_py"},
-    "runtime_py": set(),
-    "training": {"models"},
-    "evaluation": {"models", "runtime_py"},
-}
-RUNTIME_IMPORTS = {
-    *("jinja2", "msgspec", "numpy", "safetensors", "tokenizers", "tqdm"),
-    *("edgeinfinite", "edgeinfinite.artifact.geometry", "edgeinfinite.runtime_py"),
-}
-# The engines' own packages, each in the file that needs it; the benchmark's peers likewise.
-ENGINE_IMPORTS = {
-    "edgeinfinite.runtime_py.engines": {"onnxruntime", "executorch"},
-    "edgeinfinite.runtime_py.benchmark": {"matplotlib", "onnxruntime", "psutil"},
-    "edgeinfinite.runtime_py.benchmark.systems": {
-        *("llama_cpp", "onnxruntime_genai", "torch", "transformers"),
-    },
-}
-# Not for a machine without torch: the reference engine, from a checkpoint in Python.
-TORCH_SIDE = {"edgeinfinite.runtime_py.engines.torch_engine"}
-
-
-def imported(tree: ast.AST, *, at_import: bool) -> Iterator[str]:
-    """The absolute names that a module imports.
-
-    Args:
-        tree: the module.
-        at_import: only what is executed when the module is imported: not in functions, not under
-            `if TYPE_CHECKING`.
-    """
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            yield f"{node.module}"
-            if node.module == "edgeinfinite":  # `from edgeinfinite import runtime_py`
-                yield from (f"edgeinfinite.{alias.name}" for alias in node.names)
-        elif at_import and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        elif at_import and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            for other in node.orelse:
-                yield from imported(ast.Module([other], []), at_import=True)
-        else:
-            yield from imported(node, at_import=at_import)
-
-
-def layer_of(name: str) -> str | None:
-    parts = name.split(".")
-    return parts[1] if parts[0] == "edgeinfinite" and len(parts) > 1 else None
-
-
-def allowed_in_runtime(module: str, name: str) -> bool:
-    if name.split(".")[0] in sys.stdlib_module_names:
-        return True
-    engines = {
-        package
-        for home, packages in ENGINE_IMPORTS.items()
-        if module.startswith(f"{home}.")
-        for package in packages
-    }
-    return any(
-        name == given or name.startswith(f"{given}.") for given in engines | RUNTIME_IMPORTS
-    ) and (
-        layer_of(name) in (None, "runtime_py")
-        or name == "edgeinfinite.artifact.geometry"
-        or not (ROOT / f"{layer_of(name)}").is_dir()  # a name of the public API
-    )
-
-
-def test_no_module_imports_upward() -> None:
-    wrong = []
-    for module, file in modules():
-        layer = layer_of(module)
-        if layer not in LAYERS:
-            continue
-        at_import = layer == "runtime_py"  # it may load a checkpoint's side when asked to
-        for name in imported(ast.parse(file.read_text(encoding="utf-8")), at_import=at_import):
-            target = layer_of(name)
-            fine = (
-                target == layer
-                or target in LAYERS[layer]
-                or name == "edgeinfinite.artifact.geometry"
-            )
-            if layer == "runtime_py" and module in TORCH_SIDE:
-                fine = fine or target == "models"
-            if (target in LAYERS or target == "cli") and not fine:
-                wrong.append(f"{module} imports {name}")
-    assert not wrong
-
-
-def test_the_runtime_imports_nothing_but_what_it_needs_to_run_an_artifact() -> None:
-    wrong = [
-        f"{module} imports {name}"
-        for module, file in modules()
-        if layer_of(module) == "runtime_py" and module not in TORCH_SIDE
-        for name in imported(ast.parse(file.read_text(encoding="utf-8")), at_import=True)
-        if not allowed_in_runtime(module, name)
-    ]
-    assert not wrong
-
-
-def test_the_runtime_and_the_command_line_import_without_torch_and_transformers() -> None:
-    names = [
-        module
-        for module, _ in modules()
-        if module in ("edgeinfinite", "edgeinfinite.cli")
-        or (
-            layer_of(module) == "runtime_py"
-            and module not in TORCH_SIDE
-            and not any(module.startswith(f"{home}.") for home in ENGINE_IMPORTS)
-        )
-    ]
-    code = (
-        "import importlib, sys\n"
-        "for name in ('torch', 'transformers'):\n"
-        "    sys.modules[name] = None\n"  # importing it fails
-        f"for name in {names!r}:\n"
-        "    importlib.import_module(name)\n"
-        "loaded = [n for n in sys.modules if n.split('.')[0] in ('torch', 'transformers')]\n"
-        "assert sorted(loaded) == ['torch', 'transformers'], loaded\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
 
 
 # ------------------------------------------------------------------------ committed files

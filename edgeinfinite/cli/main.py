@@ -114,8 +114,8 @@ def generate(arguments: argparse.Namespace) -> int:
 
 def chat(arguments: argparse.Namespace) -> int:
     """A conversation: /reset forgets it, /stats shows the last answer's figures, /exit ends."""
+    from edgeinfinite.runtime_py.saved_session import load_session, save_session
     from edgeinfinite.runtime_py.session import Session
-    from edgeinfinite.runtime_py.session_file import load_session, save_session
 
     sampler = Sampler(SamplingOptions(**given(arguments, SamplingOptions)))
     path: Path | None = arguments.session

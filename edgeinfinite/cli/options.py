@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from edgeinfinite.artifact.backends import BACKENDS
 from edgeinfinite.artifact.geometry import (
     CARRY_LENGTHS,
     CARRY_SLOTS,
@@ -79,7 +80,7 @@ EXPORT = GEOMETRY | {
     "--model": option("the checkpoint", metavar=MODEL, required=True),
     "--output": option("the artifact's folder", type=Path, metavar="DIR", required=True),
     "--gate": option("trained gate (default: the model's)", metavar="FILE|untrained|none"),
-    "--backend": option(choices=("onnx", "executorch")),
+    "--backend": option(choices=tuple(BACKENDS)),
     "--target": option(choices=("cpu", "qnn-htp")),
     "--quantize": option(choices=("none", "int8", "int4")),
     "--state-mb": option(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import torch
 from transformers import PreTrainedModel
 
-from edgeinfinite.artifact.manifest import GraphSpec, OutputSpec, TensorSpec
+from edgeinfinite.artifact.tensors import GraphSpec, OutputSpec, TensorSpec
 from edgeinfinite.export.carry_graph import CarryMemory
 from edgeinfinite.export.executorch.state import DecodeState, PrefillState
 from edgeinfinite.export.graphs import (
@@ -35,7 +35,7 @@ _EXAMPLE_SLOTS = EXAMPLE_TOKENS + 4
 
 def state_of(shape: ModelShape) -> tuple[TensorSpec, ...]:
     """The state in this back end's layout: caches `[1, C, K, D]`, the rest as everywhere."""
-    return tuple(_slots_first(spec) if _is_cache(spec) else spec for spec in shape.state())
+    return tuple(_slots_first(spec) if spec.is_cache else spec for spec in shape.state())
 
 
 class ExecuTorchPrefill(PrefillSegment):
@@ -196,14 +196,10 @@ def _used_axes(shape: ModelShape) -> tuple[Any, Any]:
 
 def _with_used_specs(whole: GraphSpec) -> GraphSpec:
     inputs = tuple(
-        dataclasses.replace(spec, shape=(1, "U", *spec.shape[2:])) if _is_cache(spec) else spec
+        dataclasses.replace(spec, shape=(1, "U", *spec.shape[2:])) if spec.is_cache else spec
         for spec in whole.inputs
     )
     return dataclasses.replace(whole, inputs=inputs)
-
-
-def _is_cache(spec: TensorSpec) -> bool:
-    return "_cache_" in spec.name
 
 
 def _slots_first(spec: Spec) -> Spec:

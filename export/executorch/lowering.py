@@ -16,7 +16,7 @@ from executorch.exir import (
 from executorch.exir.passes import MemoryPlanningPass
 from torch.export import ExportedProgram
 
-from edgeinfinite.artifact.manifest import COMPRESS
+from edgeinfinite.artifact.tensors import COMPRESS
 from edgeinfinite.export.executorch.edge import COMPILE_CONFIG, to_edge, unknown_operators
 from edgeinfinite.export.executorch.partitioner import StagePartitioner
 from edgeinfinite.export.executorch.passes.graph_tools import finish, replace

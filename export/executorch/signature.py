@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from edgeinfinite.artifact.manifest import GraphSpec, Manifest
+from edgeinfinite.artifact.manifest import Manifest
+from edgeinfinite.artifact.tensors import GraphSpec
 from edgeinfinite.export.parity.checks import Check
 
 

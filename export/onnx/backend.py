@@ -12,13 +12,8 @@ import torch
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 from transformers import PreTrainedModel
 
-from edgeinfinite.artifact.manifest import (
-    COMPRESS,
-    DECODE,
-    PREFILL,
-    Manifest,
-    QuantizationInfo,
-)
+from edgeinfinite.artifact.manifest import Manifest, QuantizationInfo
+from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL
 from edgeinfinite.export.backend import ExportedGraphs, Progress
 from edgeinfinite.export.carry_graph import CarryMemory
 from edgeinfinite.export.graphs import (

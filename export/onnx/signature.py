@@ -8,7 +8,8 @@ from pathlib import Path
 import onnx
 from onnx import helper
 
-from edgeinfinite.artifact.manifest import Manifest, OutputSpec, TensorSpec
+from edgeinfinite.artifact.manifest import Manifest
+from edgeinfinite.artifact.tensors import OutputSpec, TensorSpec
 from edgeinfinite.export.parity.checks import Check
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from edgeinfinite.artifact.manifest import Manifest, cache_type_of, load_manifest
+from edgeinfinite.artifact.tensors import SCORES, SUMS
 from edgeinfinite.export.backend import Progress
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.compression import CompressionParity
@@ -24,7 +25,7 @@ from edgeinfinite.export.parity.sensitivity import nudged
 from edgeinfinite.export.parity.state_errors import cache_errors, copy_state, relative_error
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.state import SCORES, State
+from edgeinfinite.runtime_py.state import State
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
 
 COMPRESSIONS = 3
@@ -89,10 +90,10 @@ def check_parity(
         nudged=nudged(reference) if same_weights else None,
     )
     read_through(probe, _tokens(folder, text), progress or (lambda *_: None))
-    limits = _limits(manifest) | dict.fromkeys(("memory", "memory_norm", SCORES), _MEMORY_LIMIT)
+    limits = _limits(manifest) | dict.fromkeys((*SUMS, SCORES), _MEMORY_LIMIT)
     checks = []
     for name, errors in probe.errors.items():
-        computed = name.startswith(("memory", SCORES))  # in float32, from equal caches
+        computed = name in (*SUMS, SCORES)  # in float32, from equal caches
         known = same_weights or computed
         exact = manifest.quantization.recipe == "none" or computed
         error, limit = _worst(errors, probe.noise.get(name), limits[name], exact)

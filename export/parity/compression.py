@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from edgeinfinite.artifact.tensors import CACHES, SCORES, SUMS
 from edgeinfinite.export.parity.state_errors import (
     cache_errors,
     copy_state,
-    layer_of,
     relative_error,
 )
 from edgeinfinite.runtime_py.engines import Engine
-from edgeinfinite.runtime_py.state import SCORES, State
+from edgeinfinite.runtime_py.state import State
 
 NUDGE = 1e-5
 """What scores are moved by; over ordinary text their deviation is 1."""
@@ -63,30 +63,31 @@ class CompressionParity:
     def _errors(self, state: State, nudge: float = 0.0) -> dict[str, dict[int, float]]:
         """By name and layer (the memory is one tensor for all), after the reference compressed."""
         copy_state(self._before, self._wanted)
-        scores = [name for name in self._wanted.arrays if name.startswith(f"{SCORES}_")]
-        for name in scores if nudge else ():
+        scores = {spec.layer: spec.name for spec in self._wanted.specs if spec.role == SCORES}
+        for name in scores.values() if nudge else ():
             array = self._wanted.arrays[name]
             array += nudge * self._random.standard_normal(array.shape, dtype=np.float32)
         self._reference.compress_memory(self._wanted)
         wanted, geometry = self._wanted.arrays, self._subject.geometry
         errors: dict[str, dict[int, float]] = {
             name: {0: relative_error(state.arrays[name], wanted[name])}
-            for name in ("memory", "memory_norm")
+            for name in SUMS
             if name in state.arrays
         }
         if scores:
             # Of the slots in use by then, sorted: pairs that rank alike may stand in any order.
             fixed = geometry.sink_length + geometry.window_length
-            used = {name: int(self._wanted.length[layer_of(name)]) - fixed for name in scores}
+            used, both = self._wanted.length - fixed, (state.arrays, wanted)
             errors[SCORES] = {
-                layer_of(name): relative_error(
-                    *(np.sort(arrays[name][..., : used[name]]) for arrays in (state.arrays, wanted))
+                layer: relative_error(
+                    *(np.sort(arrays[name][..., : used[layer]]) for arrays in both)
                 )
-                for name in scores
+                for layer, name in scores.items()
+                if layer is not None
             }
         if geometry.policy != "reencode":  # caches are changed too
             capacities = geometry.capacities(len(state.length))
             left = [slice(0, capacity - geometry.segment_length) for capacity in capacities]
-            for kind in ("k_cache", "v_cache"):
-                errors[kind] = dict(enumerate(cache_errors(kind, state, self._wanted, left)))
+            for role in CACHES:
+                errors[role] = dict(enumerate(cache_errors(role, state, self._wanted, left)))
         return errors

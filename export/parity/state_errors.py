@@ -6,34 +6,35 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from edgeinfinite.artifact.tensors import Role, TensorSpec
 from edgeinfinite.runtime_py.state import State
 
 
 def copy_state(source: State, target: State) -> None:
     """Copies a state between engines; of the caches the slots in use only."""
-    for name, array in target.arrays.items():
-        if "_cache_" not in name and name in source.arrays:
-            array[...] = source.arrays[name]
     old, new = _caches(source), _caches(target)
-    for name, cache in new.items():
-        slots = int(source.length[layer_of(name)])
-        cache[:, :, :slots] = old[name][:, :, :slots]
+    for name, array in target.arrays.items():
+        if name not in new and name in source.arrays:
+            array[...] = source.arrays[name]
+    for name, (spec, cache) in new.items():
+        slots = int(source.length[_layer(spec)])
+        cache[:, :, :slots] = old[name][1][:, :, :slots]
 
 
-def cache_errors(kind: str, state: State, wanted: State, slots: Sequence[slice]) -> list[float]:
+def cache_errors(role: Role, state: State, wanted: State, slots: Sequence[slice]) -> list[float]:
     """By layer.
 
     Args:
-        kind: `k_cache` or `v_cache`.
+        role: `k_cache` or `v_cache`.
         state, wanted: the caches may have their axes in another order.
         slots: which to compare, of every layer.
     """
     expected = _caches(wanted)
     return [
-        relative_error(array[:, :, slots[layer]], expected[name][:, :, slots[layer]])
-        for name, array in _caches(state).items()
-        if name.startswith(kind)
-        for layer in [layer_of(name)]
+        relative_error(cache[:, :, used], expected[name][1][:, :, used])
+        for name, (spec, cache) in _caches(state).items()
+        if spec.role == role
+        for used in [slots[_layer(spec)]]
     ]
 
 
@@ -45,15 +46,18 @@ def relative_error(value: np.ndarray, wanted: np.ndarray) -> float:
     return difference if difference == 0 or np.isnan(difference) else difference / max(size, 1e-30)
 
 
-def layer_of(name: str) -> int:
-    """Of a tensor of one layer, as `k_cache_7`."""
-    return int(name.rpartition("_")[2])
-
-
-def _caches(state: State) -> dict[str, np.ndarray]:
-    """Views of the caches with the axes `B K C D`."""
+def _caches(state: State) -> dict[str, tuple[TensorSpec, np.ndarray]]:
+    """By name the caches' specs, and views of them with the axes `B K C D`."""
     return {
-        spec.name: state.arrays[spec.name].transpose([spec.dims.split().index(a) for a in "BKCD"])
+        spec.name: (
+            spec,
+            state.arrays[spec.name].transpose([spec.dims.split().index(a) for a in "BKCD"]),
+        )
         for spec in state.specs
-        if "_cache_" in spec.name
+        if spec.is_cache
     }
+
+
+def _layer(spec: TensorSpec) -> int:
+    assert spec.layer is not None
+    return spec.layer

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
+from edgeinfinite.artifact.backends import backend_entry
 from edgeinfinite.artifact.manifest import load_manifest
-from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.base import Engine
 
 __all__ = ["Engine", "load_engine"]
@@ -27,15 +28,6 @@ def load_engine(
     """
     folder = Path(folder)
     manifest = load_manifest(folder)
-    if manifest.backend == "onnx":
-        from edgeinfinite.runtime_py.engines.onnx_engine import OnnxEngine
-
-        return OnnxEngine(folder, manifest, threads=threads, own_decode=every_graph)
-    if manifest.backend == "executorch":
-        from edgeinfinite.runtime_py.engines.executorch_engine import ExecuTorchEngine
-
-        return ExecuTorchEngine(folder, manifest, threads=threads)
-    raise EdgeInfiniteError(
-        f"{folder} was made for the back end {manifest.backend!r}, which this version doesn't know;"
-        " update edgeinfinite"
-    )
+    engine = importlib.import_module(backend_entry(manifest.backend).engine).ENGINE
+    opened: Engine = engine.open(folder, manifest, threads=threads, every_graph=every_graph)
+    return opened

@@ -18,14 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from edgeinfinite.artifact.manifest import (
-    COMPRESS,
-    DECODE,
-    PREFILL,
-    GraphSpec,
-    Manifest,
-    fingerprint,
-)
+from edgeinfinite.artifact.backends import backend_entry
+from edgeinfinite.artifact.manifest import Manifest, fingerprint
+from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL, GraphSpec
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.carried import place_carried
 from edgeinfinite.runtime_py.engines.base import failed, usable_cpus
@@ -43,7 +38,6 @@ ONLY_PACKED = "only_packed_constants"
 """In the manifest's details of a method: XNNPACK's part of it has no constants that aren't packed,
 so that it may share what is (`xnnpack_options.py`)."""
 
-_INSTALL = "pip install 'executorch>=1.4.1,<1.5'"
 _CUSTOM_OPERATORS = "libcustom_ops_aot_lib"
 
 _ALIVE: weakref.WeakSet[ExecuTorchEngine] = weakref.WeakSet()
@@ -91,6 +85,18 @@ class ExecuTorchEngine:
                 "copy the artifact again or export it again"
             ) from error
 
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        manifest: Manifest,
+        *,
+        threads: int | None,
+        every_graph: bool,
+    ) -> ExecuTorchEngine:
+        """See `Engine.open`."""
+        return cls(folder, manifest, threads=threads)
+
     def new_state(self) -> State:
         return State(self._state_specs)
 
@@ -121,6 +127,9 @@ class ExecuTorchEngine:
             place_carried(state, self.geometry, outputs)
 
 
+ENGINE = ExecuTorchEngine
+
+
 class _Method:
     """One method of the program and, for every state that still lives, its arrays as tensors."""
 
@@ -128,15 +137,12 @@ class _Method:
         self.spec = spec
         self._name = name
         self.most_tokens = 0
-        if spec.inputs[0].name == "tokens":
+        if spec.inputs[0].role == "tokens":
             self.most_tokens = int(method.method_meta().input_tensor_meta(0).sizes()[1])
         self._torch = torch
         self._method = method
         # Where a method takes U slots of an input, the layer whose length decides.
-        self._layers = [
-            int(given.name.rpartition("_")[2]) if "U" in given.shape else None
-            for given in spec.inputs
-        ]
+        self._layers = [given.layer if "U" in given.shape else None for given in spec.inputs]
         self._shared: weakref.WeakKeyDictionary[State, dict[str, Any]] = weakref.WeakKeyDictionary()
 
     def run(self, state: State, tokens: np.ndarray | None, length: np.ndarray) -> list[np.ndarray]:
@@ -186,7 +192,7 @@ def _executorch() -> tuple[Any, Any]:
     except ImportError as error:
         raise EdgeInfiniteError(
             f"this artifact needs the package {error.name or 'executorch'}; "
-            f"install it with: {_INSTALL}"
+            f"install it with: {backend_entry(ExecuTorchEngine.name).runtime_install}"
         ) from error
     operators = set(_portable_lib._get_operator_names())
     if "quantized_decomposed::embedding_byte.out" not in operators:
@@ -204,7 +210,7 @@ def _custom_operators() -> Path:
             return path
     raise EdgeInfiniteError(
         f"this executorch has no {_CUSTOM_OPERATORS}, which holds llama::update_cache; "
-        f"install it with: {_INSTALL}"
+        f"install it with: {backend_entry(ExecuTorchEngine.name).runtime_install}"
     )
 
 

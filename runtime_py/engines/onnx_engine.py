@@ -13,14 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from edgeinfinite.artifact.manifest import (
-    COMPRESS,
-    DECODE,
-    PREFILL,
-    GraphSpec,
-    Manifest,
-    fingerprint,
-)
+from edgeinfinite.artifact.backends import backend_entry
+from edgeinfinite.artifact.manifest import Manifest, fingerprint
+from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL, GraphSpec
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.carried import place_carried
 from edgeinfinite.runtime_py.engines.base import failed, usable_cpus
@@ -29,8 +24,6 @@ from edgeinfinite.runtime_py.state import State
 CHUNK_LENGTH = 128
 """T of a prefill call. SmolLM2-135M in int4 on two threads, tokens per second: 740 with 64, 778
 with 128, 828 with 256, 830 with 512; but 256 holds 32 MB more of activations at the peak."""
-
-_INSTALL = "pip install 'onnxruntime>=1.31,<1.32'"
 
 
 class OnnxEngine:
@@ -74,6 +67,13 @@ class OnnxEngine:
         if not own_decode:
             self._graphs[DECODE] = self._graphs[PREFILL]
 
+    @classmethod
+    def open(
+        cls, folder: Path, manifest: Manifest, *, threads: int | None, every_graph: bool
+    ) -> OnnxEngine:
+        """See `Engine.open`."""
+        return cls(folder, manifest, threads=threads, own_decode=every_graph)
+
     def new_state(self) -> State:
         return State(self._state_specs)
 
@@ -109,6 +109,9 @@ class OnnxEngine:
                 f"{path} can't be loaded by onnxruntime {self._ort.__version__}: {reason}; "
                 "copy the artifact again or export it again"
             ) from error
+
+
+ENGINE = OnnxEngine
 
 
 class _Graph:
@@ -183,6 +186,7 @@ def _onnxruntime() -> Any:
         import onnxruntime
     except ModuleNotFoundError as error:
         raise EdgeInfiniteError(
-            f"this artifact needs the package onnxruntime; install it with: {_INSTALL}"
+            f"this artifact needs the package onnxruntime; install it with: "
+            f"{backend_entry(OnnxEngine.name).runtime_install}"
         ) from error
     return onnxruntime

@@ -10,6 +10,7 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.tensors import SCORES, state_specs
 from edgeinfinite.models.attach import (
     attention_layers,
     config_of,
@@ -22,7 +23,7 @@ from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.models.recall.carry import carry_caches
 from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.models.state import TensorState, fold_oldest
-from edgeinfinite.runtime_py.state import SCORES, State, state_specs
+from edgeinfinite.runtime_py.state import State
 
 
 class TorchEngine:

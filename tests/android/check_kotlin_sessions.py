@@ -15,8 +15,8 @@ import numpy as np
 from sessions import FIXTURES, Fixture
 
 from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.saved_session import load_session
 from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.session_file import load_session
 
 FLOAT_TOLERANCE = 1e-5
 HALF_TOLERANCE = 4e-3

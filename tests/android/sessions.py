@@ -20,8 +20,8 @@ from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.saved_session import save_session
 from edgeinfinite.runtime_py.session import Cancelled, Session
-from edgeinfinite.runtime_py.session_file import save_session
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 ANSWER_TOKENS = 30

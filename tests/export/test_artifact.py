@@ -135,6 +135,7 @@ DAMAGES = {
     "truncated file": lambda folder: _truncate(folder / "weights.data"),
     "flipped byte": lambda folder: _flip(folder / "weights.data"),
     "newer schema": lambda folder: _edit(folder, schema_version=99),
+    "older schema": lambda folder: _edit(folder, schema_version=1),
     "odd manifest": lambda folder: _edit(folder, geometry={"segment_length": "long"}),
     "file outside": lambda folder: _edit(folder, files={"../x": {"sha256": "0", "size": 1}}),
 }

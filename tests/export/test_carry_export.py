@@ -102,12 +102,14 @@ def test_wrong_scores_are_found(tmp_path):
     assert failed == ["parity:scores"]
 
 
-def test_an_artifact_without_the_scores_runs_but_must_be_exported_again_to_be_checked(tmp_path):
-    """As those were that policy `carry` exported before pairs kept their scores."""
+def test_an_artifact_with_a_state_tensor_that_the_model_lacks_runs_but_cannot_be_checked(tmp_path):
     folder = tiny_artifact(tmp_path / "artifact", *VARIANTS["window"])
     manifest = json.loads((folder / MANIFEST_FILE).read_text())
     manifest["state"].append(
-        {"name": "scores_0", "dtype": "float32", "shape": [1, 2, 16], "dims": "B K G"}
+        {
+            **{"name": "scores_0", "dtype": "float32", "shape": [1, 2, 16], "dims": "B K G"},
+            **{"role": "scores", "layer": 0},
+        }
     )
     (folder / MANIFEST_FILE).write_text(json.dumps(manifest))
     Session(load_engine(folder)).append(list(range(2, 40)))

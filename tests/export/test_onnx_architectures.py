@@ -10,7 +10,7 @@ import torch
 import transformers
 
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.artifact.manifest import BackboneInfo, GateInfo, Manifest
+from edgeinfinite.artifact.manifest import SCHEMA_VERSION, BackboneInfo, GateInfo, Manifest
 from edgeinfinite.export.onnx import BACKEND
 from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.models.attach import attach
@@ -58,7 +58,7 @@ def test_a_family_computes_the_same_on_onnxruntime(family, tmp_path: Path):
     exported = BACKEND.export_graphs(model, recipe_named("none"), tmp_path, "cpu", lambda *_: None)
     assert exported.details["passes"]["rotary"] and exported.details["passes"]["rms_norm"]
     manifest = Manifest(
-        schema_version=1,
+        schema_version=SCHEMA_VERSION,
         backend="onnx",
         target="cpu",
         backbone=BackboneInfo("tiny", family, 1, 4, 2, 16, 97, 256, 1, "0"),

@@ -13,6 +13,7 @@ from edgeinfinite import models
 from edgeinfinite.artifact.geometry import CARRY_LENGTHS, CARRY_SLOTS, Geometry, GeometryOptions
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.cli import main
+from edgeinfinite.models import defaults
 from edgeinfinite.models.defaults import choose_geometry, shipped_scorer
 from edgeinfinite.models.loading import DEMO_MODEL, load_backbone
 from edgeinfinite.models.trained_file import read_metadata

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeinfinite.artifact.geometry import CARRY_LENGTHS, Geometry
+from edgeinfinite.artifact.tensors import state_specs
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.state_size import StateShape, geometry_within
-from edgeinfinite.runtime_py.state import State, state_specs
+from edgeinfinite.runtime_py.state import State
 
 SMOLLM2 = StateShape(30, 3, 64, "float16", True, 8192)
 CARRY = Geometry(policy="carry", **CARRY_LENGTHS)

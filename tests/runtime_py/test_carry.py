@@ -22,8 +22,8 @@ from edgeinfinite.models.recall.carry import RECENCY
 from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.models.recall.scorer import AGREEMENT_SHARE, EVERYTHING, NEIGHBOURS
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.session_file import load_session, save_session
 from tiny import assert_close, attached, random_tokens, tiny_llama
 
 

@@ -39,7 +39,8 @@ class GateOptions:
             same backbone with full attention; None takes that one where a stretch fits the
             backbone's positions.
         feature_map: σ of a new gate, see `models.memory.feature_map`; `elu` is the paper's.
-        opening: what decides how far it is open, see `models.memory.gate`; the paper's is `constant`.
+        opening: what decides how far it is open, see `models.memory.gate`; `constant` is the
+            paper's.
         transfer_samples: stretches for a first stage that fits layer by layer to full attention;
             None takes 32, or none where a gate is gone on with.
         transfer_epochs: how often each of them is used.

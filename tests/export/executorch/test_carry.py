@@ -22,8 +22,8 @@ from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.recall import carry
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.session_file import load_session, save_session
 from tiny import assert_close
 
 CARRY = (

@@ -14,8 +14,8 @@ from safetensors.numpy import load_file, save_file
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.session import Cancelled, Session
-from edgeinfinite.runtime_py.session_file import load_session, save_session
 from tiny import attached, random_tokens
 
 ENGINE = TorchEngine(attached(Geometry(8, 4, 3)))

@@ -1,0 +1,121 @@
+"""Sessions on disk, so that a text read once can be asked about later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from edgeinfinite.artifact.session_file import (
+    FORMAT_VERSION,
+    RESIDUAL,
+    UNREAD,
+    SessionFile,
+    SessionHeader,
+    broken,
+    read_session_file,
+    write_session_file,
+)
+from edgeinfinite.artifact.tensors import TensorSpec
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.engines.base import Engine
+from edgeinfinite.runtime_py.session import Session, new_unread
+from edgeinfinite.runtime_py.state import State
+
+
+def save_session(session: Session, path: Path, *, extra: dict[str, str] | None = None) -> None:
+    """Writes a session; an older file is replaced only when the new one is complete.
+
+    Args:
+        session: between two calls of `append`.
+        path: the file.
+        extra: the caller's own metadata, such as the conversation, string to string.
+
+    Raises:
+        EdgeInfiniteError: the file can't be written.
+    """
+    header = SessionHeader(
+        format=FORMAT_VERSION,
+        belongs_to=session.engine.fingerprint,
+        geometry=session.engine.geometry,
+        tokens_read=session.tokens_read,
+        compressions=session.compressions,
+    )
+    state = session.state
+    tensors = {spec.name: np.ascontiguousarray(_in_use(state, spec)) for spec in state.specs}
+    tensors[RESIDUAL] = np.array(session.residual, dtype=np.int64)
+    tensors[UNREAD] = np.array(session.unread, dtype=np.int64)
+    write_session_file(path, SessionFile(header, tensors, dict(extra or {})))
+
+
+def load_session(
+    engine: Engine, path: Path, *, chunk_length: int | None = None
+) -> tuple[Session, dict[str, str]]:
+    """Restores a session.
+
+    Args:
+        engine: of the same artifact, or of another one with the same fingerprint and geometry.
+        path: written by `save_session`.
+        chunk_length: as in `Session`.
+
+    Returns:
+        The session, going on exactly where it was, and the caller's own metadata.
+
+    Raises:
+        EdgeInfiniteError: the file is missing, damaged, of a newer format, holds NaN, or belongs
+            to another artifact.
+    """
+    content = read_session_file(path)
+    header, tensors = content.header, content.tensors
+    if header.belongs_to != engine.fingerprint or header.geometry != engine.geometry:
+        raise EdgeInfiniteError(
+            f"{path} was made with another model, gate or geometry; open it with that artifact"
+        )
+    session = Session(engine, chunk_length=chunk_length)
+    try:
+        _restore(session.state, tensors)
+        session.tokens_read = header.tokens_read
+        session.compressions = header.compressions
+        session.residual = [int(token) for token in tensors[RESIDUAL]]
+        session.unread = new_unread(int(token) for token in tensors[UNREAD])
+        _check_counters(session)
+    except (KeyError, ValueError, TypeError) as error:
+        raise broken(path, error) from error
+    return session, content.metadata
+
+
+def _in_use(state: State, spec: TensorSpec) -> np.ndarray:
+    """A view of what counts: of a cache the slots in use."""
+    if not spec.is_cache or spec.layer is None:
+        return state.arrays[spec.name]
+    return state.slots(spec.name, 0, int(state.length[spec.layer]))
+
+
+def _restore(state: State, tensors: dict[str, np.ndarray]) -> None:
+    for counter in ("length", "has_memory"):  # first: they say how much of a cache is in use
+        _copy_checked(counter, state.arrays[counter], tensors[counter])
+    for spec in state.specs:
+        _copy_checked(spec.name, _in_use(state, spec), tensors[spec.name])
+
+
+def _copy_checked(name: str, target: np.ndarray, source: np.ndarray) -> None:
+    if source.shape != target.shape or source.dtype != target.dtype:
+        raise ValueError(
+            f"{name} is {source.dtype}{list(source.shape)}, expected "
+            f"{target.dtype}{list(target.shape)}"
+        )
+    if not np.isfinite(source).all():
+        raise ValueError(f"{name} holds NaN or infinity")
+    np.copyto(target, source)
+
+
+def _check_counters(session: Session) -> None:
+    geometry = session.engine.geometry
+    folded = session.compressions * geometry.segment_length
+    residual = len(session.residual)
+    sinks = min(session.cached, geometry.sink_length)
+    cached = sinks + min(geometry.most_slots, folded) + residual
+    if session.cached != cached or not 0 <= cached <= geometry.capacity:
+        raise ValueError(f"{session.cached} slots in use don't agree with {residual} tokens")
+    if session.tokens_read != folded + sinks + residual:
+        raise ValueError(f"{session.tokens_read} tokens read don't agree with the counters")
