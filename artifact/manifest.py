@@ -19,6 +19,9 @@ from edgeinfinite.errors import EdgeInfiniteError
 
 SCHEMA_VERSION = 2
 MANIFEST_FILE = "manifest.json"
+GATE_FILE = "gate.safetensors"
+SCORER_FILE = "scorer.safetensors"
+"""Names inside an artifact."""
 
 
 @dataclass(frozen=True)

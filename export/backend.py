@@ -68,6 +68,15 @@ class Backend(Protocol):
         """
         ...
 
+    def weights_bytes(self, model: PreTrainedModel, recipe: Recipe) -> int:
+        """Bytes of all weights as `export_graphs` would store them.
+
+        Args:
+            model: after `attach`; left as it is.
+            recipe: as given to `export_graphs`.
+        """
+        ...
+
     def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:
         """`io:GRAPH` for each graph: does the file take and give what the manifest says?"""
         ...

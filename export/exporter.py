@@ -6,17 +6,18 @@ import importlib.metadata
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
-from edgeinfinite.artifact.geometry import TRAINED_SLOTS, Geometry, GeometryOptions
 from edgeinfinite.artifact.manifest import (
+    GATE_FILE,
     MANIFEST_FILE,
     SCHEMA_VERSION,
+    SCORER_FILE,
     BackboneInfo,
     GateInfo,
     Manifest,
@@ -24,71 +25,36 @@ from edgeinfinite.artifact.manifest import (
     write_manifest,
 )
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.backend import Backend, ExportedGraphs, Progress, backend_named
-from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE, choose_gate, tell_gate
+from edgeinfinite.export.backend import ExportedGraphs, Progress
 from edgeinfinite.export.graphs import ModelShape
-from edgeinfinite.export.output_folder import check_output, unfinished
+from edgeinfinite.export.output_folder import unfinished
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.checks import Check
-from edgeinfinite.export.recipes import Recipe, recipe_named
+from edgeinfinite.export.plan import ExportOptions, ExportPlan, plan_export
 from edgeinfinite.export.text_files import write_text_files
 from edgeinfinite.models.attach import (
-    attach,
     attention_layers,
     backbone_parameters,
-    check_supported,
     config_of,
-    head_dim_of,
 )
-from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_SCORER, EdgeInfiniteConfig
-from edgeinfinite.models.defaults import choose_geometry
-from edgeinfinite.models.loading import Backbone, load_backbone
+from edgeinfinite.models.configuration import UNTRAINED_SCORER
 from edgeinfinite.models.memory.gate_file import save_gate
-from edgeinfinite.models.state_size import StateShape, geometry_within
 from edgeinfinite.models.trained_file import read_metadata, save_layers
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.version import __version__
 
 
-@dataclass(frozen=True)
-class ExportOptions:
-    """What to export.
-
-    Args:
-        model: what `load_backbone` takes.
-        output: the artifact's folder; must not exist, be empty, or be an artifact to replace.
-        backend: `onnx` or `executorch`.
-        target: `cpu` or an accelerator that the back end knows.
-        quantize: a recipe's name.
-        gate: a trained gate's file, `untrained`, `none` (the memory is never read), or None for
-            the gate shipped for this model and geometry, untrained where there is none.
-        geometry: lengths and policy of the cache; what isn't asked for is the model's default.
-        scorer: a trained retention scorer's file, which recall slots need; None takes the one
-            shipped for this checkpoint.
-        state_mb: megabytes that the state may take: chooses the segment length (`reencode`) or the
-            recall slots (`carry`); None leaves the geometry as it is.
-        cache_type: of the KV cache's numbers; None takes float16 for quantized weights and within
-            `state_mb`, where the back end can, else float32.
-    """
-
-    model: str
-    output: Path
-    backend: str = "onnx"
-    target: str = "cpu"
-    quantize: str = "none"
-    gate: str | None = None
-    geometry: Geometry | GeometryOptions = field(default_factory=GeometryOptions)
-    scorer: str | None = None
-    state_mb: float | None = None
-    cache_type: str | None = None
-
-
-def export_artifact(options: ExportOptions, progress: Progress | None = None) -> Path:
+def export_artifact(
+    options: ExportOptions,
+    progress: Progress | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Path:
     """Exports a checkpoint and checks the result against it before it appears at `output`.
 
     Args:
         options: see there.
         progress: see `Progress`; None shows a bar on stderr if that is a terminal.
+        tell: called with a sentence for every default that was taken, before the long work.
 
     Returns:
         The artifact's folder.
@@ -97,92 +63,33 @@ def export_artifact(options: ExportOptions, progress: Progress | None = None) ->
         EdgeInfiniteError: an option is wrong, the model isn't supported, or the artifact doesn't
             compute what the checkpoint does. Nothing is left behind then, nor on Ctrl-C.
     """
-    backend = backend_named(options.backend)
-    recipe = recipe_named(options.quantize)
-    if options.target not in backend.targets:
-        raise EdgeInfiniteError(
-            f"the back end {backend.name} has no target {options.target!r}; "
-            f"choose one of {', '.join(backend.targets)}"
-        )
-    cache_type = _cache_type(options, backend)
-    output = options.output.absolute()
-    check_output(output)
-    with _bar(progress) as report, unfinished(output) as folder:
+    with _bar(progress) as report:
         report("loading the checkpoint", 0.0)
-        backbone = load_backbone(options.model)
-        geometry, scorer = choose_geometry(
-            options.geometry,
-            options.scorer,
-            backbone,
-            fit=lambda geometry: _geometry_within(geometry, options, backbone, cache_type),
-        )
-        gate = choose_gate(options.gate, backbone, geometry)
-        tell_gate(gate, options.gate)
-        config = EdgeInfiniteConfig(geometry, gate, scorer=scorer, cache_type=cache_type)
-        attach(backbone.model, config)
-        _write_artifact(backbone, gate, options, backend, recipe, folder, report)
+        plan = plan_export(options)
+        for note in plan.notes if tell else ():
+            tell(note)  # type: ignore[misc]
+        output = options.output.absolute()
+        with unfinished(output) as folder:
+            _write_artifact(plan, folder, report)
     return output
 
 
-def _geometry_within(
-    geometry: Geometry, options: ExportOptions, backbone: Backbone, cache_type: str
-) -> Geometry:
-    if options.state_mb is None:
-        return geometry
-    chosen = "segment_length" if geometry.policy == "reencode" else "recall_slots"
-    asked = options.geometry
-    given = getattr(asked, chosen) if isinstance(asked, GeometryOptions) else None
-    if given is not None and given != TRAINED_SLOTS:
-        name = "--" + chosen.replace("_", "-")
-        raise EdgeInfiniteError(f"--state-mb chooses {name}; leave one of them out")
-    check_supported(backbone.model)
-    text = backbone.model.config.get_text_config()
-    gate = choose_gate(options.gate, backbone, geometry)
-    shape = StateShape(
-        text.num_hidden_layers,
-        text.num_key_value_heads,
-        head_dim_of(text),
-        cache_type,
-        reads_memory=gate != NO_GATE,
-        positions=text.max_position_embeddings,
-    )
-    return geometry_within(geometry, options.state_mb, shape)
-
-
-def _cache_type(options: ExportOptions, backend: Backend) -> str:
-    if options.cache_type is None:
-        # A state that mustn't grow holds twice as many tokens in halves, at next to no loss.
-        wanted = options.quantize != "none" or options.state_mb is not None
-        halves = wanted and "float16" in backend.cache_types
-        return "float16" if halves else "float32"
-    if options.cache_type not in backend.cache_types:
-        raise EdgeInfiniteError(
-            f"the back end {backend.name} has no cache type {options.cache_type!r}; "
-            f"choose one of {', '.join(backend.cache_types)}"
-        )
-    return options.cache_type
-
-
-def _write_artifact(
-    backbone: Backbone,
-    gate: str,
-    options: ExportOptions,
-    backend: Backend,
-    recipe: Recipe,
-    folder: Path,
-    report: Progress,
-) -> None:
-    model = backbone.model
+def _write_artifact(plan: ExportPlan, folder: Path, report: Progress) -> None:
+    model, backend, recipe = plan.backbone.model, plan.backend, plan.recipe
     exported = backend.export_graphs(
-        model, recipe, folder, options.target, lambda what, done: report(what, 0.1 + 0.6 * done)
+        model,
+        recipe,
+        folder,
+        plan.options.target,
+        lambda what, done: report(what, 0.1 + 0.6 * done),
     )
     report("writing the tokenizer", 0.7)
-    write_text_files(backbone, folder)
-    gate_info = _write_gate(model, gate, folder)
+    write_text_files(plan.backbone, folder)
+    gate_info = _write_gate(model, plan.config.gate, folder)
     scorers: list[Any] = [layer.retention_scorer for layer in attention_layers(model)]
     if scorers[0] is not None:
         save_layers(folder / SCORER_FILE, scorers, _card_of_scorer(model))
-    manifest = _manifest(backbone, gate_info, exported, options, backend, folder)
+    manifest = _manifest(plan, gate_info, exported, folder)
     write_manifest(folder, manifest)
     checks = check_parity(
         folder,
@@ -219,14 +126,10 @@ def _write_gate(model: PreTrainedModel, gate: str, folder: Path) -> GateInfo | N
 
 
 def _manifest(
-    backbone: Backbone,
-    gate: GateInfo | None,
-    exported: ExportedGraphs,
-    options: ExportOptions,
-    backend: Backend,
-    folder: Path,
+    plan: ExportPlan, gate: GateInfo | None, exported: ExportedGraphs, folder: Path
 ) -> Manifest:
     """All but the parity figures, which the artifact itself is needed for."""
+    backbone, backend = plan.backbone, plan.backend
     model = backbone.model
     shape = ModelShape.of(model)
     info = BackboneInfo(
@@ -246,7 +149,7 @@ def _manifest(
     return Manifest(
         schema_version=SCHEMA_VERSION,
         backend=backend.name,
-        target=options.target,
+        target=plan.options.target,
         backbone=info,
         geometry=shape.geometry,
         gate=gate,

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from edgeinfinite.artifact.manifest import Manifest, cache_type_of, check_file, read_manifest
+from edgeinfinite.artifact.manifest import (
+    GATE_FILE,
+    SCORER_FILE,
+    Manifest,
+    cache_type_of,
+    check_file,
+    read_manifest,
+)
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Progress, backend_named
-from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import recipe_named

@@ -1,89 +1,158 @@
-"""The trained parts that come with the package, and the recall slots that they were trained for."""
+"""Defaults: from what a user asks for a model to all that `attach` needs, and what to tell them."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from edgeinfinite import models
-from edgeinfinite.artifact.geometry import Geometry, GeometryOptions
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.attach import check_supported, head_dim_of
+from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.geometry_options import TRAINED_SLOTS, GeometryOptions
 from edgeinfinite.models.loading import Backbone
 from edgeinfinite.models.recall.layer_slots import most_recalling, slots_by_layer
+from edgeinfinite.models.shipped import shipped_gate, shipped_scorer
+from edgeinfinite.models.state_size import StateShape, geometry_within
 from edgeinfinite.models.trained_file import read_metadata
 
 
-def shipped_scorer(weights_sha256: str) -> Path | None:
-    """The retention scorer that was trained for a backbone.
+@dataclass(frozen=True)
+class ModelOptions:
+    """What a user may ask for a model; what isn't asked for is the model's default.
 
     Args:
-        weights_sha256: the digest of its weights, `Backbone.weights_sha256`.
-
-    Returns:
-        The file, or None where no scorer is shipped for these weights.
+        geometry: lengths and policy of the cache.
+        gate: a trained gate's file, `untrained`, `none` (the memory is never read), or None for the
+            one that is shipped for this model and geometry.
+        scorer: a trained retention scorer's file, `untrained`, or None for the shipped one.
+        state_mb: megabytes that the state may take: chooses the segment length (`reencode`) or the
+            recall slots (`carry`); None leaves the geometry as it is.
+        cache_type: of the KV cache's numbers.
     """
-    folder = Path(next(iter(models.__path__))) / "scorers"
-    for path in sorted(folder.glob("*.safetensors")):
-        if read_metadata(path).get("weights_sha256") == weights_sha256:
-            return path
-    return None
+
+    geometry: Geometry | GeometryOptions = field(default_factory=GeometryOptions)
+    gate: str | None = None
+    scorer: str | None = None
+    state_mb: float | None = None
+    cache_type: str = "float32"
+
+    @property
+    def asked(self) -> GeometryOptions:
+        """The geometry as options, also where it was given whole."""
+        if isinstance(self.geometry, Geometry):
+            return GeometryOptions(**asdict(self.geometry))
+        return self.geometry
 
 
-def choose_geometry(
-    asked: Geometry | GeometryOptions,
-    scorer: str | None,
-    backbone: Backbone,
-    *,
-    fit: Callable[[Geometry], Geometry] | None = None,
-) -> tuple[Geometry, str | None]:
-    """The geometry for a model, and what fills its recall slots; says so if it is the default.
+@dataclass(frozen=True)
+class Resolved:
+    """What options come to for one model.
+
+    Args:
+        config: for `attach`.
+        notes: which defaults were taken, a sentence each, for the user to read.
+    """
+
+    config: EdgeInfiniteConfig
+    notes: tuple[str, ...] = ()
+
+
+def resolve(backbone: Backbone, options: ModelOptions) -> Resolved:
+    """Decides everything that the options leave open.
 
     Without options a model whose scorer is known gets policy `carry`, any other one the paper's.
 
     Args:
-        asked: what is given is used as it is, the rest is the model's default.
-        scorer: a file, `untrained`, or None for the shipped one.
-        backbone: a scorer is shipped for certain weights.
-        fit: chooses the lengths that the bytes of the state decide, before layers get their share.
-
-    Returns:
-        The geometry, and `untrained`, a path, or None where there are no recall slots.
+        backbone: trained parts are shipped for certain weights.
+        options: see there.
 
     Raises:
-        EdgeInfiniteError: the options don't go together, or recall slots have no scorer.
+        EdgeInfiniteError: the options don't go together, the state is too small for the lengths, or
+            recall slots have no scorer.
     """
-    if isinstance(asked, Geometry):
-        asked = GeometryOptions(**asdict(asked))
-    shipped = None
+    notes: list[str] = []
+    asked, scorer, shipped = options.asked, options.scorer, None
     if scorer is None and asked.policy != "reencode":
         shipped = shipped_scorer(backbone.weights_sha256)
         scorer = str(shipped) if shipped else None
-    geometry = asked.resolve(scorer=scorer is not None)
-    if fit is not None:
-        geometry = fit(geometry)
-    free = asked.recall_slots is None and geometry.most_slots > 0
-    if asked.trained_slots or (free and _recalling_layers(scorer)):
-        geometry = with_trained_slots(geometry, scorer, backbone)
+    geometry = _geometry(asked, scorer, backbone, options)
     if asked.policy is None and scorer is not None:
-        print(
-            f"note: policy carry, the default for {backbone.name}; "
-            "--policy reencode is the paper's Algorithm 1",
-            file=sys.stderr,
+        notes.append(
+            f"policy carry, the default for {backbone.name}; "
+            "--policy reencode is the paper's Algorithm 1"
         )
     if not geometry.most_slots:
-        return geometry, None
-    if scorer is None:
+        scorer = None
+    elif scorer is None:
         raise EdgeInfiniteError(
             f"recall slots need a retention scorer, and no scorer is shipped for {backbone.name}; "
             "give --scorer FILE, made with train-scorer"
         )
-    if shipped is not None:
-        note = f"recall slots are filled by the shipped scorer {shipped.name}"
-        print(f"note: {note}", file=sys.stderr)
-    return geometry, scorer
+    elif shipped is not None:
+        notes.append(f"recall slots are filled by the shipped scorer {shipped.name}")
+    gate = _gate(options.gate, backbone, geometry)
+    if options.gate is None and gate != NO_GATE:
+        notes.append(_about_gate(gate))
+    config = EdgeInfiniteConfig(geometry, gate, scorer=scorer, cache_type=options.cache_type)
+    return Resolved(config, tuple(notes))
+
+
+def _geometry(
+    asked: GeometryOptions, scorer: str | None, backbone: Backbone, options: ModelOptions
+) -> Geometry:
+    """The lengths; recall slots go to the layers that recall once their number is known."""
+    geometry = asked.resolve(scorer=scorer is not None)
+    if options.state_mb is not None:
+        geometry = _within(geometry, options.state_mb, backbone, options)
+    free = asked.recall_slots is None and geometry.most_slots > 0
+    if asked.trained_slots or (free and _recalling_layers(scorer)):
+        geometry = with_trained_slots(geometry, scorer, backbone)
+    return geometry
+
+
+def _within(
+    geometry: Geometry, megabytes: float, backbone: Backbone, options: ModelOptions
+) -> Geometry:
+    chosen = "segment_length" if geometry.policy == "reencode" else "recall_slots"
+    given = None
+    if isinstance(options.geometry, GeometryOptions):
+        given = getattr(options.geometry, chosen)
+    if given is not None and given != TRAINED_SLOTS:
+        name = "--" + chosen.replace("_", "-")
+        raise EdgeInfiniteError(f"--state-mb chooses {name}; leave one of them out")
+    check_supported(backbone.model)
+    text = backbone.model.config.get_text_config()
+    shape = StateShape(
+        text.num_hidden_layers,
+        text.num_key_value_heads,
+        head_dim_of(text),
+        options.cache_type,
+        reads_memory=_gate(options.gate, backbone, geometry) != NO_GATE,
+        positions=text.max_position_embeddings,
+    )
+    return geometry_within(geometry, megabytes, shape)
+
+
+def _gate(asked: str | None, backbone: Backbone, geometry: Geometry) -> str:
+    """`none`, `untrained`, or a path."""
+    if asked is not None:
+        return asked
+    # Under carry the window and the slots do the remembering; a gate that isn't trained would only
+    # make texts that fit the cache differ from the base model's.
+    otherwise = NO_GATE if geometry.policy == "carry" else UNTRAINED_GATE
+    shipped = shipped_gate(backbone.weights_sha256, geometry)
+    return otherwise if shipped is None else str(shipped)
+
+
+def _about_gate(gate: str) -> str:
+    if gate == UNTRAINED_GATE:
+        return (
+            "no trained gate is shipped for this model and geometry, the memory is hardly read; "
+            "train one with train-gate"
+        )
+    return f"the memory is read by the shipped gate {Path(gate).name}"
 
 
 def with_trained_slots(geometry: Geometry, scorer: str | None, backbone: Backbone) -> Geometry:

@@ -5,6 +5,7 @@ Letters: L layers, K KV heads, C cache capacity, D head dimension.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -61,3 +62,11 @@ class State:
     def nbytes(self) -> int:
         """Bytes of all state tensors, the same for any length of text."""
         return sum(array.nbytes for array in self.arrays.values())
+
+
+def state_bytes(specs: Sequence[TensorSpec]) -> int:
+    """Bytes of the state that these tensors make, without making it."""
+    return sum(
+        math.prod(int(size) for size in spec.shape) * np.dtype(spec.dtype).itemsize
+        for spec in specs
+    )

@@ -26,11 +26,11 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from edgeinfinite.artifact.geometry import GeometryOptions
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.attach import attach, attention_layers, head_dim_of
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.defaults import choose_geometry
+from edgeinfinite.models.defaults import ModelOptions, resolve
+from edgeinfinite.models.geometry_options import GeometryOptions
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.memory.gate_file import load_gate, save_gate
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -202,7 +202,8 @@ def main() -> None:
     model, digest = backbone.model, backbone.weights_sha256
     slots = arguments.recall_slots
     asked = GeometryOptions("carry", recall_slots=int(slots) if slots.isdecimal() else slots)
-    geometry, scorer = choose_geometry(asked, None, backbone)
+    config = resolve(backbone, ModelOptions(asked)).config
+    geometry, scorer = config.geometry, config.scorer
     if torch.cpu._is_avx512_bf16_supported():
         model.bfloat16()
     form = {"feature_map": "learned", "opening": "place", "seed": arguments.seed}

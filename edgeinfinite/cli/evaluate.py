@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from edgeinfinite.artifact.geometry import GeometryOptions
 from edgeinfinite.cli.arguments import given, lengths, names, positive
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable
-from edgeinfinite.models.configuration import MEASURED_CACHE_TYPES
+from edgeinfinite.models.configuration import MEASURED_CACHE_TYPES, NO_GATE
+from edgeinfinite.models.geometry_options import GeometryOptions
 
 if TYPE_CHECKING:
     from edgeinfinite.evaluation.methods import Setting
@@ -227,15 +227,18 @@ def _prepared(command: str, arguments: argparse.Namespace, options: Any) -> Iter
     from edgeinfinite.evaluation.documents import unseen_documents
     from edgeinfinite.evaluation.methods import Setting, check_methods
     from edgeinfinite.evaluation.results import Results
-    from edgeinfinite.models.defaults import choose_geometry
+    from edgeinfinite.models.defaults import ModelOptions, resolve
     from edgeinfinite.models.loading import load_backbone
 
     dtype = getattr(arguments, "dtype", "float32")
     asked = GeometryOptions(**given(arguments, GeometryOptions))
     backbone = load_backbone(arguments.model)
-    parts = given(arguments, Setting)
-    geometry, scorer = choose_geometry(asked, parts.pop("scorer", None), backbone)
-    setting = Setting(geometry, scorer=scorer, **parts)
+    parts = {"gate": NO_GATE} | given(arguments, Setting)
+    resolved = resolve(backbone, ModelOptions(asked, parts["gate"], parts.pop("scorer", None)))
+    for note in resolved.notes:
+        print(f"note: {note}", file=sys.stderr)
+    config = resolved.config
+    setting = Setting(config.geometry, scorer=config.scorer, **parts)
     check_methods(options.methods, setting, controls=command.endswith("perplexity"))
     documents = unseen_documents(arguments.data, [setting.scorer, setting.gate, setting.zero_gate])
     depends_on = asdict(setting) | {"model": backbone.name, "dtype": dtype}

@@ -11,14 +11,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from edgeinfinite.artifact.geometry import GeometryOptions
 from edgeinfinite.cli.arguments import given
 from edgeinfinite.cli.evaluate import add_evaluate
 from edgeinfinite.cli.options import ANSWER, BENCH, CHAT, EXPORT, GENERATE, GEOMETRY, VERIFY
+from edgeinfinite.cli.quiet import quieten
 from edgeinfinite.cli.train_gate import add_train_gate
 from edgeinfinite.cli.train_scorer import add_train_scorer
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable, read_text_file
+from edgeinfinite.models.geometry_options import GeometryOptions
 from edgeinfinite.runtime_py.generation import Generation, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.statistics import GenerationStatistics, write_rows
@@ -38,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         130 ended by Ctrl-C (`generate`: before there was an answer).
     """
     arguments = _parser().parse_args(argv)
+    quieten()
     try:
         return int(arguments.command(arguments))
     except KeyboardInterrupt:
@@ -65,10 +67,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def export(arguments: argparse.Namespace) -> int:
     """Writes the artifact of a model."""
     asked = GeometryOptions(**given(arguments, GeometryOptions))
-    from edgeinfinite.export.exporter import ExportOptions, export_artifact
+    from edgeinfinite.export.exporter import export_artifact
+    from edgeinfinite.export.plan import ExportOptions, plan_export
 
     options = ExportOptions(**given(arguments, ExportOptions), geometry=asked)
-    folder = export_artifact(options)
+    if arguments.dry_run:
+        plan = plan_export(options)
+        for note in plan.notes:
+            _note(note)
+        print(plan.table())
+        return 0
+    folder = export_artifact(options, tell=_note)
     print(f"{folder}: {_folder_bytes(folder) / 1e6:,.1f} MB")
     return 0
 
@@ -216,6 +225,10 @@ def _answer(
     return generation.statistics(
         text=text, engine=session.engine.name, artifact=str(arguments.artifact)
     )
+
+
+def _note(sentence: str) -> None:
+    print(f"note: {sentence}", file=sys.stderr)
 
 
 def _show(piece: str) -> str:

@@ -8,17 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from edgeinfinite.artifact.backends import BACKENDS
-from edgeinfinite.artifact.geometry import (
-    CARRY_LENGTHS,
-    CARRY_SLOTS,
-    POLICIES,
-    TRAINED_SLOTS,
-    Geometry,
-)
+from edgeinfinite.artifact.geometry import POLICIES, Geometry
 from edgeinfinite.cli.arguments import file_option, lengths, names, option, positive
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.configuration import CACHE_TYPES
+from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS, TRAINED_SLOTS
 from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS
 
 
@@ -90,6 +85,11 @@ EXPORT = GEOMETRY | {
         metavar="MB",
     ),
     "--cache-type": option("of the KV cache (default: the recipe's)", choices=CACHE_TYPES),
+    "--dry-run": option(
+        "print geometry, slots by layer, bytes of weights and state; write nothing",
+        action="store_true",
+        default=False,
+    ),
 }
 
 VERIFY = ARTIFACT | {

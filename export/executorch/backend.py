@@ -14,7 +14,7 @@ from edgeinfinite.export.executorch.graphs import Graph, graphs_of, state_of
 from edgeinfinite.export.executorch.lowering import lower, write_program
 from edgeinfinite.export.executorch.passes import run_passes
 from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
-from edgeinfinite.export.executorch.quantize import quantized, reference
+from edgeinfinite.export.executorch.quantize import quantized, reference, stored_bytes
 from edgeinfinite.export.executorch.report import describe
 from edgeinfinite.export.executorch.signature import check_signatures
 from edgeinfinite.export.graphs import ModelShape
@@ -58,6 +58,10 @@ class ExecuTorchBackend:
             quantization=quantization,
             details=details,
         )
+
+    def weights_bytes(self, model: PreTrainedModel, recipe: Recipe) -> int:
+        """See `export.backend.Backend.weights_bytes`."""
+        return stored_bytes(model, recipe)
 
     def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:
         """See `export.backend.Backend.check_signatures`."""

@@ -134,6 +134,33 @@ def reference(model: PreTrainedModel, recipe: Recipe) -> PreTrainedModel:
     return twin
 
 
+def stored_bytes(model: PreTrainedModel, recipe: Recipe) -> int:
+    """Bytes of all weights in the program; a tied LM head's codes are the embedding's own.
+
+    Args:
+        model, recipe: as for `quantized`.
+    """
+    twin, _ = _packed(model, recipe)
+    sizes: dict[int, int] = {}
+    tied = model.get_input_embeddings().weight is model.get_output_embeddings().weight
+    for module in twin.modules():
+        if tied and module is twin.get_output_embeddings():
+            continue
+        if isinstance(module, QuantizedEmbedding):
+            sizes[id(module)] = sum(buffer.nbytes for buffer in module.buffers(recurse=False))
+        for parameter in module.parameters(recurse=False):
+            sizes[id(parameter)] = _bytes(parameter)
+    return sum(sizes.values())
+
+
+def _bytes(parameter: torch.Tensor) -> int:
+    if not isinstance(parameter, IntxUnpackedToInt8Tensor):
+        return parameter.nbytes
+    rows = parameter.shape[1] == parameter.block_size[1]
+    scale = 4 if rows else 2  # XNNPACK keeps the scales of groups in bfloat16
+    return parameter.numel() * (8 if rows else 4) // 8 + scale * parameter.scale.numel()
+
+
 def _packed(model: PreTrainedModel, recipe: Recipe) -> tuple[PreTrainedModel, QuantizationInfo]:
     twin = copy.deepcopy(model, {id(p): p for p in (*model.parameters(), *model.buffers())})
     packed: dict[str, str] = {}

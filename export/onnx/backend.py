@@ -32,6 +32,7 @@ from edgeinfinite.export.onnx.passes.merge_linears import merge_linears
 from edgeinfinite.export.onnx.passes.quantized_weights import (
     QuantizedWeights,
     quantize_weights,
+    stored_bytes,
     swap_quantized,
 )
 from edgeinfinite.export.onnx.passes.rms_norm import fuse_rms_norms
@@ -109,6 +110,14 @@ class OnnxBackend:
             for name, w in weights.items()
         }
         return shared_copy(model, dequantized)
+
+    def weights_bytes(self, model: PreTrainedModel, recipe: Recipe) -> int:
+        """See `Backend.weights_bytes`."""
+        weights = self._quantized(model, recipe)
+        return sum(
+            stored_bytes(weights[name]) if name in weights else parameter.numel() * 4
+            for name, parameter in model.named_parameters()
+        )
 
     def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:
         """See `Backend.check_signatures`."""

@@ -23,7 +23,7 @@ from edgeinfinite.runtime_py.tokenizer import load_tokenizer
 
 MODEL = "smollm2-135m-instruct"
 QUESTION = "What is the capital of France, and which river runs through it?"
-TEXT = Path(__file__).parent.parent / "examples" / "dogs.txt"
+TEXT = Path(__file__).parents[2] / "examples" / "dogs.txt"
 
 pytestmark = pytest.mark.slow
 

@@ -55,7 +55,7 @@ def test_the_exports_own_check_went_through_three_compressions(artifact):
 
 
 def test_a_book_of_four_thousand_tokens_is_read_in_the_same_state(artifact):
-    text = (Path(__file__).parent.parent / "examples" / "dogs.txt").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "examples" / "dogs.txt").read_text(encoding="utf-8")
     tokens = load_tokenizer(artifact).encode_text(text)[:4000]
     whole = Session(load_engine(artifact))
     before = whole.state_bytes

@@ -12,10 +12,15 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_artifact import tiny_artifact, tiny_checkpoint
 
-from edgeinfinite.artifact.manifest import MANIFEST_FILE, cache_type_of, read_manifest
+from edgeinfinite.artifact.manifest import (
+    GATE_FILE,
+    MANIFEST_FILE,
+    SCORER_FILE,
+    cache_type_of,
+    read_manifest,
+)
 from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.verify import verify_artifact
 from edgeinfinite.models.attach import attach, attention_layers

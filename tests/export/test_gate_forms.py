@@ -12,9 +12,8 @@ import torch
 from tiny_artifact import tiny_checkpoint
 
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.artifact.manifest import MANIFEST_FILE, read_manifest
+from edgeinfinite.artifact.manifest import GATE_FILE, MANIFEST_FILE, read_manifest
 from edgeinfinite.cli import main
-from edgeinfinite.export.gates import GATE_FILE
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone

@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 from tiny_artifact import tiny_checkpoint
 
-from edgeinfinite import models
-from edgeinfinite.artifact.geometry import CARRY_LENGTHS, CARRY_SLOTS, Geometry, GeometryOptions
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.cli import main
-from edgeinfinite.models import defaults
-from edgeinfinite.models.defaults import choose_geometry, shipped_scorer
+from edgeinfinite.models import shipped
+from edgeinfinite.models.defaults import ModelOptions, resolve
+from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS, GeometryOptions
 from edgeinfinite.models.loading import DEMO_MODEL, load_backbone
+from edgeinfinite.models.shipped import shipped_scorer
 from edgeinfinite.models.trained_file import read_metadata
 
-SCORERS = sorted((Path(next(iter(models.__path__))) / "scorers").glob("*.safetensors"))
+SCORERS = sorted((shipped.PACKAGE / "scorers").glob("*.safetensors"))
 MEGABYTE = 1_000_000
 
 
@@ -40,10 +41,16 @@ def test_a_shipped_scorer_is_small_and_says_what_it_was_made_from(path):
     assert all(name in about for name in held_out)
 
 
+def chosen(asked, scorer, backbone, **more):
+    """The geometry that options come to, and what fills its recall slots."""
+    config = resolve(backbone, ModelOptions(asked, scorer=scorer, **more)).config
+    return config.geometry, config.scorer
+
+
 @pytest.mark.slow
 def test_the_demo_model_has_one_and_its_state_is_small():
     backbone = load_backbone(DEMO_MODEL)
-    geometry, scorer = choose_geometry(GeometryOptions(), None, backbone)
+    geometry, scorer = chosen(GeometryOptions(), None, backbone)
     assert scorer is not None and Path(scorer).stem == DEMO_MODEL
     assert geometry.policy == "carry" and geometry.average_slots == CARRY_SLOTS
     capacities = geometry.capacities(30)
@@ -81,7 +88,7 @@ def by_layer(package: Path, more: int, less: int) -> list[int]:
 
 @pytest.mark.parametrize("slots", ["128", "trained:128"])
 def test_export_takes_the_shipped_scorer_and_says_so(package, tmp_path, monkeypatch, capsys, slots):
-    monkeypatch.setattr(defaults.models, "__path__", [str(package)])
+    monkeypatch.setattr(shipped, "PACKAGE", package)
     assert export(package, tmp_path / "artifact", slots) == 0
     assert "filled by the shipped scorer tiny.safetensors" in capsys.readouterr().err
     geometry = read_manifest(tmp_path / "artifact").geometry
@@ -103,30 +110,29 @@ def test_trained_slots_need_a_card_that_names_them(package, tmp_path, capsys):
 
 
 def test_a_model_with_a_shipped_scorer_gets_carry_and_the_paper_stays_selectable(
-    package, monkeypatch, capsys
+    package, monkeypatch
 ):
     backbone = load_backbone(str(package / "tiny"))
-    assert choose_geometry(GeometryOptions(), None, backbone) == (Geometry(), None)
-    assert not capsys.readouterr().err
-    monkeypatch.setattr(defaults.models, "__path__", [str(package)])
+    assert chosen(GeometryOptions(), None, backbone) == (Geometry(), None)
+    monkeypatch.setattr(shipped, "PACKAGE", package)
     file = str(package / "scorers" / "tiny.safetensors")
     alike = Geometry(policy="carry", recall_slots=CARRY_SLOTS, **CARRY_LENGTHS)
     options = GeometryOptions()
-    assert choose_geometry(options, None, backbone) == (alike, file)  # no room: 512 positions
+    assert chosen(options, None, backbone) == (alike, file)  # no room: 512 positions
     monkeypatch.setattr(backbone.model.config, "max_position_embeddings", 2048)
     layers = tuple(by_layer(package, CARRY_SLOTS * 3 // 2, CARRY_SLOTS // 2))
     default = replace(alike, recall_slots=layers)
-    assert choose_geometry(options, None, backbone) == (default, file)
+    assert chosen(options, None, backbone) == (default, file)
     assert default.average_slots == CARRY_SLOTS
-    said = capsys.readouterr().err
+    said = " ".join(resolve(backbone, ModelOptions(options)).notes)
     assert "policy carry, the default for" in said and "shipped scorer tiny.safetensors" in said
     paper = GeometryOptions(policy="reencode")
-    assert choose_geometry(paper, None, backbone) == (Geometry(), None)
+    assert chosen(paper, None, backbone) == (Geometry(), None)
     plain = GeometryOptions(recall_slots=0)
-    assert choose_geometry(plain, None, backbone)[0].recall_slots == 0
+    assert chosen(plain, None, backbone)[0].recall_slots == 0
     # What the Python API gives whole is not touched.
     whole = Geometry(16, 4, 8)
-    assert choose_geometry(whole, None, backbone) == (whole, None)
+    assert chosen(whole, None, backbone) == (whole, None)
 
 
 @pytest.mark.parametrize(
@@ -143,34 +149,32 @@ def test_a_model_with_a_shipped_scorer_gets_carry_and_the_paper_stays_selectable
 def test_slots_by_layer_stay_within_what_pays_and_the_positions(
     package, monkeypatch, average, positions, more, less
 ):
-    monkeypatch.setattr(defaults.models, "__path__", [str(package)])
+    monkeypatch.setattr(shipped, "PACKAGE", package)
     backbone = load_backbone(str(package / "tiny"))
     monkeypatch.setattr(backbone.model.config, "max_position_embeddings", positions)
     asked = GeometryOptions(recall_slots=f"trained:{average}")
-    geometry = choose_geometry(asked, None, backbone)[0]
+    geometry = chosen(asked, None, backbone)[0]
     assert [geometry.slots_of(layer) for layer in range(2)] == by_layer(package, more, less)
 
 
 def test_slots_that_the_bytes_allow_are_shared_out_too(package, monkeypatch):
-    monkeypatch.setattr(defaults.models, "__path__", [str(package)])
+    monkeypatch.setattr(shipped, "PACKAGE", package)
     backbone = load_backbone(str(package / "tiny"))
     monkeypatch.setattr(backbone.model.config, "max_position_embeddings", 2048)
-
-    def fit(geometry: Geometry) -> Geometry:
-        return replace(geometry, recall_slots=256)
-
-    geometry = choose_geometry(GeometryOptions(), None, backbone, fit=fit)[0]
+    # 640 slots beside the recall slots, 256 bytes a slot, 16 for the scores of a recall slot.
+    megabytes = (640 * 256 + 256 * (256 + 16) + 20) / 1e6
+    geometry = chosen(GeometryOptions(), None, backbone, state_mb=megabytes)[0]
     assert [geometry.slots_of(layer) for layer in range(2)] == by_layer(package, 384, 128)
 
 
 def test_a_scorer_of_ones_own_makes_carry_the_default_too(package):
     backbone = load_backbone(str(package / "tiny"))
-    geometry, scorer = choose_geometry(GeometryOptions(segment_length=100), "untrained", backbone)
+    geometry, scorer = chosen(GeometryOptions(segment_length=100), "untrained", backbone)
     assert (geometry.policy, geometry.recall_slots, scorer) == ("carry", 500, "untrained")
 
 
 def test_an_exported_scorer_keeps_its_card(package, tmp_path, monkeypatch):
-    monkeypatch.setattr(defaults.models, "__path__", [str(package)])
+    monkeypatch.setattr(shipped, "PACKAGE", package)
     assert export(package, tmp_path / "artifact", "128") == 0
     card = read_metadata(package / "scorers" / "tiny.safetensors")
     assert read_metadata(tmp_path / "artifact" / "scorer.safetensors") == card

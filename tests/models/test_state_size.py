@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeinfinite.artifact.geometry import CARRY_LENGTHS, Geometry
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.tensors import state_specs
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.geometry_options import CARRY_LENGTHS
 from edgeinfinite.models.state_size import StateShape, geometry_within
 from edgeinfinite.runtime_py.state import State
 

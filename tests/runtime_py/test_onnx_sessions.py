@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from tiny_artifact import tiny_artifact
 from transformers import AutoModelForCausalLM
 
-from edgeinfinite.artifact.manifest import cache_type_of, read_manifest
+from edgeinfinite.artifact.manifest import GATE_FILE, cache_type_of, read_manifest
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.gates import GATE_FILE
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone

@@ -97,6 +97,14 @@ def quantize_weights(model: PreTrainedModel, recipe: Recipe) -> QuantizedWeights
     return weights
 
 
+def stored_bytes(weight: QuantizedWeight) -> int:
+    """Bytes of a weight in the artifact; scales are stored in half precision (`halve_scales`)."""
+    wide = weight.widened()
+    zeros = wide.packed_zeros()
+    packed = wide.packed_codes().nbytes + (0 if zeros is None else zeros.nbytes)
+    return packed + 2 * wide.scales.numel()
+
+
 def swap_quantized(model: PreTrainedModel, weights: QuantizedWeights) -> None:
     """Replaces the modules that own the weights; whatever is tied to one shares its bytes."""
     by_tensor = {id(model.get_parameter(name)): weight for name, weight in weights.items()}

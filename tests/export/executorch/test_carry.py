@@ -14,8 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_artifact import tiny_artifact
 
-from edgeinfinite.artifact.manifest import load_manifest
-from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE
+from edgeinfinite.artifact.manifest import GATE_FILE, SCORER_FILE, load_manifest
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone

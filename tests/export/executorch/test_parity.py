@@ -14,9 +14,8 @@ pytest.importorskip("torchao")
 from tiny_artifact import tiny_artifact
 from transformers import PreTrainedModel
 
-from edgeinfinite.artifact.manifest import load_manifest
+from edgeinfinite.artifact.manifest import GATE_FILE, load_manifest
 from edgeinfinite.export.executorch import BACKEND
-from edgeinfinite.export.gates import GATE_FILE
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.sensitivity import nudged
 from edgeinfinite.export.recipes import recipe_named

@@ -11,16 +11,15 @@ from safetensors.torch import load_file
 from tiny_artifact import GEOMETRY, tiny_checkpoint
 from tiny_texts import tiny_texts
 
-from edgeinfinite import models
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.cli import main
-from edgeinfinite.export import gates
-from edgeinfinite.export.gates import shipped_gate
+from edgeinfinite.models import shipped
 from edgeinfinite.models.loading import DEMO_MODEL, load_backbone, parameters_digest
+from edgeinfinite.models.shipped import shipped_gate
 from edgeinfinite.models.trained_file import read_metadata
 
-GATES = sorted((Path(next(iter(models.__path__))) / "gates").glob("*.safetensors"))
+GATES = sorted((shipped.PACKAGE / "gates").glob("*.safetensors"))
 
 
 @pytest.fixture(scope="module")
@@ -45,20 +44,20 @@ def export(package: Path, output: Path, *more: str) -> int:
 def test_export_takes_the_shipped_gate_says_so_and_the_artifact_carries_it(
     package, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(gates.models, "__path__", [str(package)])
+    monkeypatch.setattr(shipped, "PACKAGE", package)
     assert export(package, tmp_path / "artifact") == 0
     assert "read by the shipped gate tiny.safetensors" in capsys.readouterr().err
     info = read_manifest(tmp_path / "artifact").gate
     assert info is not None and info.source == "tiny.safetensors"
-    shipped, carried = package / "gates/tiny.safetensors", tmp_path / "artifact/gate.safetensors"
-    assert read_metadata(carried) == read_metadata(shipped)
+    own, carried = package / "gates/tiny.safetensors", tmp_path / "artifact/gate.safetensors"
+    assert read_metadata(carried) == read_metadata(own)
     tensors = load_file(carried)
-    assert all(torch.equal(tensors[name], t) for name, t in load_file(shipped).items())
+    assert all(torch.equal(tensors[name], t) for name, t in load_file(own).items())
 
 
 @pytest.mark.parametrize("more", [["--window-length", "9"], ["--gate", "untrained"]])
 def test_a_gate_of_another_geometry_isnt_taken(package, tmp_path, monkeypatch, capsys, more):
-    monkeypatch.setattr(gates.models, "__path__", [str(package)])
+    monkeypatch.setattr(shipped, "PACKAGE", package)
     assert export(package, tmp_path / "artifact", *more) == 0
     info = read_manifest(tmp_path / "artifact").gate
     assert info is not None and info.source == "untrained"

@@ -1,0 +1,161 @@
+"""What an export will do, decided before the long work: geometry, gate, scorer, recipe, sizes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.export.backend import Backend, backend_named
+from edgeinfinite.export.graphs import ModelShape
+from edgeinfinite.export.output_folder import check_output
+from edgeinfinite.export.recipes import Recipe, recipe_named
+from edgeinfinite.models.attach import attach
+from edgeinfinite.models.configuration import EdgeInfiniteConfig
+from edgeinfinite.models.defaults import ModelOptions, resolve
+from edgeinfinite.models.geometry_options import GeometryOptions
+from edgeinfinite.models.loading import Backbone, load_backbone
+from edgeinfinite.runtime_py.state import state_bytes
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """What to export.
+
+    Args:
+        model: what `load_backbone` takes.
+        output: the artifact's folder; must not exist, be empty, or be an artifact to replace.
+        backend: one of `artifact.backends.BACKENDS`.
+        target: `cpu` or an accelerator that the back end knows.
+        quantize: a recipe's name.
+        geometry, gate, scorer, state_mb: see `ModelOptions`.
+        cache_type: of the KV cache's numbers; None takes float16 for quantized weights and within
+            `state_mb`, where the back end can, else float32.
+    """
+
+    model: str
+    output: Path
+    backend: str = "onnx"
+    target: str = "cpu"
+    quantize: str = "none"
+    gate: str | None = None
+    geometry: Geometry | GeometryOptions = field(default_factory=GeometryOptions)
+    scorer: str | None = None
+    state_mb: float | None = None
+    cache_type: str | None = None
+
+
+@dataclass(frozen=True)
+class ExportPlan:
+    """An export whose every choice is made; nothing is written yet.
+
+    Args:
+        options: as asked.
+        backbone: loaded and attached.
+        config: as attached.
+        backend, recipe: by the names in the options.
+        notes: which defaults were taken, a sentence each.
+    """
+
+    options: ExportOptions
+    backbone: Backbone
+    config: EdgeInfiniteConfig
+    backend: Backend
+    recipe: Recipe
+    notes: tuple[str, ...]
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the state, whatever the text's length."""
+        return state_bytes(ModelShape.of(self.backbone.model).state())
+
+    def weights_bytes(self) -> int:
+        """Bytes of the weights as the artifact will hold them; quantizes them to know it."""
+        return self.backend.weights_bytes(self.backbone.model, self.recipe)
+
+    def table(self) -> str:
+        """The plan for people: what `export --dry-run` prints."""
+        geometry = self.config.geometry
+        shape = ModelShape.of(self.backbone.model)
+        slots = ", ".join(
+            f"{count} in layers {_ranges(layers)}" if geometry.varies else f"{count} in every layer"
+            for count, layers in _layers_by_slots(geometry, shape.layers).items()
+        )
+        rows = {
+            "model": f"{self.backbone.name} ({type(self.backbone.model).__name__})",
+            "back end": f"{self.backend.name}, {self.options.target}",
+            "policy": geometry.policy,
+            "sinks": f"{geometry.sink_length}",
+            "recall slots": slots,
+            "segment": f"{geometry.segment_length}",
+            "window": f"{geometry.window_length}",
+            "slots in all": f"{sum(shape.capacities) / shape.layers:,.0f} in an average layer",
+            "KV cache": self.config.cache_type,
+            "memory gate": Path(self.config.gate).name,
+            "scorer": Path(self.config.scorer).name if self.config.scorer else "none",
+            "weights": f"{self.recipe.name}, {self.weights_bytes() / 1e6:,.1f} MB",
+            "state": f"{self.state_bytes / 1e6:,.1f} MB",
+        }
+        return "\n".join(f"{name:<14}{value}" for name, value in rows.items())
+
+
+def plan_export(options: ExportOptions) -> ExportPlan:
+    """Loads and attaches the model, and makes every choice.
+
+    Raises:
+        EdgeInfiniteError: an option is wrong or doesn't fit the model, or the model isn't
+            supported.
+    """
+    backend = backend_named(options.backend)
+    recipe = recipe_named(options.quantize)
+    if options.target not in backend.targets:
+        raise EdgeInfiniteError(
+            f"the back end {backend.name} has no target {options.target!r}; "
+            f"choose one of {', '.join(backend.targets)}"
+        )
+    if options.state_mb is not None and not 0 < options.state_mb < math.inf:
+        raise EdgeInfiniteError(f"--state-mb is {options.state_mb}; give a number of megabytes")
+    cache_type = _cache_type(options, backend)
+    check_output(options.output.absolute())
+    backbone = load_backbone(options.model)
+    resolved = resolve(
+        backbone,
+        ModelOptions(options.geometry, options.gate, options.scorer, options.state_mb, cache_type),
+    )
+    attach(backbone.model, resolved.config)
+    return ExportPlan(options, backbone, resolved.config, backend, recipe, resolved.notes)
+
+
+def _cache_type(options: ExportOptions, backend: Backend) -> str:
+    if options.cache_type is None:
+        # A state that mustn't grow holds twice as many tokens in halves, at next to no loss.
+        wanted = options.quantize != "none" or options.state_mb is not None
+        halves = wanted and "float16" in backend.cache_types
+        return "float16" if halves else "float32"
+    if options.cache_type not in backend.cache_types:
+        raise EdgeInfiniteError(
+            f"the back end {backend.name} has no cache type {options.cache_type!r}; "
+            f"choose one of {', '.join(backend.cache_types)}"
+        )
+    return options.cache_type
+
+
+def _layers_by_slots(geometry: Geometry, layers: int) -> dict[int, list[int]]:
+    """Which layers have G recall slots, the largest G first."""
+    found: dict[int, list[int]] = {}
+    for layer in range(layers):
+        found.setdefault(geometry.slots_of(layer), []).append(layer)
+    return dict(sorted(found.items(), reverse=True))
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Sorted numbers as `0-6, 8, 10-13`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

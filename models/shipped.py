@@ -1,0 +1,45 @@
+"""The trained parts that come with the package: each was made for the weights of one checkpoint."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.models.trained_file import read_metadata
+
+PACKAGE = Path(__file__).parent
+"""`scorers/` and `gates/` lie in it."""
+
+
+def shipped_scorer(weights_sha256: str) -> Path | None:
+    """The retention scorer that was trained for a backbone.
+
+    Args:
+        weights_sha256: the digest of its weights, `Backbone.weights_sha256`.
+
+    Returns:
+        The file, or None where no scorer is shipped for these weights.
+    """
+    for path in sorted((PACKAGE / "scorers").glob("*.safetensors")):
+        if read_metadata(path).get("weights_sha256") == weights_sha256:
+            return path
+    return None
+
+
+def shipped_gate(weights_sha256: str, geometry: Geometry) -> Path | None:
+    """The gate that was trained for a backbone and a geometry.
+
+    Args:
+        weights_sha256: the digest of its weights, `Backbone.weights_sha256`.
+        geometry: S, N, W and the policy must be those of the training.
+
+    Returns:
+        The file, or None where none is shipped.
+    """
+    for path in sorted((PACKAGE / "gates").glob("*.safetensors")):
+        card = read_metadata(path)
+        made_for = Geometry.from_dict(json.loads(card["geometry"]))
+        if card["weights_sha256"] == weights_sha256 and made_for == geometry:
+            return path
+    return None

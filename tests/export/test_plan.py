@@ -1,0 +1,51 @@
+"""What an export will do, before it does anything."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tiny_artifact import GEOMETRY, tiny_checkpoint
+
+from edgeinfinite.artifact.manifest import read_manifest
+from edgeinfinite.cli import main
+from edgeinfinite.export.exporter import export_artifact
+from edgeinfinite.export.plan import ExportOptions, plan_export
+from edgeinfinite.models.geometry_options import GeometryOptions
+from edgeinfinite.runtime_py.state import State
+
+CARRY = GeometryOptions("carry", 32, 4, 8, recall_slots=(32, 64))
+
+
+def dry_run(model, output, *more: str) -> int:
+    command = ["export", "--model", str(model), "--output", str(output), "--dry-run"]
+    return main([*command, *GEOMETRY, *more])
+
+
+def test_a_dry_run_says_slots_and_bytes_and_writes_nothing(tmp_path, capsys):
+    model, output = tiny_checkpoint(tmp_path / "tiny"), tmp_path / "artifact"
+    slots = ("--policy", "carry", "--recall-slots", "32,64", "--scorer", "untrained")
+    assert dry_run(model, output, *slots, "--quantize", "int8") == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^recall slots +64 in layers 1, 32 in layers 0$", printed, re.M)
+    assert re.search(r"^policy +carry$", printed, re.M)
+    assert re.search(r"^weights +int8, [\d.]+ MB$", printed, re.M)
+    assert not output.exists()
+
+
+def test_a_dry_run_refuses_what_an_export_refuses(tmp_path, capsys):
+    model = tiny_checkpoint(tmp_path / "tiny")
+    assert dry_run(model, tmp_path / "artifact", "--state-mb", "nan") == 2
+    assert "--state-mb is nan" in capsys.readouterr().err
+    assert dry_run(model, tmp_path / "artifact", "--policy", "carry", "--recall-slots", "32") == 2
+    assert "need a retention scorer" in capsys.readouterr().err
+
+
+def test_the_planned_bytes_are_those_of_the_artifact(tmp_path):
+    model = str(tiny_checkpoint(tmp_path / "tiny"))
+    options = ExportOptions(model, tmp_path / "artifact", geometry=CARRY, scorer="untrained")
+    plan = plan_export(options)
+    manifest = read_manifest(export_artifact(options))
+    assert plan.state_bytes == State(manifest.state).nbytes
+    # A scorer is stored in half precision where that loses nothing; the file is padded to pages.
+    assert plan.weights_bytes() == pytest.approx(manifest.files["weights.data"].size, rel=0.25)
