@@ -17,15 +17,14 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.baselines import BASELINES, Lola, baseline_scorer
 from edgeinfinite.evaluation.int8_cache import Int8TensorState, int8_state_bytes
+from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.models.attach import attach, attention_layers, head_dim_of
 from edgeinfinite.models.attention import run_tokens
 from edgeinfinite.models.configuration import (
-    MEASURED_CACHE_TYPES,
     NO_GATE,
     UNTRAINED_GATE,
     UNTRAINED_SCORER,
     EdgeInfiniteConfig,
-    check_choice,
 )
 from edgeinfinite.models.state import TensorState
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -40,33 +39,6 @@ GATE_CONTROLS = (
     "swapped-memory",
     "zero-memory-gate",
 )
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What the methods are built from.
-
-    Args:
-        geometry: of `edgeinfinite` and the controls.
-        gate: of `edgeinfinite`, `trained-gate` and `swapped-memory`.
-        scorer: of the recall slots.
-        zero_gate: for `zero-memory-gate`, one that was trained while the memory reads zero.
-        cache_type: of every method's KV cache, one of `MEASURED_CACHE_TYPES`.
-    """
-
-    geometry: Geometry
-    gate: str = NO_GATE
-    scorer: str | None = None
-    zero_gate: str | None = None
-    cache_type: str = "float32"
-
-    def __post_init__(self) -> None:
-        check_choice("cache type", self.cache_type, MEASURED_CACHE_TYPES)
-
-    @property
-    def tensor_type(self) -> str:
-        """What the reference's caches are made of: int8's numbers stand in float32."""
-        return "float32" if self.cache_type == "int8" else self.cache_type
 
 
 def check_methods(methods: Sequence[str], setting: Setting, *, controls: bool) -> None:

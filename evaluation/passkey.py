@@ -15,43 +15,12 @@ from typing import Protocol
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.evaluation.facts import KINDS, Fact, draw_facts
+from edgeinfinite.evaluation.facts import Fact, draw_facts
 from edgeinfinite.evaluation.methods import Prediction
+from edgeinfinite.evaluation.options import PasskeyOptions
 from edgeinfinite.evaluation.results import Progress, Results, Row
 from edgeinfinite.files import read_text_file
 from edgeinfinite.training.texts import encode, excerpt
-
-_ROOM_FOR_A_QUESTION = 64
-
-
-@dataclass(frozen=True)
-class PasskeyOptions:
-    """What to measure.
-
-    Args:
-        methods: of `METHODS`.
-        lengths: of the prompts in tokens.
-        samples: texts of each length.
-        facts: planted in each text.
-        kinds: of facts, of `KINDS`; they take turns.
-        seed: of the first sample, the others count on from it.
-    """
-
-    methods: Sequence[str] = ("full", "streaming", "edgeinfinite")
-    lengths: Sequence[int] = (4000, 7500, 16000)
-    samples: int = 6
-    facts: int = 8
-    kinds: Sequence[str] = KINDS
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        draw_facts(self.facts, np.random.default_rng(0), self.kinds)  # refuses what can't be drawn
-        if self.samples < 1:
-            raise EdgeInfiniteError(f"samples is {self.samples}; give at least 1")
-        for length in self.lengths:
-            if length < self.facts * _ROOM_FOR_A_QUESTION:
-                raise EdgeInfiniteError(f"{length} tokens are too few for {self.facts} facts")
 
 
 @dataclass(frozen=True)

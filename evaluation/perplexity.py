@@ -3,41 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.evaluation.methods import Reader, Setting, check_methods, reads_whole
+from edgeinfinite.evaluation.methods import Reader, check_methods, reads_whole
+from edgeinfinite.evaluation.options import PerplexityOptions, Setting
 from edgeinfinite.evaluation.results import Progress, Results, Row
 from edgeinfinite.files import read_text_file
 from edgeinfinite.training.texts import excerpt
-
-
-@dataclass(frozen=True)
-class PerplexityOptions:
-    """What to measure.
-
-    Args:
-        methods: of `METHODS` and `GATE_CONTROLS`.
-        tokens: of each text.
-        documents: how many, of those given, by name; None takes all.
-        bin_length: tokens that are averaged into one row.
-        seed: of where in a document its text begins.
-    """
-
-    methods: Sequence[str] = ("full", "streaming", "edgeinfinite")
-    tokens: int = 8192
-    documents: int | None = None
-    bin_length: int = 1024
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("tokens", "bin_length"):
-            if getattr(self, name) < 2:
-                raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be at least 2")
 
 
 def measure_perplexity(

@@ -27,10 +27,11 @@ from edgeinfinite.artifact.manifest import (
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Progress
 from edgeinfinite.export.graphs import ModelShape
+from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.output_folder import unfinished
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.checks import Check
-from edgeinfinite.export.plan import ExportOptions, ExportPlan, plan_export
+from edgeinfinite.export.plan import ExportPlan, plan_export
 from edgeinfinite.export.text_files import write_text_files
 from edgeinfinite.models.attach import (
     attention_layers,

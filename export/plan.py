@@ -3,48 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend, backend_named
 from edgeinfinite.export.graphs import ModelShape
+from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.output_folder import check_output
 from edgeinfinite.export.recipes import Recipe, recipe_named
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.defaults import ModelOptions, resolve
-from edgeinfinite.models.geometry_options import GeometryOptions
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.runtime_py.state import state_bytes
-
-
-@dataclass(frozen=True)
-class ExportOptions:
-    """What to export.
-
-    Args:
-        model: what `load_backbone` takes.
-        output: the artifact's folder; must not exist, be empty, or be an artifact to replace.
-        backend: one of `artifact.backends.BACKENDS`.
-        target: `cpu` or an accelerator that the back end knows.
-        quantize: a recipe's name.
-        geometry, gate, scorer, state_mb: see `ModelOptions`.
-        cache_type: of the KV cache's numbers; None takes float16 for quantized weights and within
-            `state_mb`, where the back end can, else float32.
-    """
-
-    model: str
-    output: Path
-    backend: str = "onnx"
-    target: str = "cpu"
-    quantize: str = "none"
-    gate: str | None = None
-    geometry: Geometry | GeometryOptions = field(default_factory=GeometryOptions)
-    scorer: str | None = None
-    state_mb: float | None = None
-    cache_type: str | None = None
 
 
 @dataclass(frozen=True)

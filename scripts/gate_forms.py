@@ -27,7 +27,7 @@ from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.memory.feature_map import FeatureMap
 from edgeinfinite.models.memory.gate import MemoryGate
 from edgeinfinite.runtime_py.statistics import write_rows
-from edgeinfinite.training.gate.segments import Lengths
+from edgeinfinite.training.gate.lengths import Lengths
 from edgeinfinite.training.gate.transfer import Seen, corrections, fit_layer, look_at
 from edgeinfinite.training.texts import excerpt, find_documents, split_documents
 

@@ -36,7 +36,8 @@ def openings_on(gate: Path, model: str, text: Path, segments: int = 4) -> np.nda
     from edgeinfinite.models.configuration import EdgeInfiniteConfig
     from edgeinfinite.models.loading import load_backbone
     from edgeinfinite.models.trained_file import read_metadata
-    from edgeinfinite.training.gate.segments import Lengths, SegmentState, read_segments
+    from edgeinfinite.training.gate.lengths import Lengths
+    from edgeinfinite.training.gate.segments import SegmentState, read_segments
     from edgeinfinite.training.texts import encode
 
     geometry = Geometry.from_dict(json.loads(read_metadata(gate)["geometry"]))

@@ -36,8 +36,8 @@ from edgeinfinite.models.memory.gate_file import load_gate, save_gate
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.state import State
-from edgeinfinite.training.gate.loss import LOSSES, Teacher, watch_teacher
-from edgeinfinite.training.gate.options import MEMORIES
+from edgeinfinite.training.gate.loss import Teacher, watch_teacher
+from edgeinfinite.training.gate.options import LOSSES, MEMORIES
 from edgeinfinite.training.gate.run import Metrics
 from edgeinfinite.training.gate.transfer import Seen, fit_layer
 from edgeinfinite.training.gate_carry import Course, train_through_sessions

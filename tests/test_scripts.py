@@ -20,7 +20,7 @@ from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.memory.gate import places
 from edgeinfinite.models.memory.gate_file import save_gate
-from edgeinfinite.training.gate.segments import Lengths
+from edgeinfinite.training.gate.lengths import Lengths
 from edgeinfinite.training.gate.transfer import look_at
 from tiny import attached, open_gate, random_tokens
 

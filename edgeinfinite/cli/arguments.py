@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,49 @@ def option(about: str | None = None, **more: Any) -> dict[str, Any]:
 def file_option(about: str, metavar: str = "FILE") -> dict[str, Any]:
     """A path, None where it isn't given."""
     return option(about, type=Path, default=None, metavar=metavar)
+
+
+def add_options(
+    parser: argparse.ArgumentParser | argparse._MutuallyExclusiveGroup,
+    options: Mapping[str, dict[str, Any]],
+    *dataclasses_: type[Any],
+) -> None:
+    """Adds options to a parser; their help ends with the default that a dataclass has for them.
+
+    Args:
+        parser: of the command.
+        options: settings by name, as `option` makes them.
+        dataclasses_: that read the options, see `given`; the first that knows an option decides.
+    """
+    defaults: dict[str, Any] = {}
+    for dataclass in reversed(dataclasses_):
+        defaults |= {field.name: _default(field) for field in dataclasses.fields(dataclass)}
+    for name, settings in options.items():
+        shown = _shown(defaults.get(name.lstrip("-").replace("-", "_")))
+        about = settings.get("help")
+        if shown is not None and "default:" not in (about or ""):
+            shown = f"default: {shown}"
+            settings = settings | {"help": f"{about} ({shown})" if about else shown}
+        parser.add_argument(name, **settings)
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    return None
+
+
+def _shown(default: Any) -> str | None:
+    """A default as it would be typed; None for one that only the code can work out."""
+    if default is None or isinstance(default, bool):
+        return None
+    if isinstance(default, tuple | list):
+        return ",".join(map(str, default)) or None
+    if isinstance(default, float):
+        return f"{default:.3g}"
+    if isinstance(default, Path):
+        return None  # a folder of this user's
+    return str(default)
 
 
 def given(arguments: argparse.Namespace, options: type[Any]) -> dict[str, Any]:

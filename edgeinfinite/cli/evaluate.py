@@ -13,15 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from edgeinfinite.cli.arguments import given, lengths, names, positive
+from edgeinfinite.cli.arguments import (
+    add_options,
+    file_option,
+    given,
+    lengths,
+    names,
+    option,
+    positive,
+)
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation.options import PasskeyOptions, PerplexityOptions, Setting
 from edgeinfinite.files import check_writable
 from edgeinfinite.models.configuration import MEASURED_CACHE_TYPES, NO_GATE
 from edgeinfinite.models.geometry_options import GeometryOptions
 
 if TYPE_CHECKING:
-    from edgeinfinite.evaluation.methods import Setting
-    from edgeinfinite.evaluation.passkey import PasskeyOptions
     from edgeinfinite.evaluation.results import Progress, Results
     from edgeinfinite.models.loading import Backbone
 
@@ -30,6 +37,42 @@ Options = dict[str, dict[str, Any]]
 _OF_THE_MODEL = {"methods", "dtype", "cache_type", "gate", "scorer"}
 _OF_THE_MODEL |= {field.name for field in fields(GeometryOptions)}
 """Options that an artifact has answered when it was exported."""
+
+
+_MODEL: Options = {"--model": option("the checkpoint, as for export", default=None)}
+_ARTIFACT: Options = {
+    "--artifact": option("an exported artifact instead", type=Path, default=None, metavar="DIR")
+}
+_COMMON: Options = {
+    "--data": option("texts", required=True, nargs="+", type=Path, metavar="FOLDER|FILE"),
+    "--methods": option("see docs/recall.md for the others", type=names, metavar="LIST"),
+    "--json": option("rows; a run that was cut off goes on with it", type=Path, default=None),
+    "--plot": file_option("a picture of the rows", "FILE.png"),
+    "--seed": option("of everything random", type=int, metavar="N"),
+    "--dtype": option("of the backbone (default: float32)", choices=("float32", "bfloat16")),
+    "--cache-type": option(
+        "of the KV caches; no back end has int8, it is measured as it would be",
+        choices=MEASURED_CACHE_TYPES,
+    ),
+}
+_GATE: Options = {"--gate": option("trained gate", metavar="FILE|untrained|none")}
+_PASSKEY: Options = {
+    "--lengths": option("of the prompts", type=lengths, metavar="LIST"),
+    "--samples": option("texts of each length", type=int, metavar="N"),
+    "--facts": option("planted in each text", type=int, metavar="N"),
+    "--kinds": option("of facts", type=names, metavar="LIST"),
+    "--threads": option("of an artifact's engine (default: its own)", type=positive, metavar="N"),
+}
+_PERPLEXITY: Options = {
+    "--tokens": option("of each text", type=int, metavar="N"),
+    "--documents": option("how many of those given (default: all)", type=int, metavar="N"),
+    "--bin-length": option("tokens averaged into a row", type=int, metavar="N"),
+    "--zero-gate": option("for zero-memory-gate: one trained on a zero memory", metavar="FILE"),
+}
+_SUMMARY: Options = {
+    "files": option("rows of several runs", nargs="+", type=Path, metavar="ROWS.json"),
+    "--plot": file_option("quality against bytes of state", "FILE.png"),
+}
 
 
 def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -> None:
@@ -42,67 +85,26 @@ def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -
     about = "Measures what a model remembers of long texts, beside full attention and StreamingLLM."
     evaluate = commands.add_parser("evaluate", help=about, description=about)
     tasks = evaluate.add_subparsers(metavar="TASK", required=True)
+
     passkey = tasks.add_parser("passkey", help="facts planted in long texts, asked for at the end")
+    passkey.set_defaults(command=evaluate_passkey)
+    checkpoint = passkey.add_mutually_exclusive_group(required=True)
+    add_options(checkpoint, _MODEL | _ARTIFACT)
+    add_options(passkey, _COMMON | _GATE | geometry | _PASSKEY, PasskeyOptions, Setting)
+
     perplexity = tasks.add_parser("perplexity", help="loss per token by position")
-    for task, run in ((passkey, evaluate_passkey), (perplexity, evaluate_perplexity)):
-        task.set_defaults(command=run)
-        checkpoint = task.add_mutually_exclusive_group(required=True)
-        checkpoint.add_argument("--model", help="the checkpoint, as for export")
-        if task is passkey:
-            checkpoint.add_argument(
-                "--artifact", type=Path, metavar="DIR", help="an exported artifact instead"
-            )
-        task.add_argument("--data", required=True, nargs="+", type=Path, metavar="FOLDER|FILE")
-        task.add_argument(
-            "--methods",
-            type=names,
-            metavar="LIST",
-            default=argparse.SUPPRESS,
-            help="default: full,streaming,edgeinfinite; see docs/recall.md for the others",
-        )
-        task.add_argument(
-            "--json", type=Path, metavar="FILE", help="rows; gone on with if it is there"
-        )
-        task.add_argument("--plot", type=Path, metavar="FILE.png")
-        task.add_argument("--seed", type=int, metavar="N", default=argparse.SUPPRESS)
-        task.add_argument(
-            "--dtype",
-            choices=("float32", "bfloat16"),
-            default=argparse.SUPPRESS,
-            help="of the backbone (default: float32)",
-        )
-        task.add_argument(
-            "--cache-type",
-            choices=MEASURED_CACHE_TYPES,
-            default=argparse.SUPPRESS,
-            help="of the KV caches (default: float32; int8: as it would be, no back end has it)",
-        )
-        for name, option in geometry.items():
-            task.add_argument(name, **option)
-    _add(passkey, "--lengths", "of the prompts (default: 4000,7500,16000)", type=lengths)
-    _add(passkey, "--samples", "texts of each length (default: 6)", type=int)
-    _add(passkey, "--facts", "planted in each text (default: 8)", type=int)
-    _add(passkey, "--kinds", "of numbers,words,names,sentences (default: all)", type=names)
-    _add(passkey, "--threads", "of an artifact's engine (default: its own)", type=positive)
-    _add(perplexity, "--tokens", "of each text (default: 8192)", type=int)
-    _add(perplexity, "--documents", "how many of those given (default: all)", type=int)
-    _add(perplexity, "--bin-length", "tokens averaged into a row (default: 1024)", type=int)
-    _add(perplexity, "--zero-gate", "for zero-memory-gate: one trained on a zero memory", type=str)
+    perplexity.set_defaults(command=evaluate_perplexity)
+    add_options(perplexity.add_mutually_exclusive_group(required=True), _MODEL)
+    add_options(perplexity, _COMMON | _GATE | geometry | _PERPLEXITY, PerplexityOptions, Setting)
 
     about = "row files of several runs side by side, quality against bytes of state"
     summary = tasks.add_parser("summary", help=about, description=about)
     summary.set_defaults(command=evaluate_summary, json=None)
-    summary.add_argument("files", nargs="+", type=Path, metavar="ROWS.json")
-    summary.add_argument("--plot", type=Path, metavar="FILE.png")
-
-
-def _add(parser: argparse.ArgumentParser, name: str, about: str, **more: Any) -> None:
-    parser.add_argument(name, help=about, default=argparse.SUPPRESS, **more)
+    add_options(summary, _SUMMARY)
 
 
 def evaluate_passkey(arguments: argparse.Namespace) -> int:
     """Runs `evaluate passkey`."""
-    from edgeinfinite.evaluation.passkey import PasskeyOptions
     from edgeinfinite.evaluation.report import passkey_table, plot_passkey
 
     options = PasskeyOptions(**given(arguments, PasskeyOptions))
@@ -177,11 +179,7 @@ def _passkey_of_artifact(arguments: argparse.Namespace, options: PasskeyOptions)
 
 def evaluate_perplexity(arguments: argparse.Namespace) -> int:
     """Runs `evaluate perplexity`."""
-    from edgeinfinite.evaluation.perplexity import (
-        PerplexityOptions,
-        measure_perplexity,
-        planned_tokens,
-    )
+    from edgeinfinite.evaluation.perplexity import measure_perplexity, planned_tokens
     from edgeinfinite.evaluation.report import perplexity_table, plot_perplexity
 
     options = PerplexityOptions(**given(arguments, PerplexityOptions))
@@ -225,7 +223,7 @@ def _prepared(command: str, arguments: argparse.Namespace, options: Any) -> Iter
     import torch
 
     from edgeinfinite.evaluation.documents import unseen_documents
-    from edgeinfinite.evaluation.methods import Setting, check_methods
+    from edgeinfinite.evaluation.methods import check_methods
     from edgeinfinite.evaluation.results import Results
     from edgeinfinite.models.defaults import ModelOptions, resolve
     from edgeinfinite.models.loading import load_backbone

@@ -11,15 +11,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from edgeinfinite.cli.arguments import given
+from edgeinfinite.cli.arguments import add_options, given
 from edgeinfinite.cli.evaluate import add_evaluate
-from edgeinfinite.cli.options import ANSWER, BENCH, CHAT, EXPORT, GENERATE, GEOMETRY, VERIFY
+from edgeinfinite.cli.options import ANSWER, BENCH, CHAT, EXPORT, GENERATE, GEOMETRY, PROMPT, VERIFY
 from edgeinfinite.cli.quiet import quieten
 from edgeinfinite.cli.train_gate import add_train_gate
 from edgeinfinite.cli.train_scorer import add_train_scorer
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.files import check_writable, read_text_file
 from edgeinfinite.models.geometry_options import GeometryOptions
+from edgeinfinite.runtime_py.benchmark.options import BenchOptions
 from edgeinfinite.runtime_py.generation import Generation, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.statistics import GenerationStatistics, write_rows
@@ -68,7 +70,7 @@ def export(arguments: argparse.Namespace) -> int:
     """Writes the artifact of a model."""
     asked = GeometryOptions(**given(arguments, GeometryOptions))
     from edgeinfinite.export.exporter import export_artifact
-    from edgeinfinite.export.plan import ExportOptions, plan_export
+    from edgeinfinite.export.plan import plan_export
 
     options = ExportOptions(**given(arguments, ExportOptions), geometry=asked)
     if arguments.dry_run:
@@ -156,7 +158,7 @@ def chat(arguments: argparse.Namespace) -> int:
 def bench(arguments: argparse.Namespace) -> int:
     """Measures speed and memory against prompt length, beside the peers that are installed."""
     from edgeinfinite.runtime_py.benchmark import report
-    from edgeinfinite.runtime_py.benchmark.run import BenchOptions, run_bench
+    from edgeinfinite.runtime_py.benchmark.run import run_bench
 
     check_writable(arguments.json)
     check_writable(arguments.plot)
@@ -292,25 +294,22 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="edgeinfinite", description="Long texts in a state of fixed size.")
     parser.add_argument("--version", action="version", version=f"edgeinfinite {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command, options in (
-        (export, EXPORT),
-        (verify, VERIFY),
-        (generate, GENERATE | ANSWER),
-        (chat, CHAT | ANSWER),
-        (bench, BENCH),
+    for command, options, read_by in (
+        (export, EXPORT, (ExportOptions,)),
+        (verify, VERIFY, ()),
+        (generate, GENERATE | ANSWER, (SamplingOptions,)),
+        (chat, CHAT | ANSWER, (SamplingOptions,)),
+        (bench, BENCH, (BenchOptions,)),
     ):
         about = (command.__doc__ or "").strip()
         sub = commands.add_parser(command.__name__, help=about, description=about)
         sub.set_defaults(command=command)
-        prompt = sub.add_mutually_exclusive_group(required=True) if command is generate else sub
-        for name, settings in options.items():
-            owner = prompt if name.startswith("--prompt") else sub
-            owner.add_argument(name, **settings)
+        if command is generate:
+            add_options(sub.add_mutually_exclusive_group(required=True), PROMPT)
+        add_options(sub, options, *read_by)
     add_train_scorer(commands)
-    lengths_only = ("--segment-length", "--sink-length", "--window-length")
-    add_train_gate(commands, {name: GEOMETRY[name] for name in lengths_only})
-    gate = EXPORT["--gate"] | {"help": "trained gate (default: none)"}
-    add_evaluate(commands, {"--gate": gate} | GEOMETRY)
+    add_train_gate(commands)
+    add_evaluate(commands, GEOMETRY)
     return parser
 
 

@@ -106,16 +106,19 @@ ANSWER = {
         default=MAX_NEW_TOKENS,
         metavar="N",
     ),
-    "--temperature": option("0, the default, is greedy", type=float, metavar="T"),
-    "--top-k": option("sample among the K likeliest tokens", type=int, metavar="K"),
+    "--temperature": option("0 is greedy", type=float, metavar="T"),
+    "--top-k": option("sample among the K likeliest tokens, 0 for all", type=int, metavar="K"),
     "--top-p": option("sample among the likeliest that sum to P", type=float, metavar="P"),
     "--seed": option("the same seed gives the same answer", type=int, metavar="N"),
     "--threads": option("default: the engine's own", type=positive, default=None, metavar="N"),
 }
 
-GENERATE = ARTIFACT | {
+PROMPT = {
     "--prompt": option("the message", default=None, metavar="TEXT"),
     "--prompt-file": file_option("the message, UTF-8"),
+}
+
+GENERATE = ARTIFACT | {
     "--raw": option("continue the text, no chat template", action="store_true", default=False),
     "--stats": option("figures of the answer on stderr", action="store_true", default=False),
     "--stats-json": file_option("the same as a row"),

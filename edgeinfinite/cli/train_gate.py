@@ -10,9 +10,10 @@ from typing import Any
 from tqdm import tqdm
 
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.cli.arguments import given, option, positive
+from edgeinfinite.cli.arguments import add_options, given, option, positive
 from edgeinfinite.files import check_writable
 from edgeinfinite.models.configuration import FEATURE_MAPS, OPENINGS
+from edgeinfinite.training.gate.options import GateOptions
 
 Options = dict[str, dict[str, Any]]
 
@@ -31,11 +32,9 @@ _OPTIONS: Options = {
         "(default: distillation where a stretch fits its positions)",
         choices=("cross-entropy", "distillation"),
     ),
-    "--feature-map": option(
-        "σ of the memory (default: learned; elu is the paper's)", choices=FEATURE_MAPS
-    ),
+    "--feature-map": option("σ of the memory (elu is the paper's)", choices=FEATURE_MAPS),
     "--opening": option(
-        "what decides how far the gate is open (default: place; constant is the paper's)",
+        "what decides how far the gate is open (constant is the paper's)",
         choices=OPENINGS,
     ),
     "--transfer-samples": option(
@@ -43,15 +42,15 @@ _OPTIONS: Options = {
         type=int,
         metavar="N",
     ),
-    "--transfer-epochs": option("uses of each of them (default: 16)", type=positive, metavar="N"),
-    "--samples": option("stretches of text (default: 10)", type=positive, metavar="N"),
+    "--transfer-epochs": option("uses of each of them", type=positive, metavar="N"),
+    "--samples": option("stretches of text", type=positive, metavar="N"),
     "--segments": option(
         "of each that read a memory (default: 5, or what fits the model's positions)",
         type=positive,
         metavar="N",
     ),
     "--gradient-segments": option(
-        "that the gradient flows back through (default: 1)", type=positive, metavar="K"
+        "that the gradient flows back through", type=positive, metavar="K"
     ),
     "--random-lengths": option(
         "draw segment and window anew for every stretch", action="store_true"
@@ -63,31 +62,28 @@ _OPTIONS: Options = {
     "--learning-rate": option(
         "at its highest (default: 0.0003, without a first stage 0.001)", type=float, metavar="R"
     ),
-    "--opening-learning-rate": option("of g and c (default: 0.05)", type=float, metavar="R"),
+    "--opening-learning-rate": option("of g and c", type=float, metavar="R"),
     "--start": option("gate to go on with (default: untrained)", type=Path, metavar="FILE"),
     "--initial": option(
-        "what the gate begins as: the memory itself, hardly blended in, or small random weights "
-        "(default: identity)",
+        "what the gate begins as: the memory itself, hardly blended in, or small random weights ",
         choices=("identity", "small"),
     ),
     "--rank": option("r (default: the head dimension)", type=positive, metavar="R"),
-    "--hold-out": option("share of the documents left alone (default: 0.25)", type=float),
-    "--held-out-samples": option("for the score (default: 4)", type=positive, metavar="N"),
+    "--hold-out": option("share of the documents left alone", type=float),
+    "--held-out-samples": option("for the score", type=positive, metavar="N"),
     "--dtype": option("of the backbone", choices=("auto", "float32", "bfloat16")),
-    "--seed": option("of everything random (default: 0)", type=int, metavar="N"),
+    "--seed": option("of everything random", type=int, metavar="N"),
+    "--segment-length": option("N", type=int, metavar="N"),
+    "--sink-length": option("S", type=int, metavar="S"),
+    "--window-length": option("W", type=int, metavar="W"),
     "--token-cache": option("folder for tokenised texts", type=Path, metavar="DIR"),
     "--metrics": option("a row for every step (default: beside the gate)", type=Path),
     "--plot": option("loss by tokens (default: beside the gate)", type=Path, metavar="FILE.png"),
 }
 
 
-def add_train_gate(commands: argparse._SubParsersAction[Any], geometry: Options) -> None:
-    """Adds the command to the parser; what it needs (torch) is imported when it runs.
-
-    Args:
-        commands: of the command line.
-        geometry: lengths of the cache, as `export` has them.
-    """
+def add_train_gate(commands: argparse._SubParsersAction[Any]) -> None:
+    """Adds the command to the parser; what it needs (torch) is imported when it runs."""
     about = "Trains the memory gate of a model; the model itself stays as it is."
     parser = commands.add_parser(
         "train-gate",
@@ -95,13 +91,11 @@ def add_train_gate(commands: argparse._SubParsersAction[Any], geometry: Options)
         description=f"{about} A run that was cut off goes on when it is given again.",
     )
     parser.set_defaults(command=train_gate)
-    for name, settings in (_OPTIONS | geometry).items():
-        parser.add_argument(name, **settings)
+    add_options(parser, _OPTIONS, GateOptions, Geometry)
 
 
 def train_gate(arguments: argparse.Namespace) -> int:
     """Trains, writes the file, prints the held-out score."""
-    from edgeinfinite.training.gate.options import GateOptions
     from edgeinfinite.training.gate.train import train_gate as train
 
     geometry = Geometry(**given(arguments, Geometry))

@@ -15,7 +15,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.export.exporter import ExportOptions, export_artifact
+from edgeinfinite.export.exporter import export_artifact
+from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.memory.gate_file import save_gate

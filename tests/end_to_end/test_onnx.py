@@ -12,7 +12,8 @@ import torch
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import read_manifest
-from edgeinfinite.export.exporter import ExportOptions, export_artifact
+from edgeinfinite.export.exporter import export_artifact
+from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.session import Session

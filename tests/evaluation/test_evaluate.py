@@ -12,7 +12,8 @@ from tiny_texts import tiny_texts
 from edgeinfinite.cli import main
 from edgeinfinite.evaluation import artifact as artifact_reader
 from edgeinfinite.evaluation import methods, perplexity
-from edgeinfinite.evaluation.passkey import PasskeyOptions, planted_text
+from edgeinfinite.evaluation.options import PasskeyOptions
+from edgeinfinite.evaluation.passkey import planted_text
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.trained_file import read_metadata
 

@@ -10,7 +10,8 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.baselines import BASELINES, KeyDiff, Lola, RandomSlots
 from edgeinfinite.evaluation.int8_cache import round_to_int8
-from edgeinfinite.evaluation.methods import Reader, Setting, check_methods, configuration
+from edgeinfinite.evaluation.methods import Reader, check_methods, configuration
+from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
 from edgeinfinite.models.memory.gate_file import save_gate
 from tiny import assert_close, attached, random_tokens, tiny_llama

@@ -17,7 +17,8 @@ from edgeinfinite.artifact.manifest import load_manifest, read_manifest
 from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export import exporter
-from edgeinfinite.export.exporter import ExportOptions, export_artifact
+from edgeinfinite.export.exporter import export_artifact
+from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.verify import verify_artifact
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.session import Session

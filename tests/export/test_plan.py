@@ -10,7 +10,8 @@ from tiny_artifact import GEOMETRY, tiny_checkpoint
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.cli import main
 from edgeinfinite.export.exporter import export_artifact
-from edgeinfinite.export.plan import ExportOptions, plan_export
+from edgeinfinite.export.options import ExportOptions
+from edgeinfinite.export.plan import plan_export
 from edgeinfinite.models.geometry_options import GeometryOptions
 from edgeinfinite.runtime_py.state import State
 

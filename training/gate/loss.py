@@ -12,7 +12,6 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 from transformers import DynamicCache, PreTrainedModel
 
-LOSSES = ("cross-entropy", "distillation")
 _KEPT = 64
 _ROWS = 512
 """Rows of logits that are worked on at once: in float32 a vocabulary's width is a lot of memory."""

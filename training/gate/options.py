@@ -14,9 +14,9 @@ import numpy as np
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.configuration import FEATURE_MAPS, OPENINGS, check_choice
-from edgeinfinite.training.gate.loss import LOSSES
-from edgeinfinite.training.gate.segments import Lengths
+from edgeinfinite.training.gate.lengths import Lengths
 
+LOSSES = ("cross-entropy", "distillation")
 MEMORIES = ("own", "zero")
 INITIALS = ("identity", "small")
 DTYPES = ("auto", "float32", "bfloat16")

@@ -9,8 +9,9 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.training.gate.data import Samples
+from edgeinfinite.training.gate.lengths import Lengths
 from edgeinfinite.training.gate.loss import cross_entropy
-from edgeinfinite.training.gate.segments import Lengths, Memory, SegmentState, read_segments
+from edgeinfinite.training.gate.segments import Memory, SegmentState, read_segments
 
 SCORES = ("own_memory", "swapped_memory", "zero_memory", "no_memory")
 

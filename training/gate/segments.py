@@ -17,27 +17,7 @@ from edgeinfinite.models.attach import feature_maps, head_dim_of
 from edgeinfinite.models.attention import run_tokens
 from edgeinfinite.models.exact_attention import causal_attention
 from edgeinfinite.models.memory.compressive import compress
-
-
-@dataclass(frozen=True)
-class Lengths:
-    """How one text is cut.
-
-    Args:
-        sinks: S.
-        segment: N, tokens folded at once.
-        overlap: tokens that a pass reads again in front of its N new ones: 0 is how a prompt is
-            read, W - 1 how a text goes on token by token.
-    """
-
-    sinks: int
-    segment: int
-    overlap: int = 0
-
-    def tokens(self, segments: int) -> int:
-        """Tokens of a text with so many passes that read a memory, and one to predict."""
-        return self.sinks + (segments + 1) * self.segment + self.overlap + 1
-
+from edgeinfinite.training.gate.lengths import Lengths
 
 MEMORIES = ("own", "zero", "off")
 """What the gate reads: the memory, zeros in its place (the control), or it is bypassed."""

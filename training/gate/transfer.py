@@ -29,7 +29,7 @@ from edgeinfinite.models.memory.compressive import retrieve
 from edgeinfinite.models.memory.gate import MemoryGate
 from edgeinfinite.models.memory.gate import places as gate_places
 from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables
-from edgeinfinite.training.gate.segments import Lengths
+from edgeinfinite.training.gate.lengths import Lengths
 
 _TRANSFER_ATTENTION = "edgeinfinite-transfer"
 _SEEN_ARGUMENT = "edgeinfinite_seen"

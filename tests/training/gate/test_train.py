@@ -23,6 +23,7 @@ from edgeinfinite.models.trained_file import read_metadata
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.training.gate import train as gate_module
+from edgeinfinite.training.gate.lengths import Lengths
 from edgeinfinite.training.gate.loss import (
     Teacher,
     cross_entropy,
@@ -31,7 +32,7 @@ from edgeinfinite.training.gate.loss import (
 )
 from edgeinfinite.training.gate.options import GateOptions
 from edgeinfinite.training.gate.score import held_out_losses
-from edgeinfinite.training.gate.segments import Lengths, SegmentState, read_segments
+from edgeinfinite.training.gate.segments import SegmentState, read_segments
 from edgeinfinite.training.gate.steps import GateSteps
 from tiny import assert_close, attached, random_tokens, tiny_llama
 

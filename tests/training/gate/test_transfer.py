@@ -13,8 +13,9 @@ from edgeinfinite.cli import main
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.training.gate import transfer as gate_transfer
+from edgeinfinite.training.gate.lengths import Lengths
 from edgeinfinite.training.gate.loss import cross_entropy
-from edgeinfinite.training.gate.segments import Lengths, SegmentState, read_segments
+from edgeinfinite.training.gate.segments import SegmentState, read_segments
 from edgeinfinite.training.gate.transfer import corrections, fit_layer, look_at
 from tiny import attached, random_tokens, tiny_llama
 

@@ -1,0 +1,36 @@
+"""What can be asked of an export. No torch: the command line reads it before any is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.models.geometry_options import GeometryOptions
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """What to export.
+
+    Args:
+        model: what `load_backbone` takes.
+        output: the artifact's folder; must not exist, be empty, or be an artifact to replace.
+        backend: one of `artifact.backends.BACKENDS`.
+        target: `cpu` or an accelerator that the back end knows.
+        quantize: a recipe's name.
+        geometry, gate, scorer, state_mb: see `ModelOptions`.
+        cache_type: of the KV cache's numbers; None takes float16 for quantized weights and within
+            `state_mb`, where the back end can, else float32.
+    """
+
+    model: str
+    output: Path
+    backend: str = "onnx"
+    target: str = "cpu"
+    quantize: str = "none"
+    gate: str | None = None
+    geometry: Geometry | GeometryOptions = field(default_factory=GeometryOptions)
+    scorer: str | None = None
+    state_mb: float | None = None
+    cache_type: str | None = None

@@ -1,0 +1,25 @@
+"""How gate training cuts a text. Letters: S sinks, N segment, W window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How one text is cut.
+
+    Args:
+        sinks: S.
+        segment: N, tokens folded at once.
+        overlap: tokens that a pass reads again in front of its N new ones: 0 is how a prompt is
+            read, W - 1 how a text goes on token by token.
+    """
+
+    sinks: int
+    segment: int
+    overlap: int = 0
+
+    def tokens(self, segments: int) -> int:
+        """Tokens of a text with so many passes that read a memory, and one to predict."""
+        return self.sinks + (segments + 1) * self.segment + self.overlap + 1
