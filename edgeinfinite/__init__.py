@@ -13,6 +13,7 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.version import __version__
 
 __all__ = [
+    "Conversation",
     "EdgeInfiniteError",
     "Geometry",
     "Session",
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
     from edgeinfinite.artifact.geometry import Geometry
     from edgeinfinite.models.attach import attach
     from edgeinfinite.models.loading import load_backbone
+    from edgeinfinite.runtime_py.conversation import Conversation
     from edgeinfinite.runtime_py.engines import load_engine
     from edgeinfinite.runtime_py.session import Session
 
 _HOME = {
+    "Conversation": "edgeinfinite.runtime_py.conversation",
     "Geometry": "edgeinfinite.artifact.geometry",
     "Session": "edgeinfinite.runtime_py.session",
     "attach": "edgeinfinite.models.attach",

@@ -24,6 +24,7 @@ from edgeinfinite.runtime_py.tokenizer import load_tokenizer
 LOSS_TOKENS = 512
 """Short enough to be exact in any cache that is worth having."""
 
+
 def run_bench(options: BenchOptions, peer_model: PeerModel) -> tuple[list[Row], MachineLimits]:
     """Measures everything.
 
