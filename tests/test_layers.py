@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from tree import FOLDERS, modules
 
@@ -66,8 +67,8 @@ def floor_of(name: str) -> str | None:
     return parts[1] if parts[0] == "edgeinfinite" and len(parts) > 1 and name not in BASE else None
 
 
-def imports_of(file: object, *, at_import: bool) -> list[str]:
-    tree = ast.parse(file.read_text(encoding="utf-8"))  # type: ignore[attr-defined]
+def imports_of(file: Path, *, at_import: bool) -> list[str]:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
     return list(imported(tree, at_import=at_import))
 
 
@@ -152,3 +153,29 @@ def test_the_runtime_and_the_command_line_import_without_torch_and_transformers(
         [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_tests_mirror_the_tree() -> None:
+    """`tests/export/onnx/test_quantize.py` tests something in `export/onnx/`."""
+    own = {"android", "end_to_end", "cli"}  # no package of these names, or one inside edgeinfinite
+    wrong = []
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        place = file.parent.relative_to(ROOT / "tests")
+        if place.parts and place.parts[0] not in own and not (ROOT / place).is_dir():
+            wrong.append(str(file.relative_to(ROOT)))
+    assert not wrong
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    """60 lines of code; a docstring doesn't count."""
+    wrong = []
+    for module, file in modules():
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            if ast.get_docstring(node) is not None:
+                lines -= (node.body[0].end_lineno or 0) - node.body[0].lineno + 1
+            if lines > 60:
+                wrong.append(f"{module}.{node.name}: {lines} lines")
+    assert not wrong

@@ -37,7 +37,7 @@ _FLOAT_LIMITS = {"logits": 1e-4, "k_cache": 1e-4, "v_cache": 1e-4}
 _QUANTIZED_LIMITS = {"logits": 0.1, "k_cache": 0.1, "v_cache": 0.1}
 """Against a reference with the same quantized weights what is left is the rounding of activations
 to 8 bits: SmolLM2-135M has 0.04 in the logits and costs 0.003 nats of KL divergence a token for it.
-With exact activations the same graph is within 1e-5 (tests/export/test_onnx_passes.py)."""
+With exact activations the same graph is within 1e-5 (tests/export/onnx/test_passes.py)."""
 
 _HALF_LIMITS = {"logits": 5e-3, "k_cache": 5e-3, "v_cache": 5e-3}
 """float32 weights over a float16 cache: 11 bits of Q, K, V and of what attention returns."""
