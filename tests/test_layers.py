@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tree import FOLDERS, modules
+from tree import FOLDERS, ROOT, modules
 
 # From the bottom up. `base` is what stands in edgeinfinite/ itself below the command line.
 BASE = {"edgeinfinite.errors", "edgeinfinite.files", "edgeinfinite.version"}
