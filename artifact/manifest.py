@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.artifact.tensors import GraphSpec, TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
 
@@ -65,6 +66,23 @@ class GateInfo:
 
 
 @dataclass(frozen=True)
+class ScorerInfo:
+    """The retention scorer that fills the recall slots.
+
+    Args:
+        source: where it came from: a file's name, or `untrained`.
+        parameters: how many, of all layers.
+        sha256: over its tensors and the rank rule; scores of a saved state depend on both.
+        rank_rule: how its scores rank pairs.
+    """
+
+    source: str
+    parameters: int
+    sha256: str
+    rank_rule: RankRule
+
+
+@dataclass(frozen=True)
 class QuantizationInfo:
     """What was quantized how, by weight name, and what was left alone."""
 
@@ -93,6 +111,7 @@ class Manifest:
     backbone: BackboneInfo
     geometry: Geometry
     gate: GateInfo | None
+    scorer: ScorerInfo | None
     state: tuple[TensorSpec, ...]
     graphs: dict[str, GraphSpec]
     quantization: QuantizationInfo
@@ -195,7 +214,7 @@ def cache_type_of(manifest: Manifest) -> str:
 
 
 def fingerprint(manifest: Manifest) -> str:
-    """What a state belongs to: weights, gate and quantization, whatever the back end.
+    """What a state belongs to: weights, gate, scorer and its rank rule, quantization.
 
     Geometry is compared apart from it. Two artifacts of one checkpoint and recipe, one for ONNX and
     one for ExecuTorch, hold their caches in different layouts, so the layout counts as well.
@@ -203,6 +222,7 @@ def fingerprint(manifest: Manifest) -> str:
     parts = [
         manifest.backbone.weights_sha256,
         manifest.gate.sha256 if manifest.gate else "no gate",
+        manifest.scorer.sha256 if manifest.scorer else "no scorer",
         manifest.quantization.recipe,
         *sorted({f"{spec.dims} {spec.dtype}" for spec in manifest.state}),
     ]

@@ -22,8 +22,8 @@ from edgeinfinite.artifact.tensors import (
     updated,
 )
 from edgeinfinite.export.graphs import CompressMemory
-from edgeinfinite.models.attach import attention_layers
-from edgeinfinite.models.recall.carry import carry_layer, scores_of_leaving
+from edgeinfinite.models.attach import attention_layers, rank_rule_of
+from edgeinfinite.models.recall.carry import carry
 from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables
 
 
@@ -50,6 +50,7 @@ class CarryMemory(CompressMemory):
         layers = attention_layers(model)
         tables = rotary_tables(model, self.shape.geometry.capacity)
         self._tables = [table(found.cos, found.sin) for found in tables]
+        self._rule = rank_rule_of(model)
         scorers: list[Any] = [layer.retention_scorer for layer in layers]
         self._scorers = nn.ModuleList(s for s in scorers if s is not None)
 
@@ -81,24 +82,18 @@ class CarryMemory(CompressMemory):
         longest = length[geometry.longest_layer] if geometry.varies else None
         scorers = self._scorer_of_each_layer()
         known = dict(zip(self.shape.scored, scores, strict=True))
-        leaving = scores_of_leaving(
-            geometry, length, k_cache, v_cache, self._tables, scorers, longest
+        layers = range(self.shape.layers)
+        carried = carry(
+            geometry,
+            self._rule,
+            length,
+            k_cache,
+            v_cache,
+            self._tables,
+            scorers,
+            [known.get(layer) for layer in layers],
+            longest,
         )
-        carried = [
-            carry_layer(
-                geometry,
-                length[i],
-                k_cache[i],
-                v_cache[i],
-                self._tables[i],
-                scorer,
-                layer=i,
-                longest=longest,
-                scores=known.get(i),
-                leaving=leaving.get(i),
-            )
-            for i, scorer in enumerate(scorers)
-        ]
         new_scores = [c.scores for c in carried if c.scores is not None]
         with_slots = [c for i, c in enumerate(carried) if geometry.slots_of(i)]
         recall = [part for c in with_slots for part in (c.recall_k, c.recall_v)]

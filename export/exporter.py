@@ -21,6 +21,7 @@ from edgeinfinite.artifact.manifest import (
     BackboneInfo,
     GateInfo,
     Manifest,
+    ScorerInfo,
     file_entry,
     write_manifest,
 )
@@ -37,10 +38,12 @@ from edgeinfinite.models.attach import (
     attention_layers,
     backbone_parameters,
     config_of,
+    rank_rule_of,
 )
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
 from edgeinfinite.models.memory.gate_file import save_gate
-from edgeinfinite.models.trained_file import read_metadata, save_layers
+from edgeinfinite.models.recall.scorer_file import save_scorers, scorers_digest
+from edgeinfinite.models.trained_file import read_metadata
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.version import __version__
 
@@ -87,10 +90,8 @@ def _write_artifact(plan: ExportPlan, folder: Path, report: Progress) -> None:
     report("writing the tokenizer", 0.7)
     write_text_files(plan.backbone, folder)
     gate_info = _write_gate(model, plan.config.gate, folder)
-    scorers: list[Any] = [layer.retention_scorer for layer in attention_layers(model)]
-    if scorers[0] is not None:
-        save_layers(folder / SCORER_FILE, scorers, _card_of_scorer(model))
-    manifest = _manifest(plan, gate_info, exported, folder)
+    scorer_info = _write_scorer(model, folder)
+    manifest = _manifest(plan, gate_info, scorer_info, exported, folder)
     write_manifest(folder, manifest)
     checks = check_parity(
         folder,
@@ -102,10 +103,21 @@ def _write_artifact(plan: ExportPlan, folder: Path, report: Progress) -> None:
     write_manifest(folder, replace(manifest, parity=parity))
 
 
-def _card_of_scorer(model: PreTrainedModel) -> dict[str, str]:
-    """What the scorer was trained on goes along: `evaluate` leaves those documents out."""
-    scorer = config_of(model).scorer
-    return {} if scorer is None or scorer == UNTRAINED_SCORER else read_metadata(Path(scorer))
+def _write_scorer(model: PreTrainedModel, folder: Path) -> ScorerInfo | None:
+    """The scorer's tensors and card: `evaluate` leaves out documents that it was trained on."""
+    scorers: list[Any] = [layer.retention_scorer for layer in attention_layers(model)]
+    source = config_of(model).scorer
+    if scorers[0] is None or source is None:
+        return None
+    card = {} if source == UNTRAINED_SCORER else read_metadata(Path(source))
+    rule = rank_rule_of(model)
+    save_scorers(folder / SCORER_FILE, scorers, rule, card)
+    return ScorerInfo(
+        source=Path(source).name,
+        parameters=sum(p.numel() for scorer in scorers for p in scorer.parameters()),
+        sha256=scorers_digest(scorers, rule),
+        rank_rule=rule,
+    )
 
 
 def _write_gate(model: PreTrainedModel, gate: str, folder: Path) -> GateInfo | None:
@@ -127,7 +139,11 @@ def _write_gate(model: PreTrainedModel, gate: str, folder: Path) -> GateInfo | N
 
 
 def _manifest(
-    plan: ExportPlan, gate: GateInfo | None, exported: ExportedGraphs, folder: Path
+    plan: ExportPlan,
+    gate: GateInfo | None,
+    scorer: ScorerInfo | None,
+    exported: ExportedGraphs,
+    folder: Path,
 ) -> Manifest:
     """All but the parity figures, which the artifact itself is needed for."""
     backbone, backend = plan.backbone, plan.backend
@@ -154,6 +170,7 @@ def _manifest(
         backbone=info,
         geometry=shape.geometry,
         gate=gate,
+        scorer=scorer,
         state=exported.state,
         graphs=exported.graphs,
         quantization=exported.quantization,

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.configuration import (
     NO_GATE,
@@ -19,9 +20,12 @@ from edgeinfinite.models.configuration import (
 from edgeinfinite.models.memory.feature_map import FeatureMap
 from edgeinfinite.models.memory.gate import MemoryGate, default_rank
 from edgeinfinite.models.memory.gate_file import load_gate
-from edgeinfinite.models.recall.carry import keeps_scores
-from edgeinfinite.models.recall.scorer import EVERYTHING, RetentionScorer
-from edgeinfinite.models.trained_file import load_into, read_layers
+from edgeinfinite.models.recall.ranking import keeps_scores
+from edgeinfinite.models.recall.scorer_file import (
+    load_scorers,
+    read_rank_rule,
+    untrained_scorers,
+)
 
 _LAYER_TYPES = {"full_attention", "sliding_attention"}
 
@@ -54,6 +58,7 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
     model.requires_grad_(False).eval()
     for layer in layers:
         layer.memory_gate = layer.retention_scorer = None
+    model.edgeinfinite_rank_rule = RankRule()  # type: ignore[assignment]
     if config.gate != NO_GATE:
         kv_heads = text.num_key_value_heads
         _add_gates(layers, config, heads, kv_heads, head_dim, backbone_parameters(model))
@@ -61,7 +66,7 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
             load_gate(Path(config.gate), layers)
     config.geometry.capacities(len(layers))  # refuses budgets for another number of layers
     if config.geometry.recall_slots:
-        _add_scorers(layers, config, text.num_key_value_heads, head_dim)
+        _add_scorers(model, layers, config, text.num_key_value_heads, head_dim)
     model.edgeinfinite_config = config  # type: ignore[assignment]
     return model
 
@@ -71,6 +76,13 @@ def config_of(model: PreTrainedModel) -> EdgeInfiniteConfig:
     config = model.edgeinfinite_config
     assert isinstance(config, EdgeInfiniteConfig)
     return config
+
+
+def rank_rule_of(model: PreTrainedModel) -> RankRule:
+    """How the scores of an attached model rank pairs; the default rule where nothing scores."""
+    rule = model.edgeinfinite_rank_rule
+    assert isinstance(rule, RankRule)
+    return rule
 
 
 def attention_layers(model: PreTrainedModel) -> list[Any]:
@@ -174,22 +186,23 @@ def _add_gates(
 
 
 def _add_scorers(
-    layers: list[nn.Module], config: EdgeInfiniteConfig, kv_heads: int, head_dim: int
+    model: PreTrainedModel,
+    layers: list[nn.Module],
+    config: EdgeInfiniteConfig,
+    kv_heads: int,
+    head_dim: int,
 ) -> None:
     if config.scorer is None:
         raise EdgeInfiniteError(
             "recall slots need a retention scorer, and none is shipped for this model; give "
             "--scorer FILE, made with train-scorer"
         )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        for layer in layers:
-            layer.retention_scorer = RetentionScorer(kv_heads, head_dim).requires_grad_(False)
-    if config.scorer != UNTRAINED_SCORER:
+    if config.scorer == UNTRAINED_SCORER:
+        scorers, rule = untrained_scorers(len(layers), kv_heads, head_dim, config.seed), RankRule()
+    else:
         path = Path(config.scorer)
-        for layer, tensors in zip(layers, read_layers(path, len(layers), "scorer"), strict=True):
-            # Files from before they had them.
-            tensors.setdefault("votes", torch.ones(kv_heads, 1))
-            tensors.setdefault("worth_keeping", torch.full((kv_heads, 1), EVERYTHING))
-            load_into(layer.retention_scorer, tensors, path, "scorer")  # type: ignore[arg-type]
-            layer.retention_scorer.notice_age()  # type: ignore[operator, union-attr]
+        scorers = load_scorers(path, len(layers), kv_heads, head_dim)
+        rule = read_rank_rule(path)
+    for layer, scorer in zip(layers, scorers, strict=True):
+        layer.retention_scorer = scorer
+    model.edgeinfinite_rank_rule = rule  # type: ignore[assignment]

@@ -12,7 +12,7 @@ from edgeinfinite.models.attach import check_supported, head_dim_of
 from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.geometry_options import TRAINED_SLOTS, GeometryOptions
 from edgeinfinite.models.loading import Backbone
-from edgeinfinite.models.recall.layer_slots import most_recalling, slots_by_layer
+from edgeinfinite.models.recall.layer_slots import most_slots_of_retrieval, slots_by_layer
 from edgeinfinite.models.shipped import shipped_gate, shipped_scorer
 from edgeinfinite.models.state_size import StateShape, geometry_within
 from edgeinfinite.models.trained_file import read_metadata
@@ -107,7 +107,7 @@ def _geometry(
     if options.state_mb is not None:
         geometry = _within(geometry, options.state_mb, backbone, options)
     free = asked.recall_slots is None and geometry.most_slots > 0
-    if asked.trained_slots or (free and _recalling_layers(scorer)):
+    if asked.trained_slots or (free and _retrieval_layers(scorer)):
         geometry = with_trained_slots(geometry, scorer, backbone)
     return geometry
 
@@ -166,7 +166,7 @@ def with_trained_slots(geometry: Geometry, scorer: str | None, backbone: Backbon
     Raises:
         EdgeInfiniteError: there is no scorer, or its card doesn't say which heads recall.
     """
-    layers = _recalling_layers(scorer)
+    layers = _retrieval_layers(scorer)
     if not layers:
         where = f"{scorer} doesn't say" if scorer else "without a trained scorer nobody knows"
         raise EdgeInfiniteError(
@@ -176,14 +176,15 @@ def with_trained_slots(geometry: Geometry, scorer: str | None, backbone: Backbon
     config, step = backbone.model.config.get_text_config(), geometry.segment_length
     average = geometry.most_slots
     fixed = geometry.capacity - average
-    most = min(config.max_position_embeddings - fixed, most_recalling(average)) // step * step
+    most = min(config.max_position_embeddings - fixed, most_slots_of_retrieval(average))
+    most = most // step * step
     if most <= average:
         return geometry  # there are no more positions
     slots = slots_by_layer(layers, config.num_hidden_layers, average, step, most)
     return replace(geometry, recall_slots=slots)
 
 
-def _recalling_layers(scorer: str | None) -> list[int]:
-    """Layers whose heads recall, the most important first; none if the card doesn't say."""
+def _retrieval_layers(scorer: str | None) -> list[int]:
+    """Layers with retrieval heads, the most important first; none if the card doesn't say."""
     card = read_metadata(Path(scorer)) if scorer and Path(scorer).is_file() else {}
-    return [int(layer) for layer in json.loads(card.get("recalling_layers", "[]"))]
+    return [int(layer) for layer in json.loads(card.get("retrieval_layers", "[]"))]

@@ -69,7 +69,8 @@ def load_session(
     header, tensors = content.header, content.tensors
     if header.belongs_to != engine.fingerprint or header.geometry != engine.geometry:
         raise EdgeInfiniteError(
-            f"{path} was made with another model, gate or geometry; open it with that artifact"
+            f"{path} was made with another model, gate, scorer or geometry; open it with "
+            "that artifact"
         )
     session = Session(engine, chunk_length=chunk_length)
     try:

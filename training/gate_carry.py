@@ -17,6 +17,7 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.models.attach import (
     attention_layers,
     config_of,
@@ -102,6 +103,7 @@ class CarriedState(TensorState):
         with torch.no_grad():
             self.length = carry_caches(
                 geometry,
+                RankRule(),
                 length,
                 self.k_cache,
                 self.v_cache,

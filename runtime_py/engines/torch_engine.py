@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from edgeinfinite.models.attach import (
     config_of,
     feature_maps,
     head_dim_of,
+    rank_rule_of,
     scored_layers,
 )
 from edgeinfinite.models.attention import run_tokens
@@ -43,6 +45,7 @@ class TorchEngine:
         self.vocabulary: int = text.vocab_size
         layers = attention_layers(model)
         self.reads_memory = layers[0].memory_gate is not None
+        self._rule = rank_rule_of(model)
         self._scorers: list[Any] = [layer.retention_scorer for layer in layers]
         carries = self.geometry.policy == "carry"
         self._tables = rotary_tables(model, self.geometry.capacity) if carries else []
@@ -59,7 +62,9 @@ class TorchEngine:
     @functools.cached_property
     def fingerprint(self) -> str:
         """See `Engine`; computed when a session is saved, not for every engine."""
-        return parameters_digest(self.model)
+        digest = hashlib.sha256(parameters_digest(self.model).encode())
+        digest.update(self._rule.to_json().encode())
+        return digest.hexdigest()
 
     def new_state(self) -> State:
         return State(self._specs)
@@ -90,6 +95,7 @@ class TorchEngine:
             if self._tables:  # the policy advances the lengths
                 carry_caches(
                     self.geometry,
+                    self._rule,
                     shared.length,
                     shared.k_cache,
                     shared.v_cache,

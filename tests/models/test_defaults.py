@@ -69,7 +69,7 @@ def package(tmp_path_factory) -> Path:
     train = ["train-scorer", "--model", str(checkpoint), "--data", str(texts)]
     train += ["--output", str(folder / "scorers" / "tiny.safetensors"), "--tokens", "400"]
     train += ["--passes", "2", "--held-out-passes", "1", "--gap", "40", "--facts", "1"]
-    assert main([*train, "--steps", "1", "--recalling-share", "0.25"]) == 0  # one of four heads
+    assert main([*train, "--steps", "1", "--retrieval-share", "0.25"]) == 0  # one of four heads
     return folder
 
 
@@ -82,7 +82,7 @@ def export(package: Path, output: Path, slots: str, *more: str) -> int:
 def by_layer(package: Path, more: int, less: int) -> list[int]:
     """One of the two layers recalls."""
     card = read_metadata(package / "scorers" / "tiny.safetensors")
-    (layer,) = json.loads(card["recalling_layers"])
+    (layer,) = json.loads(card["retrieval_layers"])
     return [more, less] if layer == 0 else [less, more]
 
 

@@ -11,16 +11,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformers import PreTrainedModel
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
-from edgeinfinite.models.recall import carry
-from edgeinfinite.models.recall.carry import RECENCY
 from edgeinfinite.models.recall.rotary import rotary_tables
-from edgeinfinite.models.recall.scorer import AGREEMENT_SHARE, EVERYTHING, NEIGHBOURS
+from edgeinfinite.models.recall.scorer import KEEP_ALL
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.session import Session
@@ -48,6 +48,13 @@ geometries = st.builds(
 @cache
 def engine_for(geometry: Geometry, gate: str = "untrained") -> TorchEngine:
     return TorchEngine(attached(geometry, gate=gate))
+
+
+def ruled(geometry: Geometry, rule: RankRule) -> PreTrainedModel:
+    """A model of its own whose scores rank pairs by another rule than the default."""
+    model = attached(geometry, gate=NO_GATE)
+    model.edgeinfinite_rank_rule = rule  # type: ignore[assignment]
+    return model
 
 
 def straight(engine: TorchEngine, tokens: list[int]) -> tuple[Session, np.ndarray]:
@@ -106,7 +113,7 @@ def test_the_cache_holds_sinks_then_slots_then_the_newest_tokens(geometry, lengt
 
 @settings(max_examples=40, deadline=None)
 @given(geometry=geometries, length=st.integers(1, 120), one=st.booleans())
-def test_heads_ranked_by_age_have_a_longer_window(geometry, length, one):
+def test_streaming_heads_have_a_longer_window(geometry, length, one):
     """All heads: the window is longer by the slots. One of two: the other's slots are as before."""
     if geometry.varies:
         slots = geometry.recall_slots[0]
@@ -114,7 +121,7 @@ def test_heads_ranked_by_age_have_a_longer_window(geometry, length, one):
     model = attached(geometry, gate=NO_GATE)
     for layer in model.model.layers:
         if geometry.most_slots:
-            layer.self_attn.retention_scorer.rank_by_age(torch.tensor([True, not one]))
+            layer.self_attn.retention_scorer.make_streaming(torch.tensor([True, not one]))
     tokens = random_tokens(length)
     by_age, logits = straight(TorchEngine(model), tokens)
     window = geometry.window_length + geometry.most_slots
@@ -196,14 +203,12 @@ def test_slots_hold_the_best_pairs_in_the_texts_order_and_none_twice():
     assert kept_by_head[0] != kept_by_head[1]
 
 
-@pytest.mark.parametrize("worth", [EVERYTHING, 11.15, 11.3])
-def test_what_the_scorer_ranks_highest_stays_if_it_is_worth_keeping(worth, monkeypatch):
+@pytest.mark.parametrize("worth", [KEEP_ALL, 11.15, 11.3])
+def test_what_the_scorer_ranks_highest_stays_if_it_is_above_the_threshold(worth):
     """Scorers that look at the value's first number alone. Most of a score is what all heads of all
     layers find on average; neighbours' count by half. Five stay in any case."""
-    monkeypatch.setattr(carry, "LEAST_RANKED", 5)
-    monkeypatch.setattr(carry, "NEWEST_SHARE", 0)
-    geometry = geometry_of(2, 30, 3, 4)
-    model = attached(geometry, gate=NO_GATE)
+    rule = RankRule(ranked_slots=5, newest_share=0)
+    model = ruled(geometry_of(2, 30, 3, 4), rule)
     for layer in model.model.layers:
         scorer = layer.self_attn.retention_scorer
         dim = scorer.w1.shape[1] // 2
@@ -211,7 +216,7 @@ def test_what_the_scorer_ranks_highest_stays_if_it_is_worth_keeping(worth, monke
             parameter.zero_()
         scorer.w1[:, dim, 0], scorer.w2[:, 0] = 1.0, 1.0
         scorer.b1[:] = 10.0  # away from the ReLU's corner
-        scorer.worth_keeping[:] = worth
+        scorer.keep_threshold[:] = worth
     session, firsts = Session(TorchEngine(model)), []
     for token in random_tokens(150):
         session.append([token])
@@ -220,19 +225,19 @@ def test_what_the_scorer_ranks_highest_stays_if_it_is_worth_keeping(worth, monke
         firsts.append([cache[0, :, last, 0].copy() for cache in caches])
     left = np.array(firsts[2 : 150 - len(session.residual)])  # tokens, layers, heads
     own, all_heads = left[:, 0, 1], left.mean((1, 2))
-    left = (1 - AGREEMENT_SHARE) * own + AGREEMENT_SHARE * all_heads
-    kept, near = np.arange(30), NEIGHBOURS
+    left = (1 - rule.pooled_share) * own + rule.pooled_share * all_heads
+    kept, near = np.arange(30), rule.neighbours
     for end in range(33, len(left) + 1, 3):
         candidates = np.array([*kept, *range(end - 3, end)])
         score = left[candidates]
         best = [score[max(0, i - near) : i + near + 1].max() for i in range(33)]
         plain = (score + best) / 2
-        rank = plain + RECENCY * np.arange(33)
+        rank = plain + rule.recency * np.arange(33)
         worth_it = (10 + plain > worth) | (rank >= np.sort(rank)[-5])
-        rank = np.where(worth_it, rank, RECENCY * np.arange(33) - 1000)
+        rank = np.where(worth_it, rank, rule.recency * np.arange(33) - 1000)
         kept = candidates[np.sort(np.argsort(rank)[-30:])]
         for_being_new = 30 - min(30, worth_it.sum())
-    if worth == EVERYTHING:
+    if worth == KEEP_ALL:
         assert not set(kept) & set(np.argsort(left)[:20])  # the worst are gone
     else:
         assert 3 <= for_being_new <= 27
@@ -243,11 +248,8 @@ def test_what_the_scorer_ranks_highest_stays_if_it_is_worth_keeping(worth, monke
 
 
 @pytest.mark.parametrize(("slots", "segment"), [(12, 3), ((12, 6), 3), (8, 8)])
-def test_of_many_slots_some_hold_what_is_newest_however_the_text_is_split(
-    slots, segment, monkeypatch
-):
-    monkeypatch.setattr(carry, "LEAST_RANKED", 4)
-    engine = engine_for(geometry_of(2, slots, segment, 5), NO_GATE)
+def test_of_many_slots_some_hold_what_is_newest_however_the_text_is_split(slots, segment):
+    engine = TorchEngine(ruled(geometry_of(2, slots, segment, 5), RankRule(ranked_slots=4)))
     tokens = random_tokens(90)
     whole, _ = straight(engine, tokens)
     session, values = Session(engine), []
@@ -266,15 +268,14 @@ def test_of_many_slots_some_hold_what_is_newest_however_the_text_is_split(
 
 
 @pytest.mark.parametrize("slots", [12, (12, 6)])
-def test_what_is_worth_keeping_does_not_depend_on_how_the_text_is_split(slots, monkeypatch):
-    monkeypatch.setattr(carry, "LEAST_RANKED", 3)
-    monkeypatch.setattr(carry, "NEWEST_SHARE", 0.25)
-    engine = TorchEngine(attached(geometry_of(2, slots, 3, 5), gate=NO_GATE))
+def test_what_is_above_the_threshold_does_not_depend_on_how_the_text_is_split(slots):
+    rule = RankRule(ranked_slots=3, newest_share=0.25)
+    engine = TorchEngine(ruled(geometry_of(2, slots, 3, 5), rule))
     tokens = random_tokens(90)
     all_by_rank, _ = straight(engine, tokens)
     for index, layer in enumerate(engine.model.model.layers):
         scores = torch.from_numpy(all_by_rank.state.arrays[f"scores_{index}"][0])
-        layer.self_attn.retention_scorer.worth_keeping.copy_(scores.quantile(0.7, -1, True))
+        layer.self_attn.retention_scorer.keep_threshold.copy_(scores.quantile(0.7, -1, True))
     whole, expected = straight(engine, tokens)
     for chunk_length in (1, 2, 7):
         session = Session(engine, chunk_length=chunk_length)
@@ -319,7 +320,7 @@ def test_keys_stand_at_the_positions_that_their_layers_layout_gives_them():
     in heads that keep what is newest before the residual."""
     geometry = geometry_of(3, (9, 3), 3, 5)
     model = attached(geometry, gate=NO_GATE)
-    model.model.layers[1].self_attn.retention_scorer.rank_by_age(torch.tensor([False, True]))
+    model.model.layers[1].self_attn.retention_scorer.make_streaming(torch.tensor([False, True]))
     session, raw = Session(TorchEngine(model)), []
     table = rotary_tables(tiny_llama(), 64)[1]
     for token in random_tokens(70):

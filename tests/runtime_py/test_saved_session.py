@@ -119,7 +119,7 @@ def test_a_newer_format_is_refused(saved):
     "other", [attached(Geometry(8, 4, 2)), attached(Geometry(8, 4, 3), open_gates=False)]
 )
 def test_another_geometry_or_gate_is_refused(saved, other):
-    with pytest.raises(EdgeInfiniteError, match="another model, gate or geometry"):
+    with pytest.raises(EdgeInfiniteError, match="another model, gate, scorer or geometry"):
         load_session(TorchEngine(other), saved)
 
 

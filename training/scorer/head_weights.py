@@ -1,4 +1,4 @@
-"""How much each head counts when heads judge a token together (`models.recall.scorer.agreed`).
+"""How much each head counts in the pooled score (`models.recall.ranking.pooled_scores`).
 
 Letters: H heads that score, n pairs.
 """
@@ -12,7 +12,7 @@ _RIDGE = 1e-3
 _STEPS = 100
 
 
-def fit_votes(scores: torch.Tensor, planted: torch.Tensor) -> torch.Tensor:
+def fit_head_weights(scores: torch.Tensor, planted: torch.Tensor) -> torch.Tensor:
     """Logistic regression: by the scores of all heads, is a token part of a planted fact?
 
     Few weights, so what they learn is less of the planted facts than of the heads: which of them
@@ -41,5 +41,5 @@ def fit_votes(scores: torch.Tensor, planted: torch.Tensor) -> torch.Tensor:
         return total
 
     optimizer.step(loss)
-    votes = weights.detach()
-    return votes * ordinary.sum(0).std() / (votes @ ordinary).std()
+    fitted = weights.detach()
+    return fitted * ordinary.sum(0).std() / (fitted @ ordinary).std()

@@ -1,7 +1,7 @@
-"""Which heads recall: few do, and only theirs need slots that reach far back (DESIGN §2b).
+"""Which heads are retrieval heads: few are, and only theirs need slots that reach far back.
 
-DuoAttention (arXiv 2410.10819) parts retrieval heads from streaming heads in the same way, by
-training; here the attention that was watched while planted facts are asked for tells.
+DuoAttention (arXiv 2410.10819) tells retrieval heads from streaming heads by training; here the
+attention tells that was watched while planted facts are asked for.
 
 Letters: L layers, K KV heads, n pairs.
 """
@@ -22,7 +22,7 @@ def planted_attention(pairs: Pairs) -> torch.Tensor:
     return largest.sum(-1) / max(1, int(pairs.planted.sum()))
 
 
-def recalling_heads(pairs: Pairs, share: float) -> list[tuple[int, int]]:
+def retrieval_heads(pairs: Pairs, share: float) -> list[tuple[int, int]]:
     """The heads that pay most to planted facts; all heads where no facts were planted.
 
     Args:
@@ -36,14 +36,13 @@ def recalling_heads(pairs: Pairs, share: float) -> list[tuple[int, int]]:
     return [divmod(head, paid.shape[1]) for head in _most(paid.flatten(), share)]
 
 
-def recalling_layers(pairs: Pairs, share: float) -> list[int]:
+def retrieval_layers(pairs: Pairs, share: float) -> list[int]:
     """The layers whose heads together pay most to planted facts, most first; see above."""
     return _most(planted_attention(pairs).sum(-1), share)
 
 
 def _most(paid: torch.Tensor, share: float) -> list[int]:
     if not paid.any():
-        share = (
-            1.0  # nothing tells them apart: to pick some would drop the others' scores by chance
-        )
+        # Nothing tells them apart: to pick some would drop the others' scores by chance.
+        share = 1.0
     return paid.topk(max(1, round(share * paid.numel()))).indices.tolist()

@@ -17,18 +17,19 @@ import torch
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import check_supported
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.recall.scorer import RetentionScorer
-from edgeinfinite.models.trained_file import save_layers
-from edgeinfinite.training.scorer.head_weights import fit_votes
-from edgeinfinite.training.scorer.keep_threshold import fit_worth, ordinary_texts
+from edgeinfinite.models.recall.scorer_file import save_scorers
+from edgeinfinite.training.scorer.head_weights import fit_head_weights
+from edgeinfinite.training.scorer.keep_threshold import fit_keep_thresholds, ordinary_texts
 from edgeinfinite.training.scorer.pairs import TARGETS, Pairs, PassOptions, collect_pairs
 from edgeinfinite.training.scorer.retrieval_heads import (
     planted_attention,
-    recalling_heads,
-    recalling_layers,
+    retrieval_heads,
+    retrieval_layers,
 )
 from edgeinfinite.training.texts import find_documents, split_documents
 from edgeinfinite.version import __version__
@@ -39,7 +40,7 @@ Progress = Callable[[str, float], None]
 _ON_THE_CARD = (
     "passes",
     "target",
-    "recalling_share",
+    "retrieval_share",
     "emphasis",
     "steps",
     "batch",
@@ -65,7 +66,7 @@ class ScorerOptions:
         held_out_passes: of these further ones over held-out documents, for the score.
         watched: what a pass is.
         target: what of the later attention is fitted, one of `TARGETS`.
-        recalling_share: of the KV heads of all layers, those that pay most to planted facts, fill
+        retrieval_share: of the KV heads of all layers, those that pay most to planted facts, fill
             their slots by score, the others keep what is newest; and of the layers, so many get
             most slots.
         emphasis: a pair counts in the fit as its later attention to this power: what the slots are
@@ -84,7 +85,7 @@ class ScorerOptions:
     held_out_passes: int = 4
     watched: PassOptions = field(default_factory=PassOptions)
     target: str = "largest"
-    recalling_share: float = 1 / 3
+    retrieval_share: float = 1 / 3
     emphasis: float = 0.3
     steps: int = 800
     batch: int = 1024
@@ -97,9 +98,9 @@ class ScorerOptions:
                 raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be at least 1")
         if not 0 < self.hold_out < 1:
             raise EdgeInfiniteError(f"hold out is {self.hold_out}; give a share between 0 and 1")
-        if not 0 < self.recalling_share <= 1:
+        if not 0 < self.retrieval_share <= 1:
             raise EdgeInfiniteError(
-                f"recalling share is {self.recalling_share}; give a share above 0, at most 1"
+                f"retrieval share is {self.retrieval_share}; give a share above 0, at most 1"
             )
         if not 0 <= self.emphasis <= 1:
             raise EdgeInfiniteError(f"emphasis is {self.emphasis}; give a number from 0 to 1")
@@ -122,7 +123,7 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
     """Collects, fits, measures on held-out documents, and writes the file.
 
     Returns:
-        See `held_out_score`, and `planted_in_recalling_heads`: how much of the attention paid to
+        See `held_out_score`, and `planted_in_retrieval_heads`: how much of the attention paid to
         planted facts of held-out documents is paid by the heads that keep what scores highest.
 
     Raises:
@@ -145,11 +146,12 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
     fitted, measured = watch(backbone, trained, held_out, options, progress)
     scorers = fit_scorers(fitted, options, progress)
     metrics = held_out_score(scorers, measured, options.target)
-    recalling = recalling_heads(fitted, options.recalling_share)
+    retrieval = retrieval_heads(fitted, options.retrieval_share)
     paid = planted_attention(measured)
-    recalls = torch.zeros_like(paid, dtype=torch.bool)
-    recalls[tuple(zip(*recalling, strict=True))] = True
-    metrics["planted_in_recalling_heads"] = float(paid[recalls].sum() / paid.sum().clamp(min=1e-9))
+    is_retrieval = torch.zeros_like(paid, dtype=torch.bool)
+    is_retrieval[tuple(zip(*retrieval, strict=True))] = True
+    share = paid[is_retrieval].sum() / paid.sum().clamp(min=1e-9)
+    metrics["planted_in_retrieval_heads"] = float(share)
     settings = {name: getattr(options, name) for name in _ON_THE_CARD}
     card = {
         "edgeinfinite": __version__,
@@ -159,42 +161,44 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
         "held_out_documents": json.dumps([path.name for path in held_out]),
         "options": json.dumps(settings | asdict(options.watched)),
         "held_out_score": json.dumps(metrics),
-        "recalling_heads": json.dumps(recalling),
-        "recalling_layers": json.dumps(recalling_layers(fitted, options.recalling_share)),
+        "retrieval_heads": json.dumps(retrieval),
+        "retrieval_layers": json.dumps(retrieval_layers(fitted, options.retrieval_share)),
     }
-    _bring_together(scorers, recalls, fitted)
+    rule = RankRule()
+    _bring_together(scorers, is_retrieval, fitted)
     with _fast(backbone.model) as model:
-        fit_worth(
+        fit_keep_thresholds(
             model,
             ordinary,
             scorers,
+            rule,
             lambda done: progress(
                 "reading ordinary text", _FITTED + (1 - _FITTED) * done / _ORDINARY_PASSES
             ),
         )
-    save_layers(options.output, [scorer.half() for scorer in scorers], card)
+    save_scorers(options.output, [scorer.half() for scorer in scorers], rule, card)
     return metrics
 
 
 def _bring_together(
-    scorers: Sequence[RetentionScorer], recalls: torch.Tensor, pairs: Pairs
+    scorers: Sequence[RetentionScorer], is_retrieval: torch.Tensor, pairs: Pairs
 ) -> None:
-    """Scores of one scale, only of heads that recall, and how much each of these counts.
+    """Brings scores to one scale, makes the other heads stream, and fits the head weights.
 
     Args:
         scorers: fitted; changed in place.
-        recalls: `[L, K]` bool.
+        is_retrieval: `[L, K]` bool.
         pairs: what they were fitted to.
     """
-    scores = torch.zeros(*recalls.shape, len(pairs.planted))
+    scores = torch.zeros(*is_retrieval.shape, len(pairs.planted))
     for layer, (scorer, inputs) in enumerate(zip(scorers, pairs.inputs, strict=True)):
         scorer.standardise(*inputs[:, ~pairs.planted].float().chunk(2, dim=-1))
-        scorer.rank_by_age(~recalls[layer])
+        scorer.make_streaming(~is_retrieval[layer])
         scores[layer] = _score(scorer, inputs)
-    votes = torch.zeros(recalls.shape)
-    votes[recalls] = fit_votes(scores[recalls], pairs.planted)
-    for scorer, weights in zip(scorers, votes, strict=True):
-        scorer.votes.copy_(weights[:, None])
+    weights = torch.zeros(is_retrieval.shape)
+    weights[is_retrieval] = fit_head_weights(scores[is_retrieval], pairs.planted)
+    for scorer, of_layer in zip(scorers, weights, strict=True):
+        scorer.head_weights.copy_(of_layer[:, None])
 
 
 def watch(

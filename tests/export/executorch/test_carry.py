@@ -15,10 +15,11 @@ from safetensors.torch import load_file, save_file
 from tiny_artifact import tiny_artifact
 
 from edgeinfinite.artifact.manifest import GATE_FILE, SCORER_FILE, load_manifest
+from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
-from edgeinfinite.models.recall import carry
+from edgeinfinite.models.recall.scorer_file import save_scorers, untrained_scorers
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.saved_session import load_session, save_session
@@ -84,41 +85,38 @@ def test_more_layers_agree_than_xnnpack_joins_tensors(tmp_path: Path) -> None:
         assert_close(ours, wanted, 1e-4)
 
 
-def test_pairs_that_are_not_worth_keeping_leave_slots_in_the_program_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(carry, "LEAST_RANKED", 3)
-    monkeypatch.setattr(carry, "NEWEST_SHARE", 0.25)
-    scorer, scores = tmp_path / "scorer.safetensors", []
-    command = (*CARRY, "--recall-slots", "16", "--scorer")
-    all_by_rank = tiny_artifact(tmp_path / "artifact", *command, "untrained")
+def test_pairs_below_the_keep_threshold_leave_slots_in_the_program_too(tmp_path: Path) -> None:
+    rule, path = RankRule(ranked_slots=3, newest_share=0.25), tmp_path / "scorer.safetensors"
+    scorers = untrained_scorers(2, 2, 8, seed=0)
+    command = (*CARRY, "--recall-slots", "16", "--scorer", str(path))
+    save_scorers(path, scorers, rule, {})
+    all_by_rank = tiny_artifact(tmp_path / "artifact", *command)
     tokens = np.random.default_rng(0).integers(2, 200, 150).tolist()
-    session = Session(load_engine(all_by_rank))
+    session, before = Session(load_engine(all_by_rank)), []
     session.append(tokens)
-    tensors = load_file(all_by_rank / SCORER_FILE)
-    for layer in range(2):
-        scores.append(session.state.arrays[f"scores_{layer}"][0].copy())
-        worth = np.quantile(scores[layer], 0.7, axis=-1, keepdims=True).astype(np.float32)
-        tensors[f"layers.{layer}.worth_keeping"] = torch.from_numpy(worth)
-    save_file(tensors, scorer)
-    folder = tiny_artifact(tmp_path / "worth" / "artifact", *command, str(scorer))
+    for layer, scorer in enumerate(scorers):
+        before.append(session.state.arrays[f"scores_{layer}"][0].copy())
+        scorer.keep_threshold.copy_(torch.from_numpy(before[layer]).quantile(0.7, -1, True))
+    save_scorers(path, scorers, rule, {})
+    folder = tiny_artifact(tmp_path / "threshold" / "artifact", *command)
     test_the_program_keeps_the_same_slots_as_pytorch_at_every_token(folder)
     session = Session(load_engine(folder))
     session.append(tokens)
     for layer in range(2):
-        assert not np.allclose(session.state.arrays[f"scores_{layer}"][0], scores[layer])
+        assert not np.allclose(session.state.arrays[f"scores_{layer}"][0], before[layer])
 
 
-def test_a_layer_may_rank_by_age_alone(tmp_path: Path) -> None:
+def test_a_layer_may_have_streaming_heads_alone(tmp_path: Path) -> None:
     command = (*CARRY, "--recall-slots", "8,24", "--scorer")
     folder = tiny_artifact(tmp_path / "artifact", *command, "untrained")
     tensors = load_file(folder / SCORER_FILE)
     for name in ("w2", "b2"):
         tensors[f"layers.0.{name}"][:] = 0
         tensors[f"layers.1.{name}"][0] = 0
-    save_file(tensors, tmp_path / "scorer.safetensors")
+    card = {"rank_rule": RankRule().to_json()}
+    save_file(tensors, tmp_path / "scorer.safetensors", metadata=card)
     scorer = str(tmp_path / "scorer.safetensors")
-    folder = tiny_artifact(tmp_path / "by_age" / "artifact", *command, scorer)
+    folder = tiny_artifact(tmp_path / "streaming" / "artifact", *command, scorer)
     test_the_program_keeps_the_same_slots_as_pytorch_at_every_token(folder)
 
 

@@ -19,6 +19,7 @@ from edgeinfinite.artifact.manifest import (
     cache_type_of,
     read_manifest,
 )
+from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.calls import check_parity
@@ -26,9 +27,10 @@ from edgeinfinite.export.verify import verify_artifact
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
-from edgeinfinite.models.recall import carry
+from edgeinfinite.models.recall.scorer_file import save_scorers, untrained_scorers
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.session import Session
 from tiny import assert_close
 
@@ -129,42 +131,57 @@ def test_without_a_gate_nothing_reads_a_memory(tmp_path):
     assert "memory" not in {spec.name for spec in manifest.state}
 
 
-def test_a_layer_that_ranks_by_age_has_no_scorer_in_the_graph(tmp_path):
-    """In the second layer one head of two ranks by age."""
+def test_a_layer_of_streaming_heads_has_no_scorer_in_the_graph(tmp_path):
+    """In the second layer one head of two streams."""
     slots = VARIANTS["slots by layer"]
     scorer = tmp_path / "scorer.safetensors"
     tensors = load_file(tiny_artifact(tmp_path / "artifact", *slots) / SCORER_FILE)
     for name in ("w2", "b2"):
         tensors[f"layers.0.{name}"][:] = 0
         tensors[f"layers.1.{name}"][0] = 0
-    save_file(tensors, scorer)
-    folder = tiny_artifact(tmp_path / "by_age" / "artifact", *slots[:-1], str(scorer))
+    save_file(tensors, scorer, metadata={"rank_rule": RankRule().to_json()})
+    folder = tiny_artifact(tmp_path / "streaming" / "artifact", *slots[:-1], str(scorer))
     graph = onnx.load(folder / "compress_memory.onnx", load_external_data=False).graph
     held = {name for i in graph.initializer for name in [i.name] if "_scorers." in name}
     assert held and all("_scorers.1." in name for name in held)
     test_the_artifact_keeps_the_same_slots_as_pytorch_at_every_token(folder)
 
 
-def test_pairs_that_are_not_worth_keeping_leave_slots_in_the_artifact_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(carry, "LEAST_RANKED", 3)
-    monkeypatch.setattr(carry, "NEWEST_SHARE", 0.25)
-    slots, scorer = VARIANTS["slots by layer"], tmp_path / "scorer.safetensors"
-    all_by_rank = tiny_artifact(tmp_path / "artifact", *slots)
+def test_pairs_below_the_keep_threshold_leave_slots_in_the_artifact_too(tmp_path):
+    rule, path = RankRule(ranked_slots=3, newest_share=0.25), tmp_path / "scorer.safetensors"
+    slots, scorers = VARIANTS["slots by layer"][:-1], untrained_scorers(2, 2, 8, seed=0)
+    save_scorers(path, scorers, rule, {})
+    all_by_rank = tiny_artifact(tmp_path / "artifact", *slots, str(path))
+    assert read_manifest(all_by_rank).scorer.rank_rule == rule
     tokens = np.random.default_rng(0).integers(2, 200, 150).tolist()
     session = Session(load_engine(all_by_rank))
     session.append(tokens)
-    tensors = load_file(all_by_rank / SCORER_FILE)
-    for layer in range(2):
-        scores = session.state.arrays[f"scores_{layer}"][0]
-        worth = np.quantile(scores, 0.7, axis=-1, keepdims=True).astype(np.float32)
-        tensors[f"layers.{layer}.worth_keeping"] = torch.from_numpy(worth)
-    save_file(tensors, scorer)
-    folder = tiny_artifact(tmp_path / "worth" / "artifact", *slots[:-1], str(scorer))
+    for layer, scorer in enumerate(scorers):
+        scores = torch.from_numpy(session.state.arrays[f"scores_{layer}"][0])
+        scorer.keep_threshold.copy_(scores.quantile(0.7, -1, True))
+    save_scorers(path, scorers, rule, {})
+    folder = tiny_artifact(tmp_path / "threshold" / "artifact", *slots, str(path))
     test_the_artifact_keeps_the_same_slots_as_pytorch_at_every_token(folder)
     other = Session(load_engine(folder))
     other.append(tokens)
     for name in ("scores_0", "scores_1"):
         assert not np.allclose(other.state.arrays[name], session.state.arrays[name])
+
+
+def test_another_scorer_or_rank_rule_is_another_artifact_for_saved_sessions(tmp_path):
+    slots, path = VARIANTS["slots by layer"][:-1], tmp_path / "scorer.safetensors"
+    tokens = np.random.default_rng(0).integers(2, 200, 150).tolist()
+    sessions = []
+    for seed, rule in ((0, RankRule()), (1, RankRule()), (0, RankRule(neighbours=2))):
+        save_scorers(path, untrained_scorers(2, 2, 8, seed), rule, {})
+        folder = tiny_artifact(tmp_path / f"{len(sessions)}" / "artifact", *slots, str(path))
+        sessions.append(Session(load_engine(folder)))
+    sessions[0].append(tokens)
+    save_session(sessions[0], tmp_path / "a.session")
+    load_session(sessions[0].engine, tmp_path / "a.session")
+    for other in sessions[1:]:
+        with pytest.raises(EdgeInfiniteError, match="another model, gate, scorer or geometry"):
+            load_session(other.engine, tmp_path / "a.session")
 
 
 def test_slots_by_layer_can_stand_in_a_file(tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from edgeinfinite.models.recall.layer_slots import slots_by_layer
 
 
-def test_recalling_layers_share_what_the_others_leave():
+def test_retrieval_layers_share_what_the_others_leave():
     assert slots_by_layer([2, 0], 4, 4, 1, 100) == (6, 2, 6, 2)
     assert slots_by_layer([2], 4, 256, 128, 4096) == (128, 128, 640, 128)
     assert slots_by_layer([2, 0], 3, 512, 128, 4096) == (640, 256, 640)

@@ -1,41 +1,27 @@
-"""Scores of several heads that are put together."""
+"""The retention scorer of one layer."""
 
 from __future__ import annotations
 
-import pytest
 import torch
 
-from edgeinfinite.models.recall.scorer import AGREEMENT_SHARE, RetentionScorer, agreed
+from edgeinfinite.models.recall.scorer import RetentionScorer
 
 
-def scorer(scoring: list[bool]) -> RetentionScorer:
-    made = RetentionScorer(len(scoring), 4)
-    made.requires_grad_(False).rank_by_age(~torch.tensor(scoring))
+def scorer(retrieval: list[bool]) -> RetentionScorer:
+    made = RetentionScorer(len(retrieval), 4)
+    made.requires_grad_(False).make_streaming(~torch.tensor(retrieval))
     return made
 
 
-@pytest.mark.parametrize("votes", [(1.0, 1.0, 1.0), (2.0, -0.5, 0.0)])
-def test_a_score_is_the_heads_own_and_what_all_that_score_think_by_their_votes(votes):
-    first, second = scorer([True, False]), scorer([True, True])
-    first.votes[0], second.votes[:, 0] = votes[0], torch.tensor(votes[1:])
-    torch.manual_seed(0)
-    own = [torch.randn(1, 2, 5), torch.randn(1, 2, 5)]
-    own[0][:, 1] = 0  # as a head that doesn't score gives it
-    heard = torch.stack((own[0][0, 0], own[1][0, 0], own[1][0, 1]))
-    mean = (torch.tensor(votes)[:, None] * heard).sum(0) / 3
-    one, two = agreed(own, [first, second])
-    assert not one[0, 1].any()
-    heads = [(one[0, 0], own[0][0, 0]), (two[0, 0], own[1][0, 0]), (two[0, 1], own[1][0, 1])]
-    for found, alone in heads:
-        expected = (1 - AGREEMENT_SHARE) * alone + AGREEMENT_SHARE * mean
-        torch.testing.assert_close(found, expected)
-
-
-def test_who_scores_is_known_from_the_weights():
+def test_retrieval_heads_are_known_from_the_weights():
     made = scorer([True, False, True])
-    assert made.scoring.flatten().tolist() == [1, 0, 1] and made.voters == 2 and not made.by_age
-    assert "scoring" not in made.state_dict()
-    assert scorer([False, False]).by_age
+    assert (
+        made.retrieval.flatten().tolist() == [1, 0, 1]
+        and made.retrieval_heads == 2
+        and not made.streams
+    )
+    assert "retrieval" not in made.state_dict()
+    assert scorer([False, False]).streams
 
 
 def test_standardised_scores_have_mean_zero_and_deviation_one_and_the_same_order():

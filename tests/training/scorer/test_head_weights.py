@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from edgeinfinite.training.scorer.head_weights import fit_votes
+from edgeinfinite.training.scorer.head_weights import fit_head_weights
 
 
 def scores_and_planted() -> tuple[torch.Tensor, torch.Tensor]:
@@ -19,7 +19,7 @@ def scores_and_planted() -> tuple[torch.Tensor, torch.Tensor]:
 
 def test_votes_find_what_is_planted_better_than_the_mean():
     scores, planted = scores_and_planted()
-    votes = fit_votes(scores, planted)
+    votes = fit_head_weights(scores, planted)
     assert votes[0] > 0 > votes[1] and abs(votes[2]) < 0.1 * votes[0]
 
     def found(opinion: torch.Tensor) -> float:
@@ -30,11 +30,11 @@ def test_votes_find_what_is_planted_better_than_the_mean():
 
 def test_the_common_opinion_deviates_as_much_as_the_mean():
     scores, planted = scores_and_planted()
-    votes = fit_votes(scores, planted)
+    votes = fit_head_weights(scores, planted)
     ordinary = scores[:, ~planted]
     torch.testing.assert_close((votes @ ordinary).std(), ordinary.sum(0).std())
 
 
 def test_where_nothing_is_planted_all_heads_count_alike():
     scores, planted = scores_and_planted()
-    assert fit_votes(scores, torch.zeros_like(planted)).tolist() == [1.0, 1.0, 1.0]
+    assert fit_head_weights(scores, torch.zeros_like(planted)).tolist() == [1.0, 1.0, 1.0]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.recall.ranking import pooled_scores, with_neighbours
 from edgeinfinite.models.recall.rotary import rotary_tables
-from edgeinfinite.models.recall.scorer import EVERYTHING, RetentionScorer, agreed, with_neighbours
-from edgeinfinite.training.scorer.keep_threshold import SHARE, fit_worth, ordinary_texts
+from edgeinfinite.models.recall.scorer import KEEP_ALL, RetentionScorer
+from edgeinfinite.training.scorer.keep_threshold import SHARE, fit_keep_thresholds, ordinary_texts
 from edgeinfinite.training.scorer.observe import observe
 from edgeinfinite.training.texts import find_documents
 
@@ -18,13 +20,14 @@ def test_so_many_tokens_rank_higher_in_every_head_that_scores(checkpoint, texts)
     model = backbone.model
     torch.manual_seed(0)
     scorers = [RetentionScorer(2, 8).requires_grad_(False) for _ in model.model.layers]
-    scorers[1].rank_by_age(torch.tensor([True, False]))
+    scorers[1].make_streaming(torch.tensor([True, False]))
     done: list[int] = []
     read = ordinary_texts(backbone.tokenizer, find_documents([texts]), 200, 2, 3)
     assert [len(text) for text in read] == [200, 200] and read[0] != read[1]
-    fit_worth(model, read, scorers, done.append)
+    rule = RankRule()
+    fit_keep_thresholds(model, read, scorers, rule, done.append)
     assert done == [1, 2]
-    assert scorers[1].worth_keeping[0] == EVERYTHING
+    assert scorers[1].keep_threshold[0] == KEEP_ALL
     higher = torch.zeros(2, 2)
     table = rotary_tables(model, 200)[0]
     for text in read:
@@ -38,7 +41,7 @@ def test_so_many_tokens_rank_higher_in_every_head_that_scores(checkpoint, texts)
                 scorers[layer](table.shift_back(of.key, torch.arange(200))[None], of.value[None])
             ),
         )
-        for layer, scores in enumerate(agreed(own, scorers)):
-            rank = with_neighbours(scores)[0]
-            higher[layer] += (rank > scorers[layer].worth_keeping).sum(-1)
+        for layer, scores in enumerate(pooled_scores(own, scorers, rule)):
+            rank = with_neighbours(scores, rule)[0]
+            higher[layer] += (rank > scorers[layer].keep_threshold).sum(-1)
     assert ((higher / 400 - SHARE).abs() <= 0.01)[[0, 0, 1], [0, 1, 1]].all()

@@ -12,16 +12,18 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.cli import main
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.defaults import with_trained_slots
 from edgeinfinite.models.loading import load_backbone
-from edgeinfinite.models.recall.scorer import EVERYTHING
+from edgeinfinite.models.recall.scorer_file import read_rank_rule
 from edgeinfinite.models.trained_file import read_metadata
 from edgeinfinite.training.scorer import train as scorer_training
 from edgeinfinite.training.scorer.pairs import Pairs, PassOptions, compose
-from edgeinfinite.training.scorer.retrieval_heads import recalling_heads, recalling_layers
+from edgeinfinite.training.scorer.retrieval_heads import retrieval_heads, retrieval_layers
 from edgeinfinite.training.scorer.train import ScorerOptions, fit_scorers, held_out_score, watch
 from edgeinfinite.training.texts import split_documents
 
@@ -114,26 +116,26 @@ def test_the_heads_that_look_at_planted_facts_recall():
     largest[1, 2, planted], largest[0, 1, planted] = -0.5, -1.0
     largest[0, 0, ~planted] = -0.1  # asked for often, but not for facts
     pairs = Pairs(torch.zeros(2, 3, 100, 4), {"largest": largest}, planted, torch.zeros(100))
-    assert recalling_heads(pairs, 0.01) == [(1, 2)]
-    assert recalling_heads(pairs, 1 / 3) == [(1, 2), (0, 1)]
-    assert len(recalling_heads(pairs, 1.0)) == 6
-    assert recalling_layers(pairs, 0.5) == [1] and recalling_layers(pairs, 1.0) == [1, 0]
+    assert retrieval_heads(pairs, 0.01) == [(1, 2)]
+    assert retrieval_heads(pairs, 1 / 3) == [(1, 2), (0, 1)]
+    assert len(retrieval_heads(pairs, 1.0)) == 6
+    assert retrieval_layers(pairs, 0.5) == [1] and retrieval_layers(pairs, 1.0) == [1, 0]
     plain = replace(pairs, planted=torch.zeros(100).bool())
-    assert len(recalling_heads(plain, 0.1)) == 6 and len(recalling_layers(plain, 0.1)) == 2
+    assert len(retrieval_heads(plain, 0.1)) == 6 and len(retrieval_layers(plain, 0.1)) == 2
 
 
 def test_the_other_heads_score_all_pairs_alike(checkpoint, texts, tmp_path):
     """Half of the heads of two layers with two KV heads each."""
     output, everywhere = tmp_path / "half.safetensors", tmp_path / "all.safetensors"
-    assert train(checkpoint, texts, output, "--recalling-share", "0.5") == 0
-    assert train(checkpoint, texts, everywhere, "--recalling-share", "1") == 0
-    recalling = json.loads(read_metadata(output)["recalling_heads"])
-    assert len(recalling) == 2
-    assert len(json.loads(read_metadata(everywhere)["recalling_heads"])) == 4
+    assert train(checkpoint, texts, output, "--retrieval-share", "0.5") == 0
+    assert train(checkpoint, texts, everywhere, "--retrieval-share", "1") == 0
+    retrieval = json.loads(read_metadata(output)["retrieval_heads"])
+    assert len(retrieval) == 2
+    assert len(json.loads(read_metadata(everywhere)["retrieval_heads"])) == 4
     half, whole = load_file(output), load_file(everywhere)
     for layer, head in np.ndindex(2, 2):
         name = f"layers.{layer}.w2"
-        if [layer, head] in recalling:
+        if [layer, head] in retrieval:
             assert torch.equal(half[name][head], whole[name][head]) and half[name][head].any()
         else:
             assert not half[name][head].any() and whole[name][head].any()
@@ -146,38 +148,34 @@ def test_heads_that_score_do_so_on_one_scale(checkpoint, texts, tmp_path, monkey
         scorer_training, "watch", lambda *given: watched.append(watch(*given)) or watched[0]
     )
     output = tmp_path / "scorer.safetensors"
-    assert train(checkpoint, texts, output, "--recalling-share", "0.5") == 0
+    assert train(checkpoint, texts, output, "--retrieval-share", "0.5") == 0
     model, pairs = load_backbone(str(checkpoint)).model, watched[0][0]
     slots = Geometry(128, 4, 8, policy="carry", recall_slots=256)
     attach(model, EdgeInfiniteConfig(slots, gate="none", scorer=str(output)))
-    voters = 0
+    heads = 0
     for layer, inputs in zip(model.model.layers, pairs.inputs[:, :, ~pairs.planted], strict=True):
         scorer = layer.self_attn.retention_scorer
-        scores = scorer(*inputs.float().chunk(2, dim=-1))[scorer.scoring[:, 0] > 0]
+        scores = scorer(*inputs.float().chunk(2, dim=-1))[scorer.retrieval[:, 0] > 0]
         torch.testing.assert_close(scores.mean(-1), torch.zeros(len(scores)), atol=0.02, rtol=0)
         torch.testing.assert_close(scores.std(-1), torch.ones(len(scores)), atol=0.02, rtol=0)
-        assert torch.equal(scorer.votes != 0, scorer.scoring > 0)
-        voters += len(scores)
-    assert voters == 2
+        assert torch.equal(scorer.head_weights != 0, scorer.retrieval > 0)
+        heads += len(scores)
+    assert heads == 2
 
 
-@pytest.mark.parametrize(
-    ("lacks", "stands_for"), [("votes", [1.0, 1.0]), ("worth_keeping", [EVERYTHING, EVERYTHING])]
-)
-def test_a_file_from_before_heads_had_votes_or_a_rank_worth_keeping_goes_on_as_it_did(
-    checkpoint, texts, tmp_path, lacks, stands_for
+def test_the_card_says_how_scores_rank_and_a_file_without_it_is_refused(
+    checkpoint, texts, tmp_path
 ):
     output = tmp_path / "scorer.safetensors"
-    assert train(checkpoint, texts, output, "--recalling-share", "1") == 0
-    tensors = load_file(output)
-    save_file({name: t for name, t in tensors.items() if f".{lacks}" not in name}, output)
+    assert train(checkpoint, texts, output, "--retrieval-share", "1") == 0
+    assert read_rank_rule(output) == RankRule()
+    card = read_metadata(output)
+    del card["rank_rule"]
+    save_file(load_file(output), output, metadata=card)
     model = load_backbone(str(checkpoint)).model
     slots = Geometry(128, 4, 8, policy="carry", recall_slots=256)
-    attach(model, EdgeInfiniteConfig(slots, gate="none", scorer=str(output)))
-    for index, layer in enumerate(model.model.layers):
-        scorer = layer.self_attn.retention_scorer
-        assert getattr(scorer, lacks).flatten().tolist() == stands_for
-        assert tensors[f"layers.{index}.{lacks}"].flatten().tolist() != stands_for
+    with pytest.raises(EdgeInfiniteError, match="train it again"):
+        attach(model, EdgeInfiniteConfig(slots, gate="none", scorer=str(output)))
 
 
 def test_planted_facts_stand_where_the_composed_text_says(checkpoint, texts):
@@ -207,7 +205,7 @@ def test_documents_are_held_out_by_their_names_alone(tmp_path):
         (["--tokens", "90"], "too few for a gap"),
         (["--tokens", "600"], "more than the 512 positions"),
         (["--emphasis", "2"], "emphasis is 2.0"),
-        (["--recalling-share", "0"], "recalling share is 0.0"),
+        (["--retrieval-share", "0"], "retrieval share is 0.0"),
         (["--long", "-1"], "long is -1"),
         (["--passes", "0"], "passes must be at least 1"),
         (["--hold-out", "1"], "between 0 and 1"),

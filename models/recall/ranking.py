@@ -1,0 +1,205 @@
+"""From scores to ranks: which of the candidates stay in the recall slots.
+
+Letters: K KV heads, G recall slots, N segment, W window, n = G + N candidates, D head dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Protocol
+
+import torch
+from torch.nn import functional
+
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.rank_rule import RankRule
+from edgeinfinite.models.recall.candidates import Candidates
+from edgeinfinite.models.recall.rotary import RotaryTable
+from edgeinfinite.models.recall.scorer import RetentionScorer
+
+_FAR_BELOW = 10.0
+"""More than what `recency` adds: among pairs below the keep threshold only their age counts."""
+
+
+class PairRanking(Protocol):
+    """Another way to rank pairs, which looks at all of them each time."""
+
+    def rank(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        """`[1, K, n]` of un-rotated keys and values `[1, K, n, D]`, greater for what stays."""
+        ...
+
+
+Scorer = RetentionScorer | PairRanking
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The ranks of a layer's candidates.
+
+    Args:
+        rank: `[1, K, n]`, greater for what stays; +inf for what stays because it is new, -inf for
+            what isn't a candidate.
+        scores: `[1, K, n]`, of the candidates; None where no head scores.
+        retrieval: `[K, 1]` bool, heads that keep what ranks highest; in the others, streaming
+            heads, what stays moves with the window. None where all heads keep what ranks highest.
+    """
+
+    rank: torch.Tensor
+    scores: torch.Tensor | None = None
+    retrieval: torch.Tensor | None = None
+
+
+def keeps_scores(geometry: Geometry, layer: int, scorer: Scorer | None) -> bool:
+    """Whether a layer's recall slots have scores that belong to the state."""
+    scores = isinstance(scorer, RetentionScorer) and not scorer.streams
+    return scores and geometry.slots_of(layer) > 0
+
+
+def evicted_scores(
+    geometry: Geometry,
+    rule: RankRule,
+    length: Sequence[torch.Tensor] | torch.Tensor,
+    k_cache: Sequence[torch.Tensor],
+    v_cache: Sequence[torch.Tensor],
+    tables: Sequence[RotaryTable],
+    scorers: Sequence[Scorer | None],
+    longest: torch.Tensor | None = None,
+) -> dict[int, torch.Tensor]:
+    """Scores of the N tokens that are evicted now, in all layers at once: see `pooled_scores`.
+
+    Layers without slots of their own have a say too.
+
+    Args:
+        geometry, rule: S, G, N, W, and how scores are pooled.
+        length: `[L]` int64, slots in use.
+        k_cache, v_cache: per layer `[1, K, C, D]`.
+        tables, scorers: of the layers.
+        longest: as in `candidates_of`.
+
+    Returns:
+        `[1, K, N]` by layer, of the layers in which heads score.
+    """
+    segment, window = geometry.segment_length, geometry.window_length
+    scoring = {
+        layer: scorer
+        for layer, scorer in enumerate(scorers)
+        if isinstance(scorer, RetentionScorer) and not scorer.streams
+    }
+    if not scoring:
+        return {}
+    own = []
+    for layer, scorer in scoring.items():
+        rows = length[layer] - segment - window + torch.arange(segment)
+        positions = rows if longest is None else rows + (longest - length[layer])
+        key = tables[layer].shift_back(k_cache[layer].index_select(2, rows), positions)
+        own.append(scorer(key, v_cache[layer].index_select(2, rows)))
+    return dict(zip(scoring, pooled_scores(own, list(scoring.values()), rule), strict=True))
+
+
+def pooled_scores(
+    own: Sequence[torch.Tensor], scorers: Sequence[RetentionScorer], rule: RankRule
+) -> list[torch.Tensor]:
+    """What is kept of the scores of n tokens: a head's own, and those of all retrieval heads.
+
+    A head sees of a token what it needs itself. Whether the token belongs to something that will be
+    asked for shows in many heads, in each with noise of its own: `head_weights` weigh them.
+
+    Args:
+        own: scores `[1, K, n]` of the same n tokens, for each layer in which heads score.
+        scorers: of these layers.
+        rule: how much the pooled score counts.
+
+    Returns:
+        For each of these layers `[1, K, n]`, 0 in streaming heads.
+    """
+    # One after the other: XNNPACK joins no more than five tensors at a time.
+    sums = [(o * s.head_weights).sum(1, keepdim=True) for o, s in zip(own, scorers, strict=True)]
+    pooled = reduce(torch.add, sums) / sum(scorer.retrieval_heads for scorer in scorers)
+    return [
+        scorer.retrieval * ((1 - rule.pooled_share) * score + rule.pooled_share * pooled)
+        for score, scorer in zip(own, scorers, strict=True)
+    ]
+
+
+def with_neighbours(score: torch.Tensor, rule: RankRule) -> torch.Tensor:
+    """A pair's own score and the best one nearby, `[1, K, n]` in the order of the text."""
+    nearby = functional.max_pool1d(score, 2 * rule.neighbours + 1, 1, rule.neighbours)
+    return (1 - rule.neighbours_share) * score + rule.neighbours_share * nearby
+
+
+def rank(
+    rule: RankRule,
+    candidates: Candidates,
+    slots: int,
+    table: RotaryTable,
+    scorer: Scorer,
+    known: torch.Tensor | None = None,
+    evicted: torch.Tensor | None = None,
+) -> Ranks:
+    """The ranks of one layer's candidates.
+
+    Args:
+        rule: see there.
+        candidates: of the layer.
+        slots: G of the layer, above 0.
+        table: the layer's RoPE, for rankings that look at keys.
+        scorer: the layer's.
+        known: `[1, K, G]`, scores of the pairs in the slots, where heads score.
+        evicted: `[1, K, N]`, the layer's part of `evicted_scores`.
+    """
+    newest, order, count = rule.newest_slots(slots), candidates.order, candidates.count
+    found: torch.Tensor | None = None
+    if known is not None and evicted is not None and isinstance(scorer, RetentionScorer):
+        found = _in_order(known, evicted, count)
+        value = with_neighbours(found, rule)
+        if slots - newest > rule.ranked_slots:
+            kept = _above_threshold(rule, value, scorer, order, count - newest)
+            value = torch.where(kept, value, scorer.keep_threshold - _FAR_BELOW)
+        value = value + rule.recency * order
+    elif isinstance(scorer, RetentionScorer):  # streaming heads alone
+        value = torch.zeros(candidates.key.shape[:-1]) + rule.recency * order
+    else:
+        key = table.shift_back(candidates.key, candidates.positions)
+        value = scorer.rank(key, candidates.value) + rule.recency * order
+    # The same token twice has the same pair in the first layer, up to rounding: the newer one
+    # wins, by more than float32's rounding, so that the choice doesn't depend on how the text
+    # was fed. The rounding of a float16 cache can still decide between two pairs close by.
+    value = torch.where(order < count - newest, value, float("inf"))
+    value = torch.where(order < count, value, float("-inf"))
+    retrieval = scorer.retrieval.bool() if isinstance(scorer, RetentionScorer) else None
+    return Ranks(value, found, retrieval)
+
+
+def _above_threshold(
+    rule: RankRule,
+    value: torch.Tensor,
+    scorer: RetentionScorer,
+    order: torch.Tensor,
+    ranked: torch.Tensor,
+) -> torch.Tensor:
+    """`[1, K, n]`: which pairs may stay for their rank, not only for being new.
+
+    Args:
+        rule: how many slots are filled by rank in any case.
+        value: `[1, K, n]`, ranks without age.
+        scorer: has the threshold.
+        order: see `Candidates`.
+        ranked: of the first so many the best stay for their rank in any case.
+    """
+    best = torch.where(order < ranked, value + rule.recency * order, float("-inf"))
+    least = best.topk(rule.ranked_slots, dim=-1).values[..., -1:]
+    return (best >= least) | (value > scorer.keep_threshold)
+
+
+def _in_order(known: torch.Tensor, evicted: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+    """`[1, K, n]`: the scores of the slots in use, then those of the N tokens evicted now.
+
+    What follows repeats the last one.
+    """
+    slots, segment = known.shape[2], evicted.shape[2]
+    order, used = torch.arange(slots + segment), count - segment
+    new = slots + torch.clamp(order - used, max=segment - 1)
+    rows = torch.where(order < used, order, new)
+    return torch.cat((known, evicted), 2).index_select(2, rows)

@@ -1,0 +1,80 @@
+"""Trained retention scorers on disk, see `trained_file`; their card has the rank rule."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from edgeinfinite.artifact.rank_rule import RankRule
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.recall.scorer import RetentionScorer
+from edgeinfinite.models.trained_file import load_into, read_layers, read_metadata, save_layers
+
+RANK_RULE = "rank_rule"
+"""Under this key the rule stands on a scorer's card."""
+
+
+def save_scorers(
+    path: Path, scorers: Sequence[RetentionScorer], rule: RankRule, metadata: dict[str, str]
+) -> None:
+    """Writes the scorers of all layers, and the rule that they were trained for.
+
+    Args:
+        path: the file, replaced whole.
+        scorers: one a layer.
+        rule: goes on the card.
+        metadata: string to string.
+    """
+    save_layers(path, scorers, metadata | {RANK_RULE: rule.to_json()})
+
+
+def load_scorers(path: Path, layers: int, kv_heads: int, head_dim: int) -> list[RetentionScorer]:
+    """Reads the scorers of all layers.
+
+    Raises:
+        EdgeInfiniteError: the file is missing, damaged, made for another backbone, or holds NaN.
+    """
+    scorers = []
+    for tensors in read_layers(path, layers, "scorer"):
+        scorer = RetentionScorer(kv_heads, head_dim).requires_grad_(False)
+        load_into(scorer, tensors, path, "scorer")
+        scorer.find_retrieval_heads()
+        scorers.append(scorer)
+    return scorers
+
+
+def read_rank_rule(path: Path) -> RankRule:
+    """The rule on a scorer's card.
+
+    Raises:
+        EdgeInfiniteError: the card has none, or one that this version doesn't know.
+    """
+    card = read_metadata(path)
+    if RANK_RULE not in card:
+        raise EdgeInfiniteError(
+            f"scorer file {path} doesn't say how its scores rank pairs, it is from an edgeinfinite "
+            "before this one; train it again with train-scorer"
+        )
+    return RankRule.from_json(card[RANK_RULE])
+
+
+def scorers_digest(scorers: Sequence[RetentionScorer], rule: RankRule) -> str:
+    """sha256 over the scorers' tensors and the rule: what scores of a saved state depend on."""
+    digest = hashlib.sha256(rule.to_json().encode())
+    for scorer in scorers:
+        for name, tensor in sorted(scorer.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().float().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def untrained_scorers(
+    layers: int, kv_heads: int, head_dim: int, seed: int
+) -> list[RetentionScorer]:
+    """Random scorers, for tests of the mechanism."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return [RetentionScorer(kv_heads, head_dim).requires_grad_(False) for _ in range(layers)]
