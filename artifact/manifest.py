@@ -51,7 +51,7 @@ class BackboneInfo:
 
 @dataclass(frozen=True)
 class GateInfo:
-    """The memory gate: where it came from, its rank r, its number of parameters, its sha256.
+    """The memory gate: where it came from, its rank r, parameters, sha256 of tensors and form.
 
     Args:
         feature_map, opening: its form (`models.configuration`); older manifests mean the paper's.

@@ -18,7 +18,7 @@ from safetensors.numpy import save_file
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 HEADER_KEY = "edgeinfinite"
 RESIDUAL = "residual"
 UNREAD = "unread"
@@ -82,7 +82,7 @@ def read_session_file(path: Path) -> SessionFile:
     """Reads a session file as it stands; whether it fits an engine is the caller's to check.
 
     Raises:
-        EdgeInfiniteError: it is missing, damaged or of a newer format.
+        EdgeInfiniteError: it is missing, damaged or of another format.
     """
     if not path.is_file():
         raise EdgeInfiniteError(f"session file {path} doesn't exist")
@@ -94,6 +94,11 @@ def read_session_file(path: Path) -> SessionFile:
         version = msgspec.json.decode(header, type=_FormatOnly).format
         if version > FORMAT_VERSION:
             raise EdgeInfiniteError(f"{path} has session format {version}; update edgeinfinite")
+        if version < FORMAT_VERSION:
+            raise EdgeInfiniteError(
+                f"{path} has session format {version}, from an edgeinfinite before this one; start "
+                "a new session"
+            )
         known = msgspec.json.decode(header, type=SessionHeader)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise broken(path, f"{type(error).__name__}: {error}") from error

@@ -42,8 +42,8 @@ from edgeinfinite.models.attach import (
 )
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
 from edgeinfinite.models.memory.gate_file import save_gate
-from edgeinfinite.models.recall.scorer_file import save_scorers, scorers_digest
-from edgeinfinite.models.trained_file import read_metadata
+from edgeinfinite.models.recall.scorer_file import save_scorers
+from edgeinfinite.models.trained_file import modules_digest, read_metadata
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.version import __version__
 
@@ -115,7 +115,7 @@ def _write_scorer(model: PreTrainedModel, folder: Path) -> ScorerInfo | None:
     return ScorerInfo(
         source=Path(source).name,
         parameters=sum(p.numel() for scorer in scorers for p in scorer.parameters()),
-        sha256=scorers_digest(scorers, rule),
+        sha256=modules_digest(scorers, rule.to_json()),
         rank_rule=rule,
     )
 
@@ -128,11 +128,12 @@ def _write_gate(model: PreTrainedModel, gate: str, folder: Path) -> GateInfo | N
         return None
     card = read_metadata(Path(gate)) if Path(gate).is_file() else {}
     save_gate(folder / GATE_FILE, layers, card)
+    gates = [layer.memory_gate for layer in layers]
     return GateInfo(
         source=Path(gate).name,
         rank=first.w1.out_features,
-        parameters=sum(p.numel() for layer in layers for p in layer.memory_gate.parameters()),
-        sha256=file_entry(folder / GATE_FILE).sha256,
+        parameters=sum(p.numel() for gate in gates for p in gate.parameters()),
+        sha256=modules_digest(gates, f"{first.feature_map.name} {first.opening}"),
         feature_map=first.feature_map.name,
         opening=first.opening,
     )

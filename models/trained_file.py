@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -73,6 +74,23 @@ def read_metadata(path: Path) -> dict[str, str]:
     """The metadata of a file that `read_layers` accepts."""
     with safe_open(path, framework="pt") as file:
         return dict(file.metadata() or {})
+
+
+def modules_digest(modules: Sequence[nn.Module], form: str) -> str:
+    """sha256 over the tensors of one module per layer and what else decides what they compute.
+
+    Not over the file: safetensors writes a card's entries in another order every time.
+
+    Args:
+        modules: in the order of the layers.
+        form: what isn't in the tensors, such as the name of a feature map.
+    """
+    digest = hashlib.sha256(form.encode())
+    for index, module in enumerate(modules):
+        for name, tensor in sorted(module.state_dict().items()):
+            digest.update(f"{index}.{name}".encode())
+            digest.update(tensor.detach().cpu().float().contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def load_into(module: nn.Module, tensors: dict[str, torch.Tensor], path: Path, what: str) -> None:

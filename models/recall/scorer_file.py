@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -59,16 +58,6 @@ def read_rank_rule(path: Path) -> RankRule:
             "before this one; train it again with train-scorer"
         )
     return RankRule.from_json(card[RANK_RULE])
-
-
-def scorers_digest(scorers: Sequence[RetentionScorer], rule: RankRule) -> str:
-    """sha256 over the scorers' tensors and the rule: what scores of a saved state depend on."""
-    digest = hashlib.sha256(rule.to_json().encode())
-    for scorer in scorers:
-        for name, tensor in sorted(scorer.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(tensor.detach().float().contiguous().numpy().tobytes())
-    return digest.hexdigest()
 
 
 def untrained_scorers(

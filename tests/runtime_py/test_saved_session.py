@@ -109,9 +109,12 @@ def test_a_damaged_state_is_refused(saved, change):
         load_session(ENGINE, saved)
 
 
-def test_a_newer_format_is_refused(saved):
-    rewrite(saved, lambda tensors, header: header.update(format=2))
-    with pytest.raises(EdgeInfiniteError, match="update edgeinfinite"):
+@pytest.mark.parametrize(
+    ("version", "says"), [(1, "start a new session"), (99, "update edgeinfinite")]
+)
+def test_another_format_is_refused(saved, version, says):
+    rewrite(saved, lambda tensors, header: header.update(format=version))
+    with pytest.raises(EdgeInfiniteError, match=says):
         load_session(ENGINE, saved)
 
 

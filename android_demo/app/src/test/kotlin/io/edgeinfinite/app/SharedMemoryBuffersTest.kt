@@ -24,10 +24,10 @@ import java.nio.ByteOrder
 class SharedMemoryBuffersTest {
     private val specs =
         listOf(
-            TensorSpec("k_cache_0", "float32", listOf(1, 2, 40, 8), "B K C D"),
-            TensorSpec("v_cache_0", "float16", listOf(1, 2, 40, 8), "B K C D"),
-            TensorSpec("length", "int64", listOf(1), "L"),
-            TensorSpec("has_memory", "float32", listOf(1), "1"),
+            TensorSpec("k_cache_0", "float32", listOf(1, 2, 40, 8), "B K C D", "k_cache", 0),
+            TensorSpec("v_cache_0", "float16", listOf(1, 2, 40, 8), "B K C D", "v_cache", 0),
+            TensorSpec("length", "int64", listOf(1), "L", "length"),
+            TensorSpec("has_memory", "float32", listOf(1), "1", "has_memory"),
         )
 
     @Test

@@ -15,8 +15,8 @@ import kotlinx.serialization.json.jsonPrimitive
 /** `manifest.json`: what `edgeinfinite export` writes, what every runtime reads. */
 const val MANIFEST_FILE = "manifest.json"
 
-/** The newest schema that this code reads. */
-const val SCHEMA_VERSION = 1
+/** The one schema that this code reads. */
+const val SCHEMA_VERSION = 2
 
 /** Names of the graphs. */
 const val PREFILL = "prefill_segment"
@@ -32,7 +32,9 @@ const val DYNAMIC = -1
  * @property name as in the graph: `tokens`, `length`, `k_cache_0`, `memory`, ...
  * @property dtype numpy's name, `float32`, `int64`, ...
  * @property shape sizes; [DYNAMIC] where each call chooses.
- * @property dims the axes' letters, `B K C D` (see [Geometry]), the layout in other words.
+ * @property dims the axes' letters, `B K C D` (see [Geometry]): the layout.
+ * @property role what it holds: `k_cache`, `scores`, `length`, ...
+ * @property layer whose, null for tensors that all layers share.
  */
 @Serializable
 data class TensorSpec(
@@ -43,6 +45,8 @@ data class TensorSpec(
         Int,
         >,
     val dims: String,
+    val role: String,
+    val layer: Int? = null,
 ) {
     /** Bytes of one element. */
     val elementBytes: Int get() = elementBytesOf(dtype)
@@ -51,7 +55,7 @@ data class TensorSpec(
     val bytes: Long get() = shape.fold(elementBytes.toLong()) { bytes, size -> bytes * size }
 
     /** Whether it is one layer's K or V cache, of which only the slots in use count. */
-    val isCache: Boolean get() = name.startsWith("k_cache_") || name.startsWith("v_cache_")
+    val isCache: Boolean get() = role == "k_cache" || role == "v_cache"
 }
 
 /**
@@ -112,6 +116,34 @@ data class GateInfo(
     val sha256: String,
 )
 
+/**
+ * How scores rank pairs, see Python's `artifact.rank_rule`; the graph has it built in.
+ *
+ * @property rankedSlots so many slots of a layer are filled by rank.
+ */
+@Serializable
+data class RankRule(
+    @SerialName("pooled_share") val pooledShare: Double,
+    val neighbours: Int,
+    @SerialName("neighbours_share") val neighboursShare: Double,
+    val recency: Double,
+    @SerialName("newest_share") val newestShare: Double,
+    @SerialName("ranked_slots") val rankedSlots: Int,
+)
+
+/**
+ * The retention scorer that fills the recall slots.
+ *
+ * @property sha256 over its tensors and the rank rule: scores of a saved state depend on both.
+ */
+@Serializable
+data class ScorerInfo(
+    val source: String,
+    val parameters: Long,
+    val sha256: String,
+    @SerialName("rank_rule") val rankRule: RankRule,
+)
+
 /** How the weights were quantized; what got which format is for people and not read here. */
 @Serializable
 data class QuantizationInfo(
@@ -124,7 +156,8 @@ data class QuantizationInfo(
  * @property backend `onnx` or `executorch`.
  * @property target `cpu` or the accelerator it was compiled for.
  * @property state the state tensors, owned by the host, each of fixed shape.
- * @property graphs by name; without a gate there is no [COMPRESS], for nothing reads it.
+ * @property scorer of the recall slots; null where there are none.
+ * @property graphs by name; [COMPRESS] is there with a gate and under policy `carry`.
  * @property files every file by name, the manifest itself apart.
  */
 @Serializable
@@ -135,6 +168,7 @@ data class Manifest(
     val backbone: BackboneInfo,
     val geometry: Geometry,
     val gate: GateInfo?,
+    val scorer: ScorerInfo?,
     val state: List<TensorSpec>,
     val graphs: Map<String, GraphSpec>,
     val quantization: QuantizationInfo,
@@ -146,10 +180,16 @@ data class Manifest(
     /** Bytes of one text's state. */
     val stateBytes: Long get() = state.sumOf { it.bytes }
 
-    /** What a state belongs to: weights, gate, quantization, and the layout of its tensors. */
+    /** What a state belongs to: weights, gate, scorer and rank rule, quantization, layout. */
     val fingerprint: String get() {
         val layouts = state.map { "${it.dims} ${it.dtype}" }.toSortedSet()
-        val parts = listOf(backbone.weightsSha256, gate?.sha256 ?: "no gate", quantization.recipe)
+        val parts =
+            listOf(
+                backbone.weightsSha256,
+                gate?.sha256 ?: "no gate",
+                scorer?.sha256 ?: "no scorer",
+                quantization.recipe,
+            )
         return sha256Of((parts + layouts).joinToString("\n").toByteArray())
     }
 
@@ -174,6 +214,12 @@ data class Manifest(
                         throw EdgeInfiniteException(
                             "$where has schema version $version, this app reads up to " +
                                 "$SCHEMA_VERSION; update the app",
+                        )
+                    }
+                    if (version < SCHEMA_VERSION) {
+                        throw EdgeInfiniteException(
+                            "$where has schema version $version, from an edgeinfinite before this app's " +
+                                "($SCHEMA_VERSION); export it again",
                         )
                     }
                     json.decodeFromString<Manifest>(text)

@@ -27,8 +27,8 @@ data class RestoredSession(
  * what the state belongs to, and the counters; other metadata is the caller's.
  */
 object SessionFile {
-    /** The newest format that this code reads. */
-    const val FORMAT_VERSION = 1
+    /** The one format that this code reads. */
+    const val FORMAT_VERSION = 2
     private const val KEY = "edgeinfinite"
     private const val HALF_EXPONENT = 0x7C00
     private val json = Json {
@@ -107,9 +107,14 @@ object SessionFile {
         if (header.format > FORMAT_VERSION) {
             throw EdgeInfiniteException("$file has session format ${header.format}; update the app")
         }
+        if (header.format < FORMAT_VERSION) {
+            throw EdgeInfiniteException(
+                "$file has session format ${header.format}, from an app before this one; start a new one",
+            )
+        }
         if (header.belongsTo != engine.fingerprint || header.geometry != engine.geometry) {
             throw EdgeInfiniteException(
-                "$file was made with another model, gate or geometry; open it with that artifact",
+                "$file was made with another model, gate, scorer or geometry; open it with that artifact",
             )
         }
         val session = Session(engine, chunkLength)
@@ -128,7 +133,7 @@ object SessionFile {
         tensors: Map<String, StoredTensor>,
     ) {
         val state = session.state
-        val (counters, others) = state.specs.partition { it.name == "length" || it.name == "has_memory" }
+        val (counters, others) = state.specs.partition { it.role == "length" || it.role == "has_memory" }
         for (spec in counters + others) {
             val slots = inUse(spec, state)
             val tensor = requireNotNull(tensors[spec.name]) { "${spec.name} is missing" }
@@ -153,7 +158,7 @@ object SessionFile {
         state: State,
     ): Slots {
         if (!spec.isCache) return Slots.all(spec)
-        val used = state.lengthOf(spec.name.substringAfterLast('_').toInt())
+        val used = state.lengthOf(requireNotNull(spec.layer))
         require(used in 0..Slots.all(spec).capacity) { "$used slots in use" }
         return Slots.of(spec, 0, used)
     }

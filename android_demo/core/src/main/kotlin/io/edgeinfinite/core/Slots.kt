@@ -85,17 +85,17 @@ private fun ByteBuffer.window(
  *
  * Length and C are those of the cache's own layer: layers may differ in both.
  *
- * @param cache `k_cache_0`, `v_cache_0`, ...
+ * @param cache one of the state's.
  * @param more slots that the call needs beyond the layer's `length`.
  * @param step U is a multiple of it, or C.
  */
 fun State.slotsGiven(
-    cache: String,
+    cache: TensorSpec,
     more: Int,
     step: Int,
 ): Int {
-    val needed = lengthOf(cache.substringAfterLast('_').toInt()) + more
-    val capacity = Slots.all(specs.first { it.name == cache }).capacity
+    val needed = lengthOf(requireNotNull(cache.layer)) + more
+    val capacity = Slots.all(specs.first { it.name == cache.name }).capacity
     return minOf((needed + step - 1) / step * step, capacity)
 }
 
@@ -115,8 +115,8 @@ fun placeCarried(
     val sinks = geometry.sinkLength
     val window = geometry.windowLength
     for (cache in state.specs.filter { it.isCache }) {
-        val kind = cache.name.first()
-        val layer = cache.name.substringAfterLast('_').toInt()
+        val kind = cache.role.first()
+        val layer = requireNotNull(cache.layer)
         val slots = geometry.slotsOf(layer)
         val kept = minOf(slots, state.lengthOf(layer) - sinks - window)
         val whole = state.buffer(cache.name)

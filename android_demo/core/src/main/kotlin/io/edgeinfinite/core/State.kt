@@ -61,7 +61,7 @@ class State(
     val bytes: Long get() = byName.values.sumOf { it.capacity().toLong() }
 
     /** Whether pairs in recall slots have scores, given to them as they leave the window. */
-    val keepsScores: Boolean get() = byName.keys.any { it.startsWith("scores_") }
+    val keepsScores: Boolean get() = specs.any { it.role == "scores" }
 
     /** Slots in use of one layer; its caches are read up to here only. */
     fun lengthOf(layer: Int): Int = length.get(layer).toInt()

@@ -130,17 +130,18 @@ class ArtifactImporterTest {
         assertRefused("points outside") { importer.importFiles("t", sources(changed)) }
     }
 
-    @Test
-    fun `a newer schema is refused`() {
+    @ParameterizedTest
+    @ValueSource(ints = [1, 99])
+    fun `an older or newer schema is refused`(version: Int) {
         val manifest = files.getValue(MANIFEST_FILE).decodeToString()
-        val newer = Regex("\"schema_version\": *1").replace(manifest, "\"schema_version\": 99")
-        val changed = files + (MANIFEST_FILE to newer.toByteArray())
-        assertRefused("schema version 99") { importer.importZip("t", zip(changed)) }
-        assertRefused("schema version 99") { importer.importFiles("t", sources(changed)) }
+        val other = Regex("\"schema_version\": *$SCHEMA_VERSION").replace(manifest, "\"schema_version\": $version")
+        val changed = files + (MANIFEST_FILE to other.toByteArray())
+        assertRefused("schema version $version") { importer.importZip("t", zip(changed)) }
+        assertRefused("schema version $version") { importer.importFiles("t", sources(changed)) }
     }
 
     @ParameterizedTest
-    @ValueSource(strings = ["", "{", "[]", "{\"schema_version\": 1}", "{\"schema_version\": \"x\"}", "null"])
+    @ValueSource(strings = ["", "{", "[]", "{\"schema_version\": 2}", "{\"schema_version\": \"x\"}", "null"])
     fun `a manifest that isn't one is refused`(text: String) {
         val changed = files + (MANIFEST_FILE to text.toByteArray())
         assertRefused("can't be read") { importer.importFiles("t", sources(changed)) }

@@ -11,13 +11,13 @@ class SlotsTest {
         val caches =
             listOf("k", "v").flatMap { kind ->
                 capacities.mapIndexed { layer, slots ->
-                    TensorSpec("${kind}_cache_$layer", "float32", listOf(1, slots, 2, 4), "B C K D")
+                    TensorSpec("${kind}_cache_$layer", "float32", listOf(1, slots, 2, 4), "B C K D", "${kind}_cache", layer)
                 }
             }
         val counters =
             listOf(
-                TensorSpec("length", "int64", listOf(capacities.size), "L"),
-                TensorSpec("has_memory", "float32", listOf(1), "1"),
+                TensorSpec("length", "int64", listOf(capacities.size), "L", "length"),
+                TensorSpec("has_memory", "float32", listOf(1), "1", "has_memory"),
             )
         return State(caches + counters).apply { setLengths(lengths::get) }
     }
@@ -26,7 +26,7 @@ class SlotsTest {
         state: State,
         more: Int,
         step: Int,
-    ): List<Int> = listOf("k_cache_0", "v_cache_0", "k_cache_1", "v_cache_1").map { state.slotsGiven(it, more, step) }
+    ): List<Int> = state.specs.filter { it.isCache }.sortedBy { it.layer }.map { state.slotsGiven(it, more, step) }
 
     @Test
     fun `each cache is given what its own layer has in use`() {

@@ -167,7 +167,7 @@ class ExecuTorchEngine(
         more: Int,
         step: Int,
     ): Tensor {
-        val used = state.slotsGiven(spec.name, more, step)
+        val used = state.slotsGiven(spec, more, step)
         val shape = spec.shape.map { if (it < 0) used else it }
         return tensorOf(spec, shape, state.buffer(spec.name))
     }

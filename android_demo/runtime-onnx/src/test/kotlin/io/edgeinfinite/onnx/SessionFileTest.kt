@@ -111,7 +111,11 @@ class SessionFileTest {
 
     @Test
     fun `a newer format is refused`() =
-        refuses(edited { it.replace("\\\"format\\\":1", "\\\"format\\\":9") }, "update the app")
+        refuses(edited { it.replace("\\\"format\\\":2", "\\\"format\\\":9") }, "update the app")
+
+    @Test
+    fun `an older format is refused`() =
+        refuses(edited { it.replace("\\\"format\\\":2", "\\\"format\\\":1") }, "start a new one")
 
     @Test
     fun `counters that don't agree are refused`() =
