@@ -22,6 +22,7 @@ from edgeinfinite.cli.arguments import (
     option,
     positive,
 )
+from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.options import PasskeyOptions, PerplexityOptions, Setting
 from edgeinfinite.files import check_writable
@@ -233,8 +234,8 @@ def _prepared(command: str, arguments: argparse.Namespace, options: Any) -> Iter
     backbone = load_backbone(arguments.model)
     parts = {"gate": NO_GATE} | given(arguments, Setting)
     resolved = resolve(backbone, ModelOptions(asked, parts["gate"], parts.pop("scorer", None)))
-    for note in resolved.notes:
-        print(f"note: {note}", file=sys.stderr)
+    for sentence in resolved.notes:
+        note(sentence)
     config = resolved.config
     setting = Setting(config.geometry, scorer=config.scorer, **parts)
     check_methods(options.methods, setting, controls=command.endswith("perplexity"))

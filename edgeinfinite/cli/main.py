@@ -1,36 +1,36 @@
-"""The command line (DESIGN §4): one function a command; what a command needs is imported in it."""
+"""The command line's entry: commands, and how errors end them (docs/architecture.md)."""
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Sequence
+from typing import NoReturn
 
-from edgeinfinite.cli.arguments import add_options, given
+from edgeinfinite.cli.answer import chat, generate
+from edgeinfinite.cli.arguments import add_options
+from edgeinfinite.cli.artifact import export, verify
+from edgeinfinite.cli.bench import bench
 from edgeinfinite.cli.evaluate import add_evaluate
-from edgeinfinite.cli.options import ANSWER, BENCH, CHAT, EXPORT, GENERATE, GEOMETRY, PROMPT, VERIFY
+from edgeinfinite.cli.options import (
+    ANSWER,
+    BENCH,
+    CHAT,
+    EXPORT,
+    GENERATE,
+    GEOMETRY,
+    PROMPT,
+    VERIFY,
+)
 from edgeinfinite.cli.quiet import quieten
 from edgeinfinite.cli.train_gate import add_train_gate
 from edgeinfinite.cli.train_scorer import add_train_scorer
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.options import ExportOptions
-from edgeinfinite.files import check_writable, read_text_file
-from edgeinfinite.models.geometry_options import GeometryOptions
 from edgeinfinite.runtime_py.benchmark.options import BenchOptions
-from edgeinfinite.runtime_py.generation import Generation, interruptible
-from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
-from edgeinfinite.runtime_py.statistics import GenerationStatistics, write_rows
+from edgeinfinite.runtime_py.sampling import SamplingOptions
 from edgeinfinite.version import __version__
-
-if TYPE_CHECKING:
-    from edgeinfinite.runtime_py.engines import Engine
-    from edgeinfinite.runtime_py.session import Session
-    from edgeinfinite.runtime_py.tokenizer import TextTokenizer
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,228 +63,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 2
 
 
-# ------------------------------------------------------------------------------- commands
-
-
-def export(arguments: argparse.Namespace) -> int:
-    """Writes the artifact of a model."""
-    asked = GeometryOptions(**given(arguments, GeometryOptions))
-    from edgeinfinite.export.exporter import export_artifact
-    from edgeinfinite.export.plan import plan_export
-
-    options = ExportOptions(**given(arguments, ExportOptions), geometry=asked)
-    if arguments.dry_run:
-        plan = plan_export(options)
-        for note in plan.notes:
-            _note(note)
-        print(plan.table())
-        return 0
-    folder = export_artifact(options, tell=_note)
-    print(f"{folder}: {_folder_bytes(folder) / 1e6:,.1f} MB")
-    return 0
-
-
-def verify(arguments: argparse.Namespace) -> int:
-    """Checks an artifact: checksums, inputs and outputs, parity with the checkpoint."""
-    check_writable(arguments.json)
-    from edgeinfinite.export.verify import verify_artifact
-
-    checks = verify_artifact(
-        arguments.artifact,
-        against=arguments.against,
-        text=arguments.text,
-        model=arguments.model,
-    )
-    for check in checks:
-        limit = "" if check.limit is None else f" (limit {check.limit:.3g})"
-        print(f"{'ok' if check.passed else 'FAILED':<7}{check.check:<40}{check.value:.3g}{limit}")
-    if arguments.json:
-        write_rows(arguments.json, "verify", [dataclasses.asdict(check) for check in checks])
-    return 0 if all(check.passed for check in checks) else 1
-
-
-def generate(arguments: argparse.Namespace) -> int:
-    """Reads one prompt and streams the answer to stdout."""
-    prompt = _prompt(arguments)
-    sampler = Sampler(SamplingOptions(**given(arguments, SamplingOptions)))
-    check_writable(arguments.stats_json)
-    session, tokenizer = _load(arguments)
-    if arguments.raw or not tokenizer.has_chat_template:
-        if not arguments.raw:
-            print("note: no chat template in the artifact, the text is continued", file=sys.stderr)
-        tokens = tokenizer.encode_text(prompt)
-    else:
-        tokens = tokenizer.encode_chat([{"role": "user", "content": prompt}])
-    figures = _answer(session, tokenizer, tokens, sampler, arguments)
-    if arguments.stats:
-        print(figures.table(), file=sys.stderr)
-    if arguments.stats_json:
-        write_rows(arguments.stats_json, "generate", [figures.to_row()])
-    return 130 if session.unread else 0
-
-
-def chat(arguments: argparse.Namespace) -> int:
-    """A conversation: /reset forgets it, /stats shows the last answer's figures, /exit ends."""
-    from edgeinfinite.runtime_py.saved_session import load_session, save_session
-    from edgeinfinite.runtime_py.session import Session
-
-    sampler = Sampler(SamplingOptions(**given(arguments, SamplingOptions)))
-    path: Path | None = arguments.session
-    check_writable(path)
-    session, tokenizer = _load(arguments)
-    if path is not None and path.exists():
-        session, _ = load_session(session.engine, path)
-        print(f"going on after {session.tokens_read:,} tokens", file=sys.stderr)
-    figures = None
-    for line in _lines("> "):
-        if line == "/exit":
-            break
-        if line == "/stats":
-            print(figures.table() if figures else "no answer yet", file=sys.stderr)
-            continue
-        if line == "/reset":
-            session = Session(session.engine)
-        else:
-            if session.tokens_read or session.unread:
-                tokens = tokenizer.encode_turn(line)
-            else:
-                tokens = tokenizer.encode_chat([{"role": "user", "content": line}])
-            figures = _answer(session, tokenizer, tokens, sampler, arguments)
-        if path is not None:
-            save_session(session, path)
-    return 0
-
-
-def bench(arguments: argparse.Namespace) -> int:
-    """Measures speed and memory against prompt length, beside the peers that are installed."""
-    from edgeinfinite.runtime_py.benchmark import report
-    from edgeinfinite.runtime_py.benchmark.run import run_bench
-
-    check_writable(arguments.json)
-    check_writable(arguments.plot)
-    options = BenchOptions(**given(arguments, BenchOptions))
-
-    def peer_model(kind: str, settings: str, model: str) -> Path:
-        from edgeinfinite.export.peer_models import prepare_peer_model  # needs torch, we don't
-
-        return prepare_peer_model(kind, settings, model, options.peer_cache)
-
-    rows, limits = run_bench(options, peer_model)
-    print(report.table(rows))
-    print(
-        f"memory reads {limits.read_bytes_per_s / 1e9:.1f} GB/s, float32 matrix products "
-        f"{limits.multiply_flops / 1e9:.0f} GFLOP/s with {options.threads} threads"
-    )
-    if arguments.json:
-        write_rows(arguments.json, "bench", [dataclasses.asdict(row) for row in rows])
-    if arguments.plot:
-        report.plot(rows, arguments.plot)
-    return 0
-
-
-# --------------------------------------------------------------------------- their parts
-
-
-def _load(arguments: argparse.Namespace) -> tuple[Session, TextTokenizer]:
-    from edgeinfinite.runtime_py.engines import load_engine
-    from edgeinfinite.runtime_py.session import Session
-    from edgeinfinite.runtime_py.tokenizer import load_tokenizer
-
-    if sys.stderr.isatty():
-        print(f"loading {arguments.artifact} ...", file=sys.stderr)
-    engine: Engine = load_engine(arguments.artifact, threads=arguments.threads)
-    return Session(engine), load_tokenizer(arguments.artifact)
-
-
-def _answer(
-    session: Session,
-    tokenizer: TextTokenizer,
-    tokens: Sequence[int],
-    sampler: Sampler,
-    arguments: argparse.Namespace,
-) -> GenerationStatistics:
-    """Streams one answer to stdout; Ctrl-C ends it early, a second one the program."""
-    stream = tokenizer.stream()
-    text = ""
-    with interruptible() as interrupted, _reading(len(session.unread) + len(tokens)) as bar:
-        generation = Generation(
-            session,
-            tokens,
-            sampler=sampler,
-            stop_ids=tokenizer.stop_ids,
-            max_new_tokens=arguments.max_new_tokens,
-            cancelled=interrupted,
-            progress=bar.update,
-        )
-        for token in generation:
-            bar.close()
-            text += _show(stream.push(token))
-        text += _show(stream.flush())
-    print(flush=True)  # before the figures, which go to stderr
-    if session.unread:
-        left = f"stopped with {len(session.unread):,} tokens of the message unread"
-        print(f"{left}; a chat reads them with the next one, /reset forgets them", file=sys.stderr)
-    return generation.statistics(
-        text=text, engine=session.engine.name, artifact=str(arguments.artifact)
-    )
-
-
-def _note(sentence: str) -> None:
-    print(f"note: {sentence}", file=sys.stderr)
-
-
-def _show(piece: str) -> str:
-    sys.stdout.write(piece)
-    sys.stdout.flush()
-    return piece
-
-
-def _reading(tokens: int) -> Any:
-    """A bar on stderr for prompts that take more than a moment; quiet where it isn't a terminal."""
-    from tqdm import tqdm
-
-    return tqdm(
-        total=tokens,
-        desc="reading",
-        unit=" tokens",
-        delay=0.5,
-        leave=False,
-        disable=None,  # when stderr isn't a terminal
-    )
-
-
-def _lines(prompt: str) -> Iterator[str]:
-    """Lines of stdin that aren't blank, stripped; the prompt is shown on a terminal only."""
-    terminal = sys.stdin.isatty()
-    if terminal:
-        with suppress(ImportError):  # not on Windows
-            import readline  # noqa: F401  (gives `input` line editing)
-    while True:
-        try:
-            line = input(prompt if terminal else "").strip()
-        except EOFError:
-            return
-        except UnicodeDecodeError as error:
-            raise EdgeInfiniteError("standard input isn't UTF-8 text; convert it first") from error
-        if line:
-            yield line
-
-
-def _prompt(arguments: argparse.Namespace) -> str:
-    path: Path | None = arguments.prompt_file
-    text = arguments.prompt if path is None else read_text_file(path)
-    if not text.strip():
-        raise EdgeInfiniteError(f"prompt is empty; write text into {path or '--prompt'}")
-    return text
-
-
-def _folder_bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-
-
-# -------------------------------------------------------------------------------- options
-
-
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"edgeinfinite: error: {message}; see `{self.prog} --help`\n")
@@ -311,7 +89,3 @@ def _parser() -> argparse.ArgumentParser:
     add_train_gate(commands)
     add_evaluate(commands, GEOMETRY)
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

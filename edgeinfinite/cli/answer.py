@@ -1,0 +1,136 @@
+"""`edgeinfinite generate` and `chat`: a prompt or a conversation, answers streamed to stdout."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from edgeinfinite.cli.arguments import given
+from edgeinfinite.cli.notes import note
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.files import check_writable, read_text_file
+from edgeinfinite.runtime_py.conversation import Conversation
+from edgeinfinite.runtime_py.generation import interruptible
+from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
+from edgeinfinite.runtime_py.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.statistics import write_rows
+
+
+def generate(arguments: argparse.Namespace) -> int:
+    """Reads one prompt and streams the answer to stdout."""
+    prompt = _prompt(arguments)
+    sampler = Sampler(SamplingOptions(**given(arguments, SamplingOptions)))
+    check_writable(arguments.stats_json)
+    conversation = _open(arguments)
+    if arguments.raw or not conversation.tokenizer.has_chat_template:
+        if not arguments.raw:
+            note("no chat template in the artifact, the text is continued")
+        tokens = conversation.tokenizer.encode_text(prompt)
+    else:
+        tokens = conversation.turn(prompt)
+    _answer(conversation, tokens, sampler, arguments.max_new_tokens)
+    figures = conversation.statistics()
+    assert figures is not None
+    if arguments.stats:
+        print(figures.table(), file=sys.stderr)
+    if arguments.stats_json:
+        write_rows(arguments.stats_json, "generate", [figures.to_row()])
+    return 130 if conversation.session.unread else 0
+
+
+def chat(arguments: argparse.Namespace) -> int:
+    """A conversation: /reset forgets it, /stats shows the last answer's figures, /exit ends."""
+    sampler = Sampler(SamplingOptions(**given(arguments, SamplingOptions)))
+    path: Path | None = arguments.session
+    check_writable(path)
+    conversation = _open(arguments)
+    if path is not None and path.exists():
+        conversation.session, _ = load_session(conversation.session.engine, path)
+        print(f"going on after {conversation.session.tokens_read:,} tokens", file=sys.stderr)
+    for line in _lines("> "):
+        if line == "/exit":
+            break
+        if line == "/stats":
+            figures = conversation.statistics()
+            print(figures.table() if figures else "no answer yet", file=sys.stderr)
+            continue
+        if line == "/reset":
+            conversation.reset()
+        else:
+            tokens = conversation.turn(line)
+            _answer(conversation, tokens, sampler, arguments.max_new_tokens)
+        if path is not None:
+            save_session(conversation.session, path)
+    return 0
+
+
+def _open(arguments: argparse.Namespace) -> Conversation:
+    if sys.stderr.isatty():
+        print(f"loading {arguments.artifact} ...", file=sys.stderr)
+    return Conversation.open(arguments.artifact, threads=arguments.threads)
+
+
+def _answer(
+    conversation: Conversation, tokens: list[int], sampler: Sampler, max_new_tokens: int
+) -> None:
+    """Streams one answer to stdout; Ctrl-C ends it early, a second one the program."""
+    session = conversation.session
+    with interruptible() as interrupted, _reading(len(session.unread) + len(tokens)) as bar:
+        pieces = conversation.answer(
+            tokens,
+            sampler=sampler,
+            max_new_tokens=max_new_tokens,
+            cancelled=interrupted,
+            progress=bar.update,
+        )
+        for piece in pieces:
+            bar.close()
+            sys.stdout.write(piece)
+            sys.stdout.flush()
+    print(flush=True)  # before the figures, which go to stderr
+    if session.unread:
+        left = f"stopped with {len(session.unread):,} tokens of the message unread"
+        print(f"{left}; a chat reads them with the next one, /reset forgets them", file=sys.stderr)
+
+
+def _reading(tokens: int) -> Any:
+    """A bar on stderr for prompts that take more than a moment; quiet where it isn't a terminal."""
+    from tqdm import tqdm
+
+    return tqdm(
+        total=tokens,
+        desc="reading",
+        unit=" tokens",
+        delay=0.5,
+        leave=False,
+        disable=None,  # when stderr isn't a terminal
+    )
+
+
+def _lines(prompt: str) -> Iterator[str]:
+    """Lines of stdin that aren't blank, stripped; the prompt is shown on a terminal only."""
+    terminal = sys.stdin.isatty()
+    if terminal:
+        with suppress(ImportError):  # not on Windows
+            import readline  # noqa: F401  (gives `input` line editing)
+    while True:
+        try:
+            line = input(prompt if terminal else "").strip()
+        except EOFError:
+            return
+        except UnicodeDecodeError as error:
+            raise EdgeInfiniteError("standard input isn't UTF-8 text; convert it first") from error
+        if line:
+            yield line
+
+
+def _prompt(arguments: argparse.Namespace) -> str:
+    path: Path | None = arguments.prompt_file
+    text = arguments.prompt if path is None else read_text_file(path)
+    if not text.strip():
+        raise EdgeInfiniteError(f"prompt is empty; write text into {path or '--prompt'}")
+    return text

@@ -1,0 +1,55 @@
+"""`edgeinfinite export` and `verify`: writing an artifact, and checking one."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+from edgeinfinite.cli.arguments import given
+from edgeinfinite.cli.notes import note
+from edgeinfinite.export.options import ExportOptions
+from edgeinfinite.files import check_writable
+from edgeinfinite.models.geometry_options import GeometryOptions
+from edgeinfinite.runtime_py.statistics import write_rows
+
+
+def export(arguments: argparse.Namespace) -> int:
+    """Writes the artifact of a model."""
+    asked = GeometryOptions(**given(arguments, GeometryOptions))
+    from edgeinfinite.export.exporter import export_artifact
+    from edgeinfinite.export.plan import plan_export
+
+    options = ExportOptions(**given(arguments, ExportOptions), geometry=asked)
+    if arguments.dry_run:
+        plan = plan_export(options)
+        for sentence in plan.notes:
+            note(sentence)
+        print(plan.table())
+        return 0
+    folder = export_artifact(options, tell=note)
+    print(f"{folder}: {_folder_bytes(folder) / 1e6:,.1f} MB")
+    return 0
+
+
+def verify(arguments: argparse.Namespace) -> int:
+    """Checks an artifact: checksums, inputs and outputs, parity with the checkpoint."""
+    check_writable(arguments.json)
+    from edgeinfinite.export.verify import verify_artifact
+
+    checks = verify_artifact(
+        arguments.artifact,
+        against=arguments.against,
+        text=arguments.text,
+        model=arguments.model,
+    )
+    for check in checks:
+        limit = "" if check.limit is None else f" (limit {check.limit:.3g})"
+        print(f"{'ok' if check.passed else 'FAILED':<7}{check.check:<40}{check.value:.3g}{limit}")
+    if arguments.json:
+        write_rows(arguments.json, "verify", [dataclasses.asdict(check) for check in checks])
+    return 0 if all(check.passed for check in checks) else 1
+
+
+def _folder_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -1,0 +1,39 @@
+"""`edgeinfinite bench`: speed and memory against prompt length, beside the peers."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+from edgeinfinite.cli.arguments import given
+from edgeinfinite.files import check_writable
+from edgeinfinite.runtime_py.benchmark.options import BenchOptions
+from edgeinfinite.runtime_py.statistics import write_rows
+
+
+def bench(arguments: argparse.Namespace) -> int:
+    """Measures speed and memory against prompt length, beside the peers that are installed."""
+    from edgeinfinite.runtime_py.benchmark import report
+    from edgeinfinite.runtime_py.benchmark.run import run_bench
+
+    check_writable(arguments.json)
+    check_writable(arguments.plot)
+    options = BenchOptions(**given(arguments, BenchOptions))
+
+    def peer_model(kind: str, settings: str, model: str) -> Path:
+        from edgeinfinite.export.peer_models import prepare_peer_model  # needs torch, we don't
+
+        return prepare_peer_model(kind, settings, model, options.peer_cache)
+
+    rows, limits = run_bench(options, peer_model)
+    print(report.table(rows))
+    print(
+        f"memory reads {limits.read_bytes_per_s / 1e9:.1f} GB/s, float32 matrix products "
+        f"{limits.multiply_flops / 1e9:.0f} GFLOP/s with {options.threads} threads"
+    )
+    if arguments.json:
+        write_rows(arguments.json, "bench", [dataclasses.asdict(row) for row in rows])
+    if arguments.plot:
+        report.plot(rows, arguments.plot)
+    return 0
