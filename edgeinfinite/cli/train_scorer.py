@@ -9,9 +9,39 @@ from typing import Any
 
 from tqdm import tqdm
 
-from edgeinfinite.cli.arguments import given
+from edgeinfinite.cli.arguments import add_options, given, option
+from edgeinfinite.training.scorer.options import TARGETS, PassOptions, ScorerOptions
 
 _DEFAULTS_NOTE = "the defaults suit a model of 135M parameters on two cores"
+
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--model": option("the checkpoint, as for export", required=True),
+    "--data": option(
+        "plain text, .txt", required=True, nargs="+", type=Path, metavar="FOLDER|FILE"
+    ),
+    "--output": option("replaced whole", required=True, type=Path, metavar="SCORER.safetensors"),
+    "--hold-out": option(
+        "share of the documents left alone, for the score", type=float, metavar="SHARE"
+    ),
+    "--passes": option("texts that the backbone is watched reading", type=int, metavar="N"),
+    "--tokens": option("length of each", type=int, metavar="N"),
+    "--held-out-passes": option("further ones, for the score", type=int, metavar="N"),
+    "--gap": option("tokens between a pair and a query that counts", type=int, metavar="N"),
+    "--long": option("one text in so many is twice as long; 0: none", type=int, metavar="N"),
+    "--facts": option("planted in each text and asked for at its end", type=int, metavar="N"),
+    "--retrieval-share": option(
+        "of heads, those that score, and of layers, those that get most slots",
+        type=float,
+        metavar="SHARE",
+    ),
+    "--emphasis": option(
+        "0: all pairs count alike; 1: as much as the attention paid", type=float, metavar="E"
+    ),
+    "--steps": option("of the fit", type=int, metavar="N"),
+    "--seed": option("of everything random", type=int, metavar="N"),
+    "--target": option("what to fit of the later attention", choices=TARGETS),
+}
 
 
 def add_train_scorer(commands: argparse._SubParsersAction[Any]) -> None:
@@ -21,46 +51,11 @@ def add_train_scorer(commands: argparse._SubParsersAction[Any]) -> None:
         "train-scorer", help=about, description=f"{about} ({_DEFAULTS_NOTE})"
     )
     parser.set_defaults(command=train_scorer)
-    parser.add_argument("--model", required=True, help="the checkpoint, as for export")
-    parser.add_argument(
-        "--data",
-        required=True,
-        nargs="+",
-        type=Path,
-        metavar="FOLDER|FILE",
-        help="plain text, .txt",
-    )
-    parser.add_argument(
-        "--output", required=True, type=Path, metavar="SCORER.safetensors", help="replaced whole"
-    )
-    for name, kind, about in (
-        ("hold-out", float, "share of the documents left alone, for the score (default: 0.25)"),
-        ("passes", int, "texts that the backbone is watched reading (default: 84)"),
-        ("tokens", int, "length of each (default: 3072)"),
-        ("held-out-passes", int, "further ones, for the score (default: 4)"),
-        ("gap", int, "tokens between a pair and a query that counts (default: 512)"),
-        ("long", int, "one text in so many is twice as long (default: 7; 0: none)"),
-        ("facts", int, "planted in each text and asked for at its end (default: 8)"),
-        ("retrieval-share", float, "of heads and layers, those that retrieve (default: 0.333)"),
-        ("emphasis", float, "0: all pairs count alike; 1: as the attention paid (default: 0.3)"),
-        ("steps", int, "of the fit (default: 800)"),
-        ("seed", int, "of everything random (default: 0)"),
-    ):
-        parser.add_argument(
-            f"--{name}", type=kind, default=argparse.SUPPRESS, help=about, metavar="N"
-        )
-    parser.add_argument(
-        "--target",
-        choices=("largest", "summed"),
-        default=argparse.SUPPRESS,
-        help="what to fit of the later attention (default: largest)",
-    )
+    add_options(parser, _OPTIONS, ScorerOptions, PassOptions)
 
 
 def train_scorer(arguments: argparse.Namespace) -> int:
     """Trains, writes the file, prints the held-out score."""
-    from edgeinfinite.training.scorer.pairs import PassOptions
-    from edgeinfinite.training.scorer.train import ScorerOptions
     from edgeinfinite.training.scorer.train import train_scorer as train
 
     options = ScorerOptions(

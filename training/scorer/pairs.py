@@ -17,42 +17,11 @@ from edgeinfinite.files import read_text_file
 from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.training.scorer.facts import draw_facts
 from edgeinfinite.training.scorer.observe import Observation, observe
+from edgeinfinite.training.scorer.options import TARGETS, PassOptions
 from edgeinfinite.training.texts import encode, excerpt
 
 _FLOOR = 1e-6
 """Attention below it counts as none: its logarithm says nothing about what is worth keeping."""
-
-TARGETS = ("largest", "summed")
-"""What a scorer can be fitted to: fields of `Observation`."""
-
-
-@dataclass(frozen=True)
-class PassOptions:
-    """One kind of forward pass to watch.
-
-    Args:
-        tokens: T, its length.
-        gap: how many tokens later a query must come to count.
-        facts: planted into the text and asked for at its end, in every pass but the plain ones.
-        plain: every so-manieth pass has no facts; 0 for none.
-        long: every so-manieth pass has twice the tokens, as far as the backbone's positions go, and
-            half as many facts again; 0 for none.
-        kept_pairs: of a pass that are kept, drawn at random, beside those of the facts.
-    """
-
-    tokens: int = 3072
-    gap: int = 512
-    facts: int = 8
-    plain: int = 3
-    long: int = 7
-    kept_pairs: int = 1024
-
-    def of_pass(self, index: int, positions: int) -> tuple[int, int]:
-        """Tokens and facts of a pass; no pass is longer than what the backbone was trained on."""
-        facts = 0 if self.plain and index % self.plain == 0 else self.facts
-        if self.long and index % self.long == self.long - 1:
-            return min(2 * self.tokens, positions), facts * 3 // 2
-        return self.tokens, facts
 
 
 @dataclass(frozen=True)

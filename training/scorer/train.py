@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -25,7 +25,8 @@ from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import save_scorers
 from edgeinfinite.training.scorer.head_weights import fit_head_weights
 from edgeinfinite.training.scorer.keep_threshold import fit_keep_thresholds, ordinary_texts
-from edgeinfinite.training.scorer.pairs import TARGETS, Pairs, PassOptions, collect_pairs
+from edgeinfinite.training.scorer.options import ScorerOptions
+from edgeinfinite.training.scorer.pairs import Pairs, collect_pairs
 from edgeinfinite.training.scorer.retrieval_heads import (
     planted_attention,
     retrieval_heads,
@@ -51,72 +52,6 @@ _ORDINARY_PASSES = 8
 _SHARE_KEPT = 0.25
 _WATCHED, _FITTED = 0.75, 0.9
 """Of the time, when that is done."""
-
-
-@dataclass(frozen=True)
-class ScorerOptions:
-    """How to train.
-
-    Args:
-        model: what `load_backbone` takes.
-        data: text files or folders.
-        output: the scorer's file (safetensors, float16).
-        hold_out: share of the documents that training leaves alone; the score is measured there.
-        passes: forward passes of the backbone.
-        held_out_passes: of these further ones over held-out documents, for the score.
-        watched: what a pass is.
-        target: what of the later attention is fitted, one of `TARGETS`.
-        retrieval_share: of the KV heads of all layers, those that pay most to planted facts, fill
-            their slots by score, the others keep what is newest; and of the layers, so many get
-            most slots.
-        emphasis: a pair counts in the fit as its later attention to this power: what the slots are
-            for is few pairs, and a fit to all alike spends itself on telling the others apart.
-        steps: of the fit.
-        batch: pairs of a step.
-        learning_rate: at its start; it falls to zero along a cosine.
-        seed: of everything random.
-    """
-
-    model: str
-    data: Sequence[Path]
-    output: Path
-    hold_out: float = 0.25
-    passes: int = 84
-    held_out_passes: int = 4
-    watched: PassOptions = field(default_factory=PassOptions)
-    target: str = "largest"
-    retrieval_share: float = 1 / 3
-    emphasis: float = 0.3
-    steps: int = 800
-    batch: int = 1024
-    learning_rate: float = 3e-3
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("passes", "held_out_passes", "steps", "batch"):
-            if getattr(self, name) < 1:
-                raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be at least 1")
-        if not 0 < self.hold_out < 1:
-            raise EdgeInfiniteError(f"hold out is {self.hold_out}; give a share between 0 and 1")
-        if not 0 < self.retrieval_share <= 1:
-            raise EdgeInfiniteError(
-                f"retrieval share is {self.retrieval_share}; give a share above 0, at most 1"
-            )
-        if not 0 <= self.emphasis <= 1:
-            raise EdgeInfiniteError(f"emphasis is {self.emphasis}; give a number from 0 to 1")
-        if self.watched.long < 0:
-            raise EdgeInfiniteError(f"long is {self.watched.long}; give a number from 0 on")
-        if self.target not in TARGETS:
-            raise EdgeInfiniteError(
-                f"unknown target {self.target!r}; choose one of {', '.join(TARGETS)}"
-            )
-        if self.watched.tokens < 2 * self.watched.gap:
-            raise EdgeInfiniteError(
-                f"{self.watched.tokens} tokens are too few for a gap of {self.watched.gap}; "
-                "give at least twice as many"
-            )
-        if not self.output.absolute().parent.is_dir():
-            raise EdgeInfiniteError(f"the folder of {self.output} doesn't exist; make it first")
 
 
 def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]:

@@ -22,9 +22,10 @@ from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.recall.scorer_file import read_rank_rule
 from edgeinfinite.models.trained_file import read_metadata
 from edgeinfinite.training.scorer import train as scorer_training
-from edgeinfinite.training.scorer.pairs import Pairs, PassOptions, compose
+from edgeinfinite.training.scorer.options import PassOptions, ScorerOptions
+from edgeinfinite.training.scorer.pairs import Pairs, compose
 from edgeinfinite.training.scorer.retrieval_heads import retrieval_heads, retrieval_layers
-from edgeinfinite.training.scorer.train import ScorerOptions, fit_scorers, held_out_score, watch
+from edgeinfinite.training.scorer.train import fit_scorers, held_out_score, watch
 from edgeinfinite.training.texts import split_documents
 
 QUICK = ["--passes", "3", "--tokens", "480", "--gap", "48", "--facts", "1", "--steps", "8"]

@@ -1,0 +1,107 @@
+"""How to train a retention scorer. No torch: the command line reads it before any is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from edgeinfinite.errors import EdgeInfiniteError
+
+TARGETS = ("largest", "summed")
+"""What a scorer can be fitted to: fields of `observe.Observation`."""
+
+
+@dataclass(frozen=True)
+class PassOptions:
+    """One kind of forward pass to watch.
+
+    Args:
+        tokens: T, its length.
+        gap: how many tokens later a query must come to count.
+        facts: planted into the text and asked for at its end, in every pass but the plain ones.
+        plain: one pass in so many has no facts; 0 for none.
+        long: one pass in so many has twice the tokens, as far as the backbone's positions go, and
+            half as many facts again; 0 for none.
+        kept_pairs: of a pass that are kept, drawn at random, beside those of the facts.
+    """
+
+    tokens: int = 3072
+    gap: int = 512
+    facts: int = 8
+    plain: int = 3
+    long: int = 7
+    kept_pairs: int = 1024
+
+    def of_pass(self, index: int, positions: int) -> tuple[int, int]:
+        """Tokens and facts of a pass; no pass is longer than what the backbone was trained on."""
+        facts = 0 if self.plain and index % self.plain == 0 else self.facts
+        if self.long and index % self.long == self.long - 1:
+            return min(2 * self.tokens, positions), facts * 3 // 2
+        return self.tokens, facts
+
+
+@dataclass(frozen=True)
+class ScorerOptions:
+    """How to train.
+
+    Args:
+        model: what `load_backbone` takes.
+        data: text files or folders.
+        output: the scorer's file (safetensors, float16).
+        hold_out: share of the documents that training leaves alone; the score is measured there.
+        passes: forward passes of the backbone.
+        held_out_passes: of these further ones over held-out documents, for the score.
+        watched: what a pass is.
+        target: what of the later attention is fitted, one of `TARGETS`.
+        retrieval_share: of the KV heads of all layers, those that pay most to planted facts, fill
+            their slots by score, the others keep what is newest; and of the layers, so many get
+            most slots.
+        emphasis: a pair counts in the fit as its later attention to this power: what the slots are
+            for is few pairs, and a fit to all alike spends itself on telling the others apart.
+        steps: of the fit.
+        batch: pairs of a step.
+        learning_rate: at its start; it falls to zero along a cosine.
+        seed: of everything random.
+    """
+
+    model: str
+    data: Sequence[Path]
+    output: Path
+    hold_out: float = 0.25
+    passes: int = 84
+    held_out_passes: int = 4
+    watched: PassOptions = field(default_factory=PassOptions)
+    target: str = "largest"
+    retrieval_share: float = 1 / 3
+    emphasis: float = 0.3
+    steps: int = 800
+    batch: int = 1024
+    learning_rate: float = 3e-3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("passes", "held_out_passes", "steps", "batch"):
+            if getattr(self, name) < 1:
+                raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be at least 1")
+        if not 0 < self.hold_out < 1:
+            raise EdgeInfiniteError(f"hold out is {self.hold_out}; give a share between 0 and 1")
+        if not 0 < self.retrieval_share <= 1:
+            raise EdgeInfiniteError(
+                f"retrieval share is {self.retrieval_share}; give a share above 0, at most 1"
+            )
+        if not 0 <= self.emphasis <= 1:
+            raise EdgeInfiniteError(f"emphasis is {self.emphasis}; give a number from 0 to 1")
+        if self.watched.long < 0:
+            raise EdgeInfiniteError(f"long is {self.watched.long}; give a number from 0 on")
+        if self.target not in TARGETS:
+            raise EdgeInfiniteError(
+                f"unknown target {self.target!r}; choose one of {', '.join(TARGETS)}"
+            )
+        if self.watched.tokens < 2 * self.watched.gap:
+            raise EdgeInfiniteError(
+                f"{self.watched.tokens} tokens are too few for a gap of {self.watched.gap}; "
+                "give at least twice as many"
+            )
+        if not self.output.absolute().parent.is_dir():
+            raise EdgeInfiniteError(f"the folder of {self.output} doesn't exist; make it first")
