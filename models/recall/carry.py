@@ -70,9 +70,9 @@ def carry(
     """
     evicted = evicted_scores(geometry, rule, length, k_cache, v_cache, tables, scorers, longest)
     carried = []
-    layers = zip(length, k_cache, v_cache, tables, scorers, scores, strict=True)
-    for layer, (used, keys, values, table, scorer, known) in enumerate(layers):
-        ranks, slots = None, geometry.slots_of(layer)
+    layers = zip(k_cache, v_cache, tables, scorers, scores, strict=True)
+    for layer, (keys, values, table, scorer, known) in enumerate(layers):
+        used, ranks, slots = length[layer], None, geometry.slots_of(layer)
         if scorer is not None and slots:
             candidates = candidates_of(geometry, used, keys, values, layer, longest)
             ranks = rank(rule, candidates, slots, table, scorer, known, evicted.get(layer))
