@@ -8,10 +8,11 @@ again, as in a cache that holds keys after RoPE.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import torch
 
+from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.state import TensorState
 from edgeinfinite.runtime_py.state import State
 
@@ -29,17 +30,10 @@ def round_to_int8(vectors: torch.Tensor) -> torch.Tensor:
 class Int8TensorState(TensorState):
     """The reference state (caches in float32) with K and V rounded as they are written."""
 
-    def attend(
-        self,
-        layer: int,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        **options: Any,
-    ) -> torch.Tensor:
+    def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`."""
-        key, value = round_to_int8(key), round_to_int8(value)
-        return super().attend(layer, query, key, value, **options)
+        key, value = round_to_int8(call.key), round_to_int8(call.value)
+        return super().attend(replace(call, key=key, value=value))
 
     def round_again(self) -> None:
         """After keys were turned to other slots."""

@@ -18,6 +18,7 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from edgeinfinite.models.attach import attention_layers
+from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.memory.gate import places
 
 ATTENTION_NAME = "edgeinfinite"
@@ -39,27 +40,8 @@ class AttentionState(Protocol):
         """Positions `[1, T]` int64 of the next T tokens: their slots in the cache."""
         ...
 
-    def attend(
-        self,
-        layer: int,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *,
-        scaling: float,
-        sliding_window: int | None,
-        softcap: float | None,
-    ) -> torch.Tensor:
+    def attend(self, call: AttentionCall) -> torch.Tensor:
         """Writes K, V of the new tokens into the cache and attends causally to all of it.
-
-        Args:
-            layer: index of the layer.
-            query: `[B, H, T, D]`, after RoPE.
-            key: `[B, K, T, D]`, after RoPE.
-            value: `[B, K, T, D]`.
-            scaling: factor on the scores.
-            sliding_window: newest slots that a token may see (itself included), None for all.
-            softcap: scores are capped to softcap * tanh(scores / softcap), None for no cap.
 
         Returns:
             A_dot `[B, H, T, D]`.
@@ -85,22 +67,14 @@ def edgeinfinite_attention(
 ) -> tuple[torch.Tensor, None]:
     """Transformers' attention function: local attention, memory read, gate (Eq. 7-10).
 
-    Shapes as in `AttentionState.attend`; returns `[B, T, H, D]`, as the interface wants it.
+    Shapes as in `AttentionCall`; returns `[B, T, H, D]`, as the interface wants it.
     """
     state: AttentionState = kwargs[STATE_ARGUMENT]
-    layer: int = module.layer_idx  # type: ignore[assignment]
-    combined = state.attend(
-        layer,
-        query,
-        key,
-        value,
-        scaling=query.shape[-1] ** -0.5 if scaling is None else scaling,
-        sliding_window=sliding_window,
-        softcap=softcap,
-    )
+    call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
+    combined = state.attend(call)
     gate = getattr(module, "memory_gate", None)
     if gate is not None:
-        memory, place = state.memory_of(layer), kwargs.get(PLACE_ARGUMENT)
+        memory, place = state.memory_of(call.layer), kwargs.get(PLACE_ARGUMENT)
         combined = gate(query, *memory, combined, state.has_memory, place)
     return combined.transpose(1, 2), None
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import torch
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.exact_attention import causal_attention
 from edgeinfinite.models.memory.compressive import compress
 from edgeinfinite.models.memory.feature_map import FeatureMap
@@ -46,27 +47,15 @@ class TensorState:
         """See `AttentionState.memory_of`."""
         return self.memory[layer], self.memory_norm[layer]
 
-    def attend(
-        self,
-        layer: int,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *,
-        scaling: float,
-        sliding_window: int | None,
-        softcap: float | None,
-    ) -> torch.Tensor:
+    def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`."""
-        start = int(self.length[layer])
-        end = start + query.shape[2]
-        keys, values = self.k_cache[layer], self.v_cache[layer]
-        keys[:, :, start:end] = key
-        values[:, :, start:end] = value
-        keys, values = (cache[:, :, :end].to(query.dtype) for cache in (keys, values))
-        return causal_attention(
-            query, keys, values, scaling=scaling, sliding_window=sliding_window, softcap=softcap
-        )
+        start = int(self.length[call.layer])
+        end = start + call.query.shape[2]
+        keys, values = self.k_cache[call.layer], self.v_cache[call.layer]
+        keys[:, :, start:end] = call.key
+        values[:, :, start:end] = call.value
+        keys, values = (cache[:, :, :end].to(call.query.dtype) for cache in (keys, values))
+        return causal_attention(call, keys, values)
 
 
 def fold_oldest(

@@ -26,6 +26,7 @@ from edgeinfinite.models.attach import (
     scored_layers,
 )
 from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.exact_attention import causal_attention
 from edgeinfinite.models.memory.compressive import compress
 from edgeinfinite.models.recall.carry import carry_caches
@@ -66,21 +67,15 @@ class CarriedState(TensorState):
             ],
         )
 
-    def attend(
-        self,
-        layer: int,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        **options: Any,
-    ) -> torch.Tensor:
+    def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`; the cache gets no gradient, the new tokens do."""
-        start, pairs = int(self.length[layer]), []
-        for cache, new in ((self.k_cache[layer], key), (self.v_cache[layer], value)):
-            before = cache[:, :, :start].to(query.dtype)
+        layer, pairs = call.layer, []
+        start = int(self.length[layer])
+        for cache, new in ((self.k_cache[layer], call.key), (self.v_cache[layer], call.value)):
+            before = cache[:, :, :start].to(call.query.dtype)
             pairs.append(torch.cat((before, new), 2))
             cache[:, :, start : start + new.shape[2]] = new.detach()
-        return causal_attention(query, *pairs, **options)
+        return causal_attention(call, *pairs)
 
     def compress(self) -> None:
         """One compression: M and z keep their gradient if it is followed, the cache has none."""

@@ -17,6 +17,7 @@ from torch.nn import functional
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.executorch import operators  # noqa: F401  (registers llama::*)
 from edgeinfinite.export.graphs import StateTensors
+from edgeinfinite.models.attention_call import AttentionCall
 
 MASKED = -3e4
 """Added to the scores of slots that aren't seen; exp() of it is 0, and XNNPACK's stays finite."""
@@ -59,9 +60,10 @@ class _ExecuTorchState:
         one_memory = memory.narrow(0, layer, 1).reshape(kv_heads, dim, dim)
         return one_memory, norm.narrow(0, layer, 1).reshape(kv_heads, dim)
 
-    def _write_later(self, layer: int, key: torch.Tensor, value: torch.Tensor) -> None:
-        """Keeps K, V `[1, K, T, D]` of the new tokens until `outputs`."""
-        for new, caches in ((key, self._given.k_cache), (value, self._given.v_cache)):
+    def _write_later(self, call: AttentionCall) -> None:
+        """Keeps K, V of the new tokens until `outputs`."""
+        layer = call.layer
+        for new, caches in ((call.key, self._given.k_cache), (call.value, self._given.v_cache)):
             self._new.append((self._like[layer], new.transpose(1, 2), caches[layer]))
 
     def outputs(self) -> list[torch.Tensor]:
@@ -132,27 +134,17 @@ class DecodeState(_ExecuTorchState):
         """See `AttentionState.positions`."""
         return self._length_of(self._longest).unsqueeze(0)
 
-    def attend(
-        self,
-        layer: int,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *,
-        scaling: float,
-        sliding_window: int | None,
-        softcap: float | None,
-    ) -> torch.Tensor:
+    def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`."""
-        check_attention(self._capacity, sliding_window, softcap)
-        self._write_later(layer, key, value)
-        _, heads, _, dim = query.shape
-        new_key, new_value = (new.reshape(1, -1) for new in (key, value))
+        layer = call.layer
+        self._write_later(call)
+        _, heads, _, dim = call.query.shape
+        new_key, new_value = (new.reshape(1, -1) for new in (call.key, call.value))
         width = new_key.shape[1]
         keys = self._given.k_cache[layer].reshape(-1, width)
         values = self._given.v_cache[layer].reshape(1, -1, width)
         # linear(x, y) is a product with the rows of y.
-        own = (query * scaling).reshape(heads, dim)
+        own = (call.query * call.scaling).reshape(heads, dim)
         places = self._places[self._like[layer]]
         queries = functional.linear(own, self._spread) * self._blocks
         new_scores = functional.linear(queries, new_key)
@@ -181,34 +173,23 @@ class PrefillState(_ExecuTorchState):
         """See `AttentionState.positions`."""
         return (self._length_of(self._longest) + torch.arange(tokens)).unsqueeze(0)
 
-    def attend(
-        self,
-        layer: int,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *,
-        scaling: float,
-        sliding_window: int | None,
-        softcap: float | None,
-    ) -> torch.Tensor:
+    def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`."""
-        k_cache, v_cache = self._given.k_cache[layer], self._given.v_cache[layer]
-        check_attention(self._capacity, sliding_window, softcap)
-        _, heads, tokens, dim = query.shape
-        kv_heads = key.shape[1]
-        like = self._like[layer]
+        k_cache, v_cache = self._given.k_cache[call.layer], self._given.v_cache[call.layer]
+        _, heads, tokens, dim = call.query.shape
+        kv_heads = call.key.shape[1]
+        like = self._like[call.layer]
         if like not in self._masks:
             self._masks[like] = self._mask_for(like, tokens, heads // kv_heads)
         joined = [
             torch.cat([cache.reshape(-1, kv_heads, dim).transpose(0, 1), new[0]], dim=1)
-            for cache, new in ((k_cache, key), (v_cache, value))
+            for cache, new in ((k_cache, call.key), (v_cache, call.value))
         ]
         keys, values = joined
-        grouped = (query * scaling).reshape(kv_heads, -1, dim)
+        grouped = (call.query * call.scaling).reshape(kv_heads, -1, dim)
         scores = torch.bmm(grouped, keys.transpose(1, 2)) + self._masks[like]
         attended = torch.bmm(scores.softmax(-1), values)
-        self._write_later(layer, key, value)
+        self._write_later(call)
         return attended.reshape(1, heads, -1, dim)
 
     def _mask_for(self, layer: int, tokens: int, groups: int) -> torch.Tensor:

@@ -10,6 +10,7 @@ import torch
 from edgeinfinite.export.graphs import StateTensors
 from edgeinfinite.export.onnx.operators import group_query_attention
 from edgeinfinite.export.onnx.passes.memory_gate import FlatGates
+from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.memory.gate import MemoryGate
 
 
@@ -52,18 +53,9 @@ class OnnxState:
         assert self._given.memory is not None and self._given.memory_norm is not None
         return self._given.memory[layer], self._given.memory_norm[layer]
 
-    def attend(
-        self,
-        layer: int,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *,
-        scaling: float,
-        sliding_window: int | None,
-        softcap: float | None,
-    ) -> torch.Tensor:
+    def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`."""
+        layer, query = call.layer, call.query
         heads, tokens = query.shape[1:3]
         if self._totals is None:  # once for all layers
             totals = (self._given.length + tokens).to(torch.int32)
@@ -72,17 +64,17 @@ class OnnxState:
         cached = self.k_cache[layer].dtype  # the operator wants Q, K, V and caches of one type
         attended, self.k_cache[layer], self.v_cache[layer] = group_query_attention(
             rows.to(cached),
-            packed(key).to(cached),
-            packed(value).to(cached),
+            packed(call.key).to(cached),
+            packed(call.value).to(cached),
             self.k_cache[layer],
             self.v_cache[layer],
             self._last_slots[layer],
             self._totals[layer],
             heads=heads,
-            kv_heads=key.shape[1],
-            scale=float(scaling),
-            softcap=float(softcap or 0.0),
-            window=sliding_window or -1,
+            kv_heads=call.key.shape[1],
+            scale=float(call.scaling),
+            softcap=float(call.softcap or 0.0),
+            window=call.sliding_window or -1,
         )
         attended = attended.to(query.dtype)
         if self._gates is not None:

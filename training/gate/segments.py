@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.models.attach import feature_maps, head_dim_of
 from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.exact_attention import causal_attention
 from edgeinfinite.models.memory.compressive import compress
 from edgeinfinite.training.gate.lengths import Lengths
@@ -75,25 +76,14 @@ class SegmentState:
             return memories[layer] * 0.0, norms[layer] * 0.0
         return memories[layer], norms[layer]
 
-    def attend(
-        self,
-        layer: int,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *,
-        scaling: float,
-        sliding_window: int | None,
-        softcap: float | None,
-    ) -> torch.Tensor:
+    def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`."""
+        key, value = call.key, call.value
         self._pass.append((key, value))
         if self._sinks:
-            before = self._sinks[layer]
+            before = self._sinks[call.layer]
             key, value = torch.cat((before[0], key), 2), torch.cat((before[1], value), 2)
-        return causal_attention(
-            query, key, value, scaling=scaling, sliding_window=sliding_window, softcap=softcap
-        )
+        return causal_attention(call, key, value)
 
     def begin_pass(self) -> None:
         """Before every forward pass."""

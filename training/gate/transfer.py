@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 
 from edgeinfinite.models.attach import attention_layers
 from edgeinfinite.models.attention import attention_implementation
+from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.exact_attention import causal_attention
 from edgeinfinite.models.memory.compressive import retrieve
 from edgeinfinite.models.memory.gate import MemoryGate
@@ -113,15 +114,14 @@ def _attention(
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
     watch: _Watch = kwargs[_SEEN_ARGUMENT]
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    how: dict[str, Any] = {"scaling": scale, "sliding_window": sliding_window, "softcap": softcap}
+    call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
     if sliding_window is None and softcap is None:  # without a mask of T x T
         full = functional.scaled_dot_product_attention(
-            query, key, value, is_causal=True, scale=scale, enable_gqa=True
+            query, key, value, is_causal=True, scale=call.scaling, enable_gqa=True
         )
     else:
-        full = causal_attention(query, key, value, **how)
-    watch.seen.append(_seen(watch, module.layer_idx, query, key, value, full, how))  # type: ignore[arg-type]
+        full = causal_attention(call, key, value)
+    watch.seen.append(_seen(watch, call, full))
     return full.transpose(1, 2), None
 
 
@@ -129,16 +129,9 @@ AttentionInterface.register(_TRANSFER_ATTENTION, _attention)
 AttentionMaskInterface.register(_TRANSFER_ATTENTION, lambda *args, **kwargs: None)
 
 
-def _seen(
-    watch: _Watch,
-    layer: int,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    full: torch.Tensor,
-    how: dict[str, Any],
-) -> Seen:
-    sinks, length, table = watch.lengths.sinks, watch.lengths.segment, watch.tables[layer]
+def _seen(watch: _Watch, call: AttentionCall, full: torch.Tensor) -> Seen:
+    query, key, value = call.query, call.key, call.value
+    sinks, length, table = watch.lengths.sinks, watch.lengths.segment, watch.tables[call.layer]
     places = (sinks + watch.rows).to(query.device)
     keys, queries, locals_, wanted = [], [], [], []
     for index in range(watch.segments + 1):
@@ -151,7 +144,8 @@ def _seen(
         queries.append(table.shift_back(query[:, :, rows], moved))
         near = torch.cat((key[:, :, :sinks], keys[-1]), 2)
         values = torch.cat((value[:, :, :sinks], value[:, :, part]), 2)
-        locals_.append(causal_attention(queries[-1], near, values, places=places, **how))
+        moved_call = replace(call, query=queries[-1])
+        locals_.append(causal_attention(moved_call, near, values, places))
         wanted.append(full[:, :, rows])
     local = torch.cat(locals_, 2)[0].float()
     folded = slice(sinks, sinks + watch.segments * length)

@@ -1,0 +1,50 @@
+"""What an attention layer asks for, as one value: `AttentionCall`.
+
+Letters: B batch, H query heads, K KV heads, T new tokens, D head dimension.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionCall:
+    """One call of transformers' attention interface, with its defaults filled in.
+
+    Args:
+        layer: index of the layer.
+        query: `[B, H, T, D]`, after RoPE.
+        key: `[B, K, T, D]`, after RoPE.
+        value: `[B, K, T, D]`.
+        scaling: factor on the scores.
+        sliding_window: newest slots that a token may see (itself included), None for all.
+        softcap: scores are capped to softcap * tanh(scores / softcap), None for no cap.
+    """
+
+    layer: int
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    scaling: float
+    sliding_window: int | None = None
+    softcap: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        module: nn.Module,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        scaling: float | None,
+        sliding_window: int | None,
+        softcap: float | None,
+    ) -> AttentionCall:
+        """The call that a module of the backbone makes; without `scaling` it is D^-0.5."""
+        layer: int = module.layer_idx  # type: ignore[assignment]
+        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+        return cls(layer, query, key, value, scale, sliding_window, softcap)
