@@ -18,7 +18,8 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.baselines import BASELINES, Lola, baseline_scorer
 from edgeinfinite.evaluation.int8_cache import Int8TensorState, int8_state_bytes
 from edgeinfinite.evaluation.options import Setting
-from edgeinfinite.models.attach import attach, attention_layers, head_dim_of
+from edgeinfinite.models.architecture import architecture_of
+from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.attention import run_tokens
 from edgeinfinite.models.configuration import (
     NO_GATE,
@@ -105,7 +106,7 @@ def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteCon
 
 def reads_whole(method: str, tokens: int, model: PreTrainedModel) -> bool:
     """Whether a method can read so many tokens: full attention ends with the trained positions."""
-    return method != "full" or tokens <= model.config.get_text_config().max_position_embeddings
+    return method != "full" or tokens <= architecture_of(model).positions
 
 
 @dataclass(frozen=True)
@@ -143,11 +144,9 @@ class Reader:
         config = configuration(method, setting, tokens)
         attach(model, config)
         if method in BASELINES:
-            text = model.config.get_text_config()
+            facts = architecture_of(model)
             for layer in attention_layers(model):
-                layer.retention_scorer = baseline_scorer(
-                    method, text.num_key_value_heads, head_dim_of(text)
-                )
+                layer.retention_scorer = baseline_scorer(method, facts.kv_heads, facts.head_dim)
         memories = _memories(model, other) if method == "swapped-memory" else None
         if method == "zero-memory-gate":
             memories = []

@@ -13,6 +13,7 @@ from edgeinfinite.evaluation.methods import Reader, check_methods, reads_whole
 from edgeinfinite.evaluation.options import PerplexityOptions, Setting
 from edgeinfinite.evaluation.results import Progress, Results, Row
 from edgeinfinite.files import read_text_file
+from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.training.texts import excerpt
 
 
@@ -80,7 +81,7 @@ def text_of(
 def _length(method: str, options: PerplexityOptions, model: PreTrainedModel) -> int:
     if reads_whole(method, options.tokens, model):
         return options.tokens
-    longest = model.config.get_text_config().max_position_embeddings
+    longest = architecture_of(model).positions
     return max(options.bin_length, longest // options.bin_length * options.bin_length)
 
 

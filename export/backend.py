@@ -11,11 +11,13 @@ from typing import Any, Protocol
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.backends import backend_entry
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import Manifest, QuantizationInfo
 from edgeinfinite.artifact.tensors import GraphSpec, TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.models.architecture import Architecture
 
 Progress = Callable[[str, float], None]
 """Called with what is being done now and the share that is done, 0 to 1."""
@@ -26,7 +28,8 @@ class ExportedGraphs:
     """What a back end wrote, for the manifest.
 
     Args:
-        graphs: by the names of DESIGN §3; no `compress_memory` without a gate.
+        graphs: by their names; `compress_memory` is one of them under policy `carry`, and under
+            `reencode` if there is a gate: otherwise there is nothing to compute.
         state: the state tensors that the host owns.
         quantization: what got which format, by weight name, and what was left alone.
         details: the back end's own report, for people.
@@ -51,6 +54,18 @@ class Backend(Protocol):
     tools: tuple[str, ...]
     """Packages whose versions go into the manifest, beside torch and transformers."""
 
+    def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
+        """Refuses what this back end can't compute, before any long work.
+
+        Args:
+            facts: about the backbone.
+            geometry: of the cache.
+
+        Raises:
+            EdgeInfiniteError: names the architecture, what it has, and what would do.
+        """
+        ...
+
     def export_graphs(
         self, model: PreTrainedModel, recipe: Recipe, folder: Path, target: str, progress: Progress
     ) -> ExportedGraphs:
@@ -64,7 +79,7 @@ class Backend(Protocol):
             progress: see `Progress`.
 
         Raises:
-            EdgeInfiniteError: the architecture has something that the back end can't digest.
+            EdgeInfiniteError: see `check_architecture`.
         """
         ...
 

@@ -34,6 +34,7 @@ from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.plan import ExportPlan, plan_export
 from edgeinfinite.export.text_files import write_text_files
+from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import (
     attention_layers,
     backbone_parameters,
@@ -158,7 +159,7 @@ def _manifest(
         kv_heads=shape.kv_heads,
         head_dim=shape.head_dim,
         vocabulary=shape.vocabulary,
-        max_positions=model.config.get_text_config().max_position_embeddings,
+        max_positions=architecture_of(model).positions,
         parameters=backbone_parameters(model),
         weights_sha256=backbone.weights_sha256,
     )

@@ -30,11 +30,11 @@ from edgeinfinite.artifact.tensors import (
     updated,
     updated_in_place,
 )
+from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import (
     attention_layers,
     config_of,
     feature_maps,
-    head_dim_of,
     scored_layers,
 )
 from edgeinfinite.models.attention import AttentionState, run_tokens
@@ -92,16 +92,15 @@ class ModelShape:
     @classmethod
     def of(cls, model: PreTrainedModel) -> ModelShape:
         """The sizes of an attached model."""
-        text = model.config.get_text_config()
-        layers = attention_layers(model)
+        facts = architecture_of(model)
         return cls(
-            layers=len(layers),
-            query_heads=text.num_attention_heads,
-            kv_heads=text.num_key_value_heads,
-            head_dim=head_dim_of(text),
-            vocabulary=text.vocab_size,
+            layers=len(facts.layers),
+            query_heads=facts.query_heads,
+            kv_heads=facts.kv_heads,
+            head_dim=facts.head_dim,
+            vocabulary=facts.vocabulary,
             geometry=config_of(model).geometry,
-            reads_memory=layers[0].memory_gate is not None,
+            reads_memory=attention_layers(model)[0].memory_gate is not None,
             cache_type=config_of(model).cache_type,
             scored=scored_layers(model),
         )

@@ -13,6 +13,7 @@ from edgeinfinite.export.graphs import ModelShape
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.output_folder import check_output
 from edgeinfinite.export.recipes import Recipe, recipe_named
+from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.defaults import ModelOptions, resolve
@@ -98,6 +99,7 @@ def plan_export(options: ExportOptions) -> ExportPlan:
         ModelOptions(options.geometry, options.gate, options.scorer, options.state_mb, cache_type),
     )
     attach(backbone.model, resolved.config)
+    backend.check_architecture(architecture_of(backbone.model), resolved.config.geometry)
     return ExportPlan(options, backbone, resolved.config, backend, recipe, resolved.notes)
 
 

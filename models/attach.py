@@ -9,8 +9,10 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.configuration import (
     NO_GATE,
     UNTRAINED_GATE,
@@ -21,13 +23,12 @@ from edgeinfinite.models.memory.feature_map import FeatureMap
 from edgeinfinite.models.memory.gate import MemoryGate, default_rank
 from edgeinfinite.models.memory.gate_file import load_gate
 from edgeinfinite.models.recall.ranking import keeps_scores
+from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.models.recall.scorer_file import (
     load_scorers,
     read_rank_rule,
     untrained_scorers,
 )
-
-_LAYER_TYPES = {"full_attention", "sliding_attention"}
 
 
 def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedModel:
@@ -47,26 +48,25 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
 
     Raises:
         EdgeInfiniteError: the model isn't a RoPE decoder that attends through transformers'
-            attention interface, the cache is longer than its trained positions, a file doesn't fit
-            it, or recall slots have no scorer.
+            attention interface, `carry` can't move its keys, the cache is longer than its trained
+            positions, a file doesn't fit it, or recall slots have no scorer.
     """
-    check_supported(model)
-    _check_positions(model, config)
+    facts = architecture_of(model)
+    _check_positions(facts, config.geometry)
+    if config.geometry.policy == "carry":
+        rotary_tables(model, 2)  # refuses RoPE that can't move keys
     layers = attention_layers(model)
-    text = model.config.get_text_config()
-    heads, head_dim = text.num_attention_heads, head_dim_of(text)
     model.requires_grad_(False).eval()
     for layer in layers:
         layer.memory_gate = layer.retention_scorer = None
     model.edgeinfinite_rank_rule = RankRule()  # type: ignore[assignment]
     if config.gate != NO_GATE:
-        kv_heads = text.num_key_value_heads
-        _add_gates(layers, config, heads, kv_heads, head_dim, backbone_parameters(model))
+        _add_gates(layers, config, facts, backbone_parameters(model))
         if config.gate != UNTRAINED_GATE:
             load_gate(Path(config.gate), layers)
     config.geometry.capacities(len(layers))  # refuses budgets for another number of layers
     if config.geometry.recall_slots:
-        _add_scorers(model, layers, config, text.num_key_value_heads, head_dim)
+        _add_scorers(model, layers, config, facts)
     model.edgeinfinite_config = config  # type: ignore[assignment]
     return model
 
@@ -116,92 +116,51 @@ def backbone_parameters(model: PreTrainedModel) -> int:
     return sum(p.numel() for n, p in model.named_parameters() if not any(o in n for o in own))
 
 
-def head_dim_of(text_config: Any) -> int:
-    """D, which some configurations leave to be derived."""
-    explicit = getattr(text_config, "head_dim", None)
-    return explicit or text_config.hidden_size // text_config.num_attention_heads
-
-
-def check_supported(model: PreTrainedModel) -> None:
-    """Refuses what isn't a RoPE decoder attending through transformers' attention interface.
-
-    Raises:
-        EdgeInfiniteError: names the architecture and what it lacks.
-    """
-    name = type(model).__name__
-    text = model.config.get_text_config()
-    decoder = None if model.config.is_encoder_decoder else model.get_decoder()
-    layers = getattr(decoder, "layers", [])
-    lacks = None
-    if decoder is None:
-        lacks = "it is an encoder-decoder"
-    elif not hasattr(decoder, "rotary_emb"):
-        lacks = "it has no rotary position embedding (RoPE)"
-    elif not len(layers) or not all(hasattr(layer, "self_attn") for layer in layers):
-        lacks = "not every layer is an attention layer"
-    elif not type(model)._supports_attention_backend:
-        lacks = "it doesn't use transformers' attention interface"
-    elif unknown := set(getattr(text, "layer_types", None) or []) - _LAYER_TYPES:
-        lacks = f"it has layers of type {', '.join(sorted(unknown))}"
-    elif getattr(text, "num_kv_shared_layers", 0):
-        lacks = "its layers share KV caches"
-    elif any(getattr(layer.self_attn, "sinks", None) is not None for layer in layers):
-        lacks = "its attention has learned sinks"
-    elif getattr(text, "kv_lora_rank", None):
-        lacks = "its KV cache is a latent one (MLA)"
-    if lacks:
-        raise EdgeInfiniteError(
-            f"{name} isn't supported: {lacks}. EdgeInfinite needs a RoPE decoder such as Llama, "
-            "Qwen2, Qwen3, Mistral, SmolLM, Phi-3, Granite, OLMo or Gemma"
-        )
-
-
-def _check_positions(model: PreTrainedModel, config: EdgeInfiniteConfig) -> None:
-    trained = model.config.get_text_config().max_position_embeddings
-    capacity = config.geometry.capacity
-    if capacity > trained:
-        raise EdgeInfiniteError(
-            f"sink + segment + window = {capacity} slots, but {type(model).__name__} was trained "
-            f"on {trained} positions; choose shorter lengths"
-        )
+def _check_positions(facts: Architecture, geometry: Geometry) -> None:
+    if geometry.capacity <= facts.positions:
+        return
+    parts = {
+        "sinks": geometry.sink_length,
+        "recall slots": geometry.most_slots,
+        "segment": geometry.segment_length,
+        "window": geometry.window_length,
+    }
+    shown = " + ".join(f"{count} {name}" for name, count in parts.items() if count)
+    raise EdgeInfiniteError(
+        f"{shown} = {geometry.capacity} slots, but {facts.name} was trained on {facts.positions} "
+        f"positions; choose {'fewer of them' if geometry.most_slots else 'shorter lengths'}"
+    )
 
 
 def _add_gates(
-    layers: list[nn.Module],
-    config: EdgeInfiniteConfig,
-    heads: int,
-    kv_heads: int,
-    head_dim: int,
-    backbone: int,
+    layers: list[nn.Module], config: EdgeInfiniteConfig, facts: Architecture, backbone: int
 ) -> None:
+    heads, head_dim = facts.query_heads, facts.head_dim
     rank = config.gate_rank or default_rank(backbone, len(layers), heads, head_dim)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         for layer in layers:
             where = layer.q_proj if hasattr(layer, "q_proj") else next(layer.children())
             device = next(where.parameters()).device  # type: ignore[union-attr]
-            feature_map = FeatureMap(config.feature_map, kv_heads, head_dim)
+            feature_map = FeatureMap(config.feature_map, facts.kv_heads, head_dim)
             gate = MemoryGate(heads, head_dim, rank, feature_map, config.opening)
             layer.memory_gate = gate.to(device)
 
 
 def _add_scorers(
-    model: PreTrainedModel,
-    layers: list[nn.Module],
-    config: EdgeInfiniteConfig,
-    kv_heads: int,
-    head_dim: int,
+    model: PreTrainedModel, layers: list[nn.Module], config: EdgeInfiniteConfig, facts: Architecture
 ) -> None:
     if config.scorer is None:
         raise EdgeInfiniteError(
             "recall slots need a retention scorer, and none is shipped for this model; give "
             "--scorer FILE, made with train-scorer"
         )
+    sizes = len(layers), facts.kv_heads, facts.head_dim
     if config.scorer == UNTRAINED_SCORER:
-        scorers, rule = untrained_scorers(len(layers), kv_heads, head_dim, config.seed), RankRule()
+        scorers, rule = untrained_scorers(*sizes, config.seed), RankRule()
     else:
         path = Path(config.scorer)
-        scorers = load_scorers(path, len(layers), kv_heads, head_dim)
+        scorers = load_scorers(path, *sizes)
         rule = read_rank_rule(path)
     for layer, scorer in zip(layers, scorers, strict=True):
         layer.retention_scorer = scorer

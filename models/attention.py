@@ -17,7 +17,6 @@ import torch
 from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
-from edgeinfinite.models.attach import attention_layers
 from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.memory.gate import places
 
@@ -114,7 +113,7 @@ def run_tokens(
         Logits `[1, logits_to_keep or T, V]`.
     """
     positions = state.positions(tokens.shape[1])
-    gate = getattr(attention_layers(model)[0], "memory_gate", None)
+    gate = getattr(model.get_decoder().layers[0].self_attn, "memory_gate", None)
     by_place = getattr(gate, "opening", None) == "place"
     place = places(positions[0]) if by_place else None  # once for all layers
     with attention_implementation(model, ATTENTION_NAME):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.models.attach import check_supported, head_dim_of
+from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.geometry_options import TRAINED_SLOTS, GeometryOptions
 from edgeinfinite.models.loading import Backbone
@@ -122,15 +122,10 @@ def _within(
     if given is not None and given != TRAINED_SLOTS:
         name = "--" + chosen.replace("_", "-")
         raise EdgeInfiniteError(f"--state-mb chooses {name}; leave one of them out")
-    check_supported(backbone.model)
-    text = backbone.model.config.get_text_config()
-    shape = StateShape(
-        text.num_hidden_layers,
-        text.num_key_value_heads,
-        head_dim_of(text),
+    shape = StateShape.of(
+        architecture_of(backbone.model),
         options.cache_type,
         reads_memory=_gate(options.gate, backbone, geometry) != NO_GATE,
-        positions=text.max_position_embeddings,
     )
     return geometry_within(geometry, megabytes, shape)
 
@@ -173,14 +168,14 @@ def with_trained_slots(geometry: Geometry, scorer: str | None, backbone: Backbon
             f"{where} which layers recall; give a number of slots, or a --scorer made with "
             "train-scorer"
         )
-    config, step = backbone.model.config.get_text_config(), geometry.segment_length
+    facts, step = architecture_of(backbone.model), geometry.segment_length
     average = geometry.most_slots
     fixed = geometry.capacity - average
-    most = min(config.max_position_embeddings - fixed, most_slots_of_retrieval(average))
+    most = min(facts.positions - fixed, most_slots_of_retrieval(average))
     most = most // step * step
     if most <= average:
         return geometry  # there are no more positions
-    slots = slots_by_layer(layers, config.num_hidden_layers, average, step, most)
+    slots = slots_by_layer(layers, len(facts.layers), average, step, most)
     return replace(geometry, recall_slots=slots)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.architecture import Architecture
 
 _BYTES = {"float32": 4, "float16": 2}
 _ROUND = 64
@@ -29,6 +30,18 @@ class StateShape:
     cache_type: str
     reads_memory: bool
     positions: int
+
+    @classmethod
+    def of(cls, facts: Architecture, cache_type: str, *, reads_memory: bool) -> StateShape:
+        """Of the state that a model of this architecture has."""
+        return cls(
+            len(facts.layers),
+            facts.kv_heads,
+            facts.head_dim,
+            cache_type,
+            reads_memory,
+            facts.positions,
+        )
 
     @property
     def slot_bytes(self) -> int:

@@ -22,7 +22,8 @@ import numpy as np
 import torch
 
 from edgeinfinite.files import read_text_file
-from edgeinfinite.models.attach import attention_layers, head_dim_of
+from edgeinfinite.models.architecture import architecture_of
+from edgeinfinite.models.attach import attention_layers
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.memory.feature_map import FeatureMap
 from edgeinfinite.models.memory.gate import MemoryGate
@@ -152,10 +153,10 @@ def _explained(
     epochs: int,
 ) -> tuple[float, float]:
     """Share of the squared error that is explained with the own and with another's memory."""
-    text = backbone.model.config.get_text_config()
-    dim, heads = head_dim_of(text), text.num_attention_heads
+    facts = architecture_of(backbone.model)
+    dim, heads = facts.head_dim, facts.query_heads
     torch.manual_seed(0)
-    feature_map = FeatureMap(form.feature_map, text.num_key_value_heads, dim)
+    feature_map = FeatureMap(form.feature_map, facts.kv_heads, dim)
     gate = MemoryGate(heads, dim, form.rank or dim, feature_map, form.opening)
     gate.begin_with_identity()
     if form.one_g:

@@ -27,7 +27,8 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.files import read_text_file
-from edgeinfinite.models.attach import attach, attention_layers, head_dim_of
+from edgeinfinite.models.architecture import architecture_of
+from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.defaults import ModelOptions, resolve
 from edgeinfinite.models.geometry_options import GeometryOptions
@@ -207,7 +208,7 @@ def main() -> None:
     if torch.cpu._is_avx512_bf16_supported():
         model.bfloat16()
     form = {"feature_map": "learned", "opening": "place", "seed": arguments.seed}
-    rank = head_dim_of(model.config.get_text_config())
+    rank = architecture_of(model).head_dim
     config = EdgeInfiniteConfig(geometry, gate_rank=rank, scorer=scorer, **form)
     fitted, held_out = split_documents(find_documents(arguments.data), 0.25)
     random = np.random.default_rng(arguments.seed)

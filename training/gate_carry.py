@@ -18,11 +18,11 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.rank_rule import RankRule
+from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import (
     attention_layers,
     config_of,
     feature_maps,
-    head_dim_of,
     scored_layers,
 )
 from edgeinfinite.models.attention import run_tokens
@@ -46,13 +46,13 @@ class CarriedState(TensorState):
     """
 
     def __init__(self, model: PreTrainedModel, *, reads: str = "own") -> None:
-        text, layers = model.config.get_text_config(), attention_layers(model)
+        facts, layers = architecture_of(model), attention_layers(model)
         self._geometry: Geometry = config_of(model).geometry
         self._reads, self._maps = reads, feature_maps(model)
         self._scorers = [layer.retention_scorer for layer in layers]
         self._tables = rotary_tables(model, self._geometry.capacity)
         self._folded: list[list[tuple[torch.Tensor, torch.Tensor]]] = [[] for _ in layers]
-        heads, dim, scored = text.num_key_value_heads, head_dim_of(text), scored_layers(model)
+        heads, dim, scored = facts.kv_heads, facts.head_dim, scored_layers(model)
         shapes = [(1, heads, slots, dim) for slots in self._geometry.capacities(len(layers))]
         super().__init__(
             length=torch.zeros(len(layers), dtype=torch.int64),

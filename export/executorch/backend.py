@@ -8,7 +8,9 @@ import torch
 from torch.export import ExportedProgram
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import Manifest
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Progress
 from edgeinfinite.export.executorch.graphs import Graph, graphs_of, state_of
 from edgeinfinite.export.executorch.lowering import lower, write_program
@@ -20,6 +22,8 @@ from edgeinfinite.export.executorch.signature import check_signatures
 from edgeinfinite.export.graphs import ModelShape
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.models.architecture import Architecture, architecture_of
+from edgeinfinite.models.attach import config_of
 
 PROGRAM_FILE = "model.pte"
 
@@ -32,10 +36,29 @@ class ExecuTorchBackend:
     cache_types = ("float32",)
     tools = ("executorch", "torchao")
 
+    def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
+        """See `export.backend.Backend.check_architecture`."""
+        lacks, window = None, facts.shortest_window
+        if facts.caps_scores:
+            lacks = "attention scores that are capped (softcap)"
+        elif window is not None and window < geometry.capacity:
+            lacks = (
+                f"a sliding attention window shorter than the cache (here {window} of "
+                f"{geometry.capacity} slots)"
+            )
+        elif facts.rotary_by_type:
+            lacks = "several kinds of rotary embedding"
+        if lacks:
+            raise EdgeInfiniteError(
+                f"the back end executorch has no {lacks}, which {facts.name} needs; "
+                "use --backend onnx"
+            )
+
     def export_graphs(
         self, model: PreTrainedModel, recipe: Recipe, folder: Path, target: str, progress: Progress
     ) -> ExportedGraphs:
         """See `export.backend.Backend.export_graphs`."""
+        self.check_architecture(architecture_of(model), config_of(model).geometry)
         shape = ModelShape.of(model)
         state = state_of(shape)
         progress("quantizing", 0.0)

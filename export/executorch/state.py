@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
-from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.executorch import operators  # noqa: F401  (registers llama::*)
 from edgeinfinite.export.graphs import StateTensors
 from edgeinfinite.models.attention_call import AttentionCall
@@ -205,20 +204,3 @@ class PrefillState(_ExecuTorchState):
         seen = torch.cat([old + FUTURE * empty, new]).reshape(1, 1, -1)
         rows = (new + torch.zeros(groups, 1)).reshape(1, -1, 1)
         return (rows - seen).clamp(-1.0, 0.0) * -MASKED
-
-
-def check_attention(capacity: int, sliding_window: int | None, softcap: float | None) -> None:
-    """Refuses what this back end's attention can't do.
-
-    Raises:
-        EdgeInfiniteError: scores are capped, or a window is shorter than the cache.
-    """
-    if softcap is not None:
-        raise EdgeInfiniteError(
-            "the back end executorch can't cap attention scores (softcap); use --backend onnx"
-        )
-    if sliding_window is not None and sliding_window < capacity:
-        raise EdgeInfiniteError(
-            f"the back end executorch has no sliding attention window ({sliding_window} slots, the "
-            f"cache has {capacity}); choose shorter lengths or use --backend onnx"
-        )

@@ -12,8 +12,10 @@ import torch
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import Manifest, QuantizationInfo
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Progress
 from edgeinfinite.export.carry_graph import CarryMemory
 from edgeinfinite.export.graphs import (
@@ -45,10 +47,14 @@ from edgeinfinite.export.onnx.state import OnnxState
 from edgeinfinite.export.onnx.trace import trace
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.models.architecture import Architecture, architecture_of
+from edgeinfinite.models.attach import config_of
 
 FILES = {name: f"{name}.onnx" for name in (PREFILL, DECODE, COMPRESS)}
 """`decode_step` is `prefill_segment` with T fixed to 1, for hosts that need fixed shapes; the
 weights are the same bytes. Traced once: half the export's time."""
+
+_HEAD_DIM_STEP = 8
 
 
 class OnnxBackend:
@@ -62,10 +68,20 @@ class OnnxBackend:
     def __init__(self) -> None:
         self._weights: tuple[PreTrainedModel, Recipe, QuantizedWeights] | None = None
 
+    def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
+        """See `Backend.check_architecture`; capped scores and sliding windows it can do."""
+        if facts.head_dim % _HEAD_DIM_STEP:
+            raise EdgeInfiniteError(
+                f"the back end onnx can't attend with heads of {facts.head_dim} dimensions, as "
+                f"{facts.name} has them (ONNX Runtime's GroupQueryAttention wants multiples of "
+                f"{_HEAD_DIM_STEP}); use --backend executorch"
+            )
+
     def export_graphs(
         self, model: PreTrainedModel, recipe: Recipe, folder: Path, target: str, progress: Progress
     ) -> ExportedGraphs:
         """See `Backend.export_graphs`."""
+        self.check_architecture(architecture_of(model), config_of(model).geometry)
         shape = ModelShape.of(model)
         state = shape.state()
         progress("quantizing", 0.0)

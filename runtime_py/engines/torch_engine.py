@@ -12,11 +12,11 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.tensors import SCORES, state_specs
+from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import (
     attention_layers,
     config_of,
     feature_maps,
-    head_dim_of,
     rank_rule_of,
     scored_layers,
 )
@@ -41,8 +41,8 @@ class TorchEngine:
     def __init__(self, model: PreTrainedModel) -> None:
         self.model = model
         self.geometry: Geometry = config_of(model).geometry
-        text = model.config.get_text_config()
-        self.vocabulary: int = text.vocab_size
+        facts = architecture_of(model)
+        self.vocabulary = facts.vocabulary
         layers = attention_layers(model)
         self.reads_memory = layers[0].memory_gate is not None
         self._rule = rank_rule_of(model)
@@ -51,9 +51,9 @@ class TorchEngine:
         self._tables = rotary_tables(model, self.geometry.capacity) if carries else []
         self._specs = state_specs(
             len(layers),
-            text.num_key_value_heads,
+            facts.kv_heads,
             self.geometry.capacities(len(layers)),
-            head_dim_of(text),
+            facts.head_dim,
             memory=self.reads_memory,
             cache_type=config_of(model).cache_type,
             scored=scored_layers(model),

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import torch
 from transformers import PreTrainedModel
 
-from edgeinfinite.models.attach import feature_maps, head_dim_of
+from edgeinfinite.models.architecture import architecture_of
+from edgeinfinite.models.attach import feature_maps
 from edgeinfinite.models.attention import run_tokens
 from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.exact_attention import causal_attention
@@ -48,14 +49,13 @@ class SegmentState:
         replaced: Sequence[Memory] | None = None,
         trains_keys: bool = False,
     ) -> None:
-        text = model.config.get_text_config()
-        device = model.device
+        facts, device = architecture_of(model), model.device
         self._lengths, self._reads, self._replaced = lengths, reads, replaced
         self._folded = 0
         self._maps = feature_maps(model)
         self._keeps = trains_keys and self._maps[0].name == "learned"
         self._kept: list[list[tuple[torch.Tensor, torch.Tensor]]] = []
-        layers, heads, dim = text.num_hidden_layers, text.num_key_value_heads, head_dim_of(text)
+        layers, heads, dim = len(facts.layers), facts.kv_heads, facts.head_dim
         self.memory = [torch.zeros(heads, dim, dim, device=device) for _ in range(layers)]
         self.memory_norm = [torch.zeros(heads, dim, device=device) for _ in range(layers)]
         self.has_memory = torch.zeros(1, device=device)

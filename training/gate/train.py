@@ -20,12 +20,11 @@ from accelerate.utils import broadcast
 from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import (
     attach,
     attention_layers,
-    check_supported,
     gate_parameters,
-    head_dim_of,
 )
 from edgeinfinite.models.configuration import UNTRAINED_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import Backbone, load_backbone, parameters_digest
@@ -67,7 +66,7 @@ def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
     progress("loading the checkpoint", 0.0)
     backbone = load_backbone(options.model)
     digest = backbone.weights_sha256
-    options = options.for_backbone(_positions(backbone.model))
+    options = options.for_backbone(architecture_of(backbone.model).positions)
     model = _attached(backbone, options, accelerator)
     trained, held_out = _documents(backbone, options, accelerator, progress)
     length = options.longest.tokens(options.passes)
@@ -132,12 +131,9 @@ def _beside(options: GateOptions, name: str) -> Path:
 def _attached(
     backbone: Backbone, options: GateOptions, accelerator: Accelerator
 ) -> PreTrainedModel:
-    check_supported(backbone.model)
     start = UNTRAINED_GATE if options.start is None else str(options.start)
     identity = options.initial == "identity" and options.start is None
-    rank = options.rank or (
-        head_dim_of(backbone.model.config.get_text_config()) if identity else None
-    )
+    rank = options.rank or (architecture_of(backbone.model).head_dim if identity else None)
     config = EdgeInfiniteConfig(
         options.geometry,
         gate=start,
@@ -152,7 +148,7 @@ def _attached(
             torch.manual_seed(options.seed)
             for layer in attention_layers(model):
                 layer.memory_gate.begin_with_identity()
-    positions = _positions(model)
+    positions = architecture_of(model).positions
     fitting = options.fitting(positions)
     if options.transfers and fitting < 1:
         raise EdgeInfiniteError(
@@ -173,10 +169,6 @@ def _attached(
         for layer in attention_layers(model):
             layer.memory_gate.float()
     return model.to(accelerator.device)
-
-
-def _positions(model: PreTrainedModel) -> int:
-    return int(model.config.get_text_config().max_position_embeddings)
 
 
 def _multiplies_bfloat16() -> bool:
@@ -243,7 +235,7 @@ class Training:
     def transfer(self, documents: Sequence[Document], progress: Progress) -> None:
         """The first stage: every process does the same, and what the first one found is taken."""
         options, lengths = self._options, self._options.longest
-        segments = min(options.passes, options.fitting(_positions(self._model)))
+        segments = min(options.passes, options.fitting(architecture_of(self._model).positions))
         samples = Samples(documents, lengths.tokens(segments), options.seed + 1)
         self.transfer_explained = transfer(
             self._model,

@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.models.attach import check_supported
+from edgeinfinite.models.architecture import check_supported
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import save_scorers

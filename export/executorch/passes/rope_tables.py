@@ -14,8 +14,6 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from edgeinfinite.errors import EdgeInfiniteError
-
 
 class RopeTables(nn.Module):
     """Stands in for a decoder's `rotary_emb`.
@@ -43,21 +41,10 @@ class RopeTables(nn.Module):
 
 @contextmanager
 def rope_tables(model: PreTrainedModel, capacity: int) -> Iterator[None]:
-    """Inside, the model takes its angles from tables.
-
-    Raises:
-        EdgeInfiniteError: its angles depend on more than the position.
-    """
+    """Inside, the model takes its angles from tables; they depend on the position alone."""
     decoder = model.get_decoder()
     original = decoder.rotary_emb
-    try:
-        tables = RopeTables(original, capacity)
-    except TypeError as error:
-        raise EdgeInfiniteError(
-            f"{type(model).__name__} has several kinds of rotary embedding, which the back end "
-            "executorch can't export; use --backend onnx"
-        ) from error
-    decoder.rotary_emb = tables
+    decoder.rotary_emb = RopeTables(original, capacity)
     try:
         yield
     finally:

@@ -1,0 +1,203 @@
+"""Facts about a backbone's architecture, collected once, and refusals that follow from them.
+
+Configurations name the same thing in many ways, or leave it to the code. So the facts come from the
+code: one token runs through the decoder, and what each layer hands to transformers' attention
+interface is noted. Letters: H query heads, K KV heads, D head dimension, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.attention import attention_implementation
+from edgeinfinite.models.attention_call import AttentionCall
+
+_LAYER_TYPES = {"full_attention", "sliding_attention"}
+_PROBE_ATTENTION = "edgeinfinite-probe"
+_CALLS_ARGUMENT = "edgeinfinite_calls"
+_FURTHER_ON = 7
+"""A position at which RoPE turns keys visibly, also where its angles are scaled down."""
+
+
+@dataclass(frozen=True)
+class LayerFacts:
+    """How one layer attends.
+
+    Args:
+        sliding_window: newest slots that a token sees, itself included; None: full attention.
+        softcap: scores are capped to softcap * tanh(scores / softcap); None: they aren't.
+        rotary: whether its queries and keys are turned by RoPE.
+    """
+
+    sliding_window: int | None = None
+    softcap: float | None = None
+    rotary: bool = True
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What everything that depends on a backbone's architecture may ask.
+
+    Args:
+        name: class of the model, `LlamaForCausalLM`.
+        layers: how each layer attends, L of them.
+        query_heads, kv_heads, head_dim: H, K, D, the same in every layer.
+        vocabulary: V, rows of the embedding.
+        positions: that the model was trained on.
+        rotary_by_type: whether RoPE's angles depend on the layer's type beside the position.
+    """
+
+    name: str
+    layers: tuple[LayerFacts, ...]
+    query_heads: int
+    kv_heads: int
+    head_dim: int
+    vocabulary: int
+    positions: int
+    rotary_by_type: bool = False
+
+    @property
+    def shortest_window(self) -> int | None:
+        """The shortest sliding window of all layers; None: all attend to everything."""
+        return min((w for w in (facts.sliding_window for facts in self.layers) if w), default=None)
+
+    @property
+    def caps_scores(self) -> bool:
+        """Whether a layer caps its attention scores."""
+        return any(facts.softcap is not None for facts in self.layers)
+
+
+def architecture_of(model: PreTrainedModel) -> Architecture:
+    """The facts about a model: collected the first time, then kept with it and its copies.
+
+    Raises:
+        EdgeInfiniteError: see `check_supported`; or layers differ in heads or head dimension.
+    """
+    known = getattr(model, "edgeinfinite_architecture", None)
+    if not isinstance(known, Architecture):
+        check_supported(model)
+        known = _collected(model)
+        model.edgeinfinite_architecture = known  # type: ignore[assignment]
+    return known
+
+
+def check_supported(model: PreTrainedModel) -> None:
+    """Refuses what isn't a RoPE decoder attending through transformers' attention interface.
+
+    Raises:
+        EdgeInfiniteError: names the architecture and what it lacks.
+    """
+    text = model.config.get_text_config()
+    decoder = None if model.config.is_encoder_decoder else model.get_decoder()
+    layers = getattr(decoder, "layers", [])
+    lacks = None
+    if decoder is None:
+        lacks = "it is an encoder-decoder"
+    elif not hasattr(decoder, "rotary_emb"):
+        lacks = "it has no rotary position embedding (RoPE)"
+    elif not len(layers) or not all(hasattr(layer, "self_attn") for layer in layers):
+        lacks = "not every layer is an attention layer"
+    elif not type(model)._supports_attention_backend:
+        lacks = "it doesn't use transformers' attention interface"
+    elif unknown := set(getattr(text, "layer_types", None) or []) - _LAYER_TYPES:
+        lacks = f"it has layers of type {', '.join(sorted(unknown))}"
+    elif getattr(text, "num_kv_shared_layers", 0):
+        lacks = "its layers share KV caches"
+    elif any(getattr(layer.self_attn, "sinks", None) is not None for layer in layers):
+        lacks = "its attention has learned sinks"
+    elif getattr(text, "kv_lora_rank", None):
+        lacks = "its KV cache is a latent one (MLA)"
+    if lacks:
+        raise _unsupported(model, lacks)
+
+
+def _unsupported(model: PreTrainedModel, lacks: str) -> EdgeInfiniteError:
+    return EdgeInfiniteError(
+        f"{type(model).__name__} isn't supported: {lacks}. EdgeInfinite needs a RoPE decoder such "
+        "as Llama, Qwen2, Qwen3, Mistral, SmolLM, Phi-3, Granite, OLMo or Gemma"
+    )
+
+
+def _collected(model: PreTrainedModel) -> Architecture:
+    decoder, text = model.get_decoder(), model.config.get_text_config()
+    calls = _attention_calls(model)
+    if sorted(calls) != list(range(len(decoder.layers))):
+        raise _unsupported(model, "not every layer hands its arguments to the attention interface")
+    sizes = {(c.query.shape[1], *c.key.shape[1::2], *c.value.shape[1::2]) for c in calls.values()}
+    query_heads, kv_heads, head_dim, *of_values = next(iter(sizes))
+    if len(sizes) > 1 or of_values != [kv_heads, head_dim]:
+        raise _unsupported(model, "its layers, or keys and values, differ in heads or their size")
+    return Architecture(
+        name=type(model).__name__,
+        layers=tuple(
+            LayerFacts(call.sliding_window, call.softcap, _is_turned(call.key))
+            for _, call in sorted(calls.items())
+        ),
+        query_heads=query_heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        vocabulary=text.vocab_size,
+        positions=text.max_position_embeddings,
+        rotary_by_type="layer_type" in inspect.signature(decoder.rotary_emb.forward).parameters,
+    )
+
+
+def _attention_calls(model: PreTrainedModel) -> dict[int, AttentionCall]:
+    """Every layer's call for one token, which stands at two positions in a batch of two.
+
+    Attention finds nothing here, so a layer's input doesn't depend on the position, and its keys
+    only if it turns them.
+    """
+    calls: dict[int, AttentionCall] = {}
+    decoder: Any = model.get_decoder()
+    embedding: Any = model.get_input_embeddings()
+    width: int = embedding.weight.shape[1]
+    token = torch.randn(1, 1, width, generator=torch.Generator().manual_seed(0))
+    training = model.training
+    try:
+        with torch.no_grad(), attention_implementation(model, _PROBE_ATTENTION):
+            decoder.eval()(
+                inputs_embeds=token.expand(2, 1, width).to(model.device, model.dtype),
+                position_ids=torch.tensor([[0], [_FURTHER_ON]], device=model.device),
+                use_cache=False,
+                **{_CALLS_ARGUMENT: calls},
+            )
+    finally:
+        model.train(training)
+    return calls
+
+
+def _is_turned(key: torch.Tensor) -> bool:
+    """Whether keys `[2, K, 1, D]` of one token at two positions differ."""
+    difference = (key[0] - key[1]).abs().max()
+    return bool(difference > 1e-3 * key.abs().max())
+
+
+def _note_call(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    _mask: torch.Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,  # noqa: ARG001  (frozen backbone)
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, None]:
+    """Transformers' attention function: notes the call, finds zeros `[B, T, H, D]`."""
+    call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
+    kwargs.get(_CALLS_ARGUMENT, {})[call.layer] = call  # a model that drops it is refused
+    batch, heads, tokens, _ = query.shape
+    return value.new_zeros(batch, tokens, heads, value.shape[-1]), None
+
+
+AttentionInterface.register(_PROBE_ATTENTION, _note_call)
+AttentionMaskInterface.register(_PROBE_ATTENTION, lambda *args, **kwargs: None)
