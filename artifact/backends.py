@@ -19,6 +19,7 @@ class BackendEntry:
         exporter: the package whose `BACKEND` is an `export.backend.Backend`.
         engine: the module whose `ENGINE` is a class with `open` (`runtime_py.engines.base.Engine`).
         export_extra, runtime_extra: what to install for exporting and for running.
+        targets: what it exports for, the choices of `--target`; the first is the default.
     """
 
     name: str
@@ -26,6 +27,7 @@ class BackendEntry:
     engine: str
     export_extra: str
     runtime_extra: str
+    targets: tuple[str, ...] = ("cpu",)
 
     @property
     def export_install(self) -> str:

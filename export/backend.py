@@ -45,9 +45,6 @@ class Backend(Protocol):
     """Turns an attached model into files."""
 
     name: str
-    targets: tuple[str, ...]
-    """What `--target` may name; the first is the default."""
-
     cache_types: tuple[str, ...]
     """What `--cache-type` may name, see `EdgeInfiniteConfig`."""
 
@@ -75,7 +72,7 @@ class Backend(Protocol):
             model: after `models.attach.attach`; comes back as it was.
             recipe: which weights to quantize.
             folder: exists and is empty.
-            target: one of `targets`.
+            target: one of those that `artifact.backends` has for it.
             progress: see `Progress`.
 
         Raises:

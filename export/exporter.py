@@ -27,7 +27,7 @@ from edgeinfinite.artifact.manifest import (
 )
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Progress
-from edgeinfinite.export.graphs import ModelShape
+from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.output_folder import unfinished
 from edgeinfinite.export.parity.calls import check_parity

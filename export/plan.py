@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgeinfinite.artifact.backends import backend_entry
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend, backend_named
-from edgeinfinite.export.graphs import ModelShape
+from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.output_folder import check_output
 from edgeinfinite.export.recipes import Recipe, recipe_named
@@ -84,10 +85,11 @@ def plan_export(options: ExportOptions) -> ExportPlan:
     """
     backend = backend_named(options.backend)
     recipe = recipe_named(options.quantize)
-    if options.target not in backend.targets:
+    targets = backend_entry(options.backend).targets
+    if options.target not in targets:
         raise EdgeInfiniteError(
             f"the back end {backend.name} has no target {options.target!r}; "
-            f"choose one of {', '.join(backend.targets)}"
+            f"choose one of {', '.join(targets)}"
         )
     if options.state_mb is not None and not 0 < options.state_mb < math.inf:
         raise EdgeInfiniteError(f"--state-mb is {options.state_mb}; give a number of megabytes")

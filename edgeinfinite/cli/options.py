@@ -51,6 +51,7 @@ def _slots_of_file(path: Path) -> int | tuple[int, ...]:
 
 
 ARTIFACT = {"artifact": option("the artifact's folder", type=Path, metavar="DIR")}
+TARGETS = tuple(dict.fromkeys(target for e in BACKENDS.values() for target in e.targets))
 MODEL = "ID|FOLDER|FILE.gguf|smollm2-135m-instruct"
 
 GEOMETRY = {
@@ -76,7 +77,7 @@ EXPORT = GEOMETRY | {
     "--output": option("the artifact's folder", type=Path, metavar="DIR", required=True),
     "--gate": option("trained gate (default: the model's)", metavar="FILE|untrained|none"),
     "--backend": option(choices=tuple(BACKENDS)),
-    "--target": option(choices=("cpu", "qnn-htp")),
+    "--target": option(choices=TARGETS),
     "--quantize": option(choices=("none", "int8", "int4")),
     "--state-mb": option(
         "largest state: chooses segment length or recall slots, and a float16 cache where there is "

@@ -19,7 +19,7 @@ from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
 from edgeinfinite.export.executorch.quantize import quantized, reference, stored_bytes
 from edgeinfinite.export.executorch.report import describe
 from edgeinfinite.export.executorch.signature import check_signatures
-from edgeinfinite.export.graphs import ModelShape
+from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe
 from edgeinfinite.models.architecture import Architecture, architecture_of
@@ -32,7 +32,6 @@ class ExecuTorchBackend:
     """See `export.backend.Backend`."""
 
     name = "executorch"
-    targets = ("cpu",)
     cache_types = ("float32",)
     tools = ("executorch", "torchao")
 

@@ -13,16 +13,12 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.tensors import GraphSpec, OutputSpec, TensorSpec
-from edgeinfinite.export.carry_graph import CarryMemory
 from edgeinfinite.export.executorch.state import DecodeState, PrefillState
-from edgeinfinite.export.graphs import (
-    EXAMPLE_TOKENS,
-    CompressMemory,
-    DecodeStep,
-    ModelShape,
-    PrefillSegment,
-    StateTensors,
-)
+from edgeinfinite.export.graphs.carry import CarryMemory
+from edgeinfinite.export.graphs.compress import CompressMemory
+from edgeinfinite.export.graphs.shape import ModelShape
+from edgeinfinite.export.graphs.state import StateTensors
+from edgeinfinite.export.graphs.tokens import EXAMPLE_TOKENS, DecodeStep, PrefillSegment
 
 Spec = TypeVar("Spec", TensorSpec, OutputSpec)
 

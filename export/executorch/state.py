@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional
 
 from edgeinfinite.export.executorch import operators  # noqa: F401  (registers llama::*)
-from edgeinfinite.export.graphs import StateTensors
+from edgeinfinite.export.graphs.state import StateTensors
 from edgeinfinite.models.attention_call import AttentionCall
 
 MASKED = -3e4

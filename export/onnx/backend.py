@@ -17,14 +17,11 @@ from edgeinfinite.artifact.manifest import Manifest, QuantizationInfo
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Progress
-from edgeinfinite.export.carry_graph import CarryMemory
-from edgeinfinite.export.graphs import (
-    CompressMemory,
-    DecodeStep,
-    ModelShape,
-    PrefillSegment,
-    cache_outputs,
-)
+from edgeinfinite.export.graphs.carry import CarryMemory
+from edgeinfinite.export.graphs.compress import CompressMemory
+from edgeinfinite.export.graphs.shape import ModelShape
+from edgeinfinite.export.graphs.state import cache_outputs
+from edgeinfinite.export.graphs.tokens import DecodeStep, PrefillSegment
 from edgeinfinite.export.onnx.files import WeightsFile, fix_tokens
 from edgeinfinite.export.onnx.passes import shared_copy
 from edgeinfinite.export.onnx.passes.half_precision import halve_constants, halve_scales
@@ -61,7 +58,6 @@ class OnnxBackend:
     """See `export.backend.Backend`."""
 
     name = "onnx"
-    targets = ("cpu",)
     cache_types = ("float32", "float16")
     tools = ("onnx", "onnxruntime", "onnxscript", "onnx-ir")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from edgeinfinite.export.graphs import StateTensors
+from edgeinfinite.export.graphs.state import StateTensors
 from edgeinfinite.export.onnx.operators import group_query_attention
 from edgeinfinite.export.onnx.passes.memory_gate import FlatGates
 from edgeinfinite.models.attention_call import AttentionCall

@@ -20,7 +20,8 @@ from onnx_ir.passes.common import (
 )
 from onnxscript.optimizer import fold_constants
 
-from edgeinfinite.export.graphs import CompressMemory, DecodeStep, PrefillSegment
+from edgeinfinite.export.graphs.compress import CompressMemory
+from edgeinfinite.export.graphs.tokens import DecodeStep, PrefillSegment
 
 OPSET = 20
 

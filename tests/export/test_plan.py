@@ -6,9 +6,12 @@ import re
 
 import pytest
 from tiny_artifact import GEOMETRY, tiny_checkpoint
+from transformers import LlamaConfig, LlamaForCausalLM
 
+from edgeinfinite.artifact.backends import BACKENDS
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.cli import main
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.exporter import export_artifact
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.plan import plan_export
@@ -40,6 +43,20 @@ def test_a_dry_run_refuses_what_an_export_refuses(tmp_path, capsys):
     assert "--state-mb is nan" in capsys.readouterr().err
     assert dry_run(model, tmp_path / "artifact", "--policy", "carry", "--recall-slots", "32") == 2
     assert "need a retention scorer" in capsys.readouterr().err
+
+
+def test_a_dry_run_refuses_a_model_that_the_back_end_cannot_export(tmp_path, capsys):
+    model = tiny_checkpoint(tmp_path / "tiny")
+    config = LlamaConfig.from_pretrained(model, head_dim=12)
+    LlamaForCausalLM(config).save_pretrained(model)
+    assert dry_run(model, tmp_path / "artifact") == 2
+    assert "onnx can't attend with heads of 12 dimensions" in capsys.readouterr().err
+
+
+def test_a_target_that_a_back_end_does_not_have_is_refused_with_those_it_has(tmp_path):
+    for name, entry in BACKENDS.items():
+        with pytest.raises(EdgeInfiniteError, match=f"choose one of {', '.join(entry.targets)}$"):
+            plan_export(ExportOptions("any", tmp_path / "new", backend=name, target="qnn-htp"))
 
 
 def test_the_planned_bytes_are_those_of_the_artifact(tmp_path):

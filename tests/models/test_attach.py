@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -120,9 +121,30 @@ def test_only_the_gates_can_be_trained():
     assert len(trainable) == 5 * len(attention_layers(model))
 
 
-def test_a_long_cache_for_the_backbone_is_refused():
-    with pytest.raises(EdgeInfiniteError, match="trained on 512 positions"):
-        attach(tiny_llama(), EdgeInfiniteConfig(Geometry(500, 10, 10)))
+@pytest.mark.parametrize(
+    ("geometry", "parts"),
+    [
+        (Geometry(500, 10, 11), "10 sinks + 500 segment + 11 window = 521 slots"),
+        (Geometry(500, 0, 13), "500 segment + 13 window = 513 slots"),
+        (
+            Geometry(64, 10, 20, "carry", recall_slots=(128, 448)),
+            "10 sinks + 448 recall slots + 64 segment + 20 window = 542 slots",
+        ),
+    ],
+    ids=["reencode", "no sinks", "carry"],
+)
+def test_a_cache_too_long_for_the_backbone_is_refused_with_all_its_parts(geometry, parts):
+    config = EdgeInfiniteConfig(geometry, scorer="untrained")
+    message = f"{parts}, but LlamaForCausalLM was trained on 512 positions"
+    with pytest.raises(EdgeInfiniteError, match=re.escape(message)):
+        attach(tiny_llama(), config)
+
+
+def test_keys_that_carry_cannot_move_are_refused_when_attaching():
+    """Cohere's RoPE turns neighbouring dimensions."""
+    attach(family("Cohere"), EdgeInfiniteConfig(GEOMETRY))
+    with pytest.raises(EdgeInfiniteError, match="use --policy reencode"):
+        attach(family("Cohere"), EdgeInfiniteConfig(replace(GEOMETRY, policy="carry")))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import math
 from collections import Counter
@@ -18,6 +19,7 @@ pytest.importorskip("torchao")
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from tiny_artifact import tiny_artifact
 from torch.export.graph_signature import OutputKind
+from transformers import Gemma2Config, Gemma2ForCausalLM
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import load_manifest
@@ -30,10 +32,10 @@ from edgeinfinite.export.executorch.passes import run_passes
 from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
 from edgeinfinite.export.executorch.report import _name
 from edgeinfinite.export.executorch.sharing import share_segments
-from edgeinfinite.export.executorch.state import check_attention
-from edgeinfinite.export.graphs import ModelShape
+from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.export.verify import verify_artifact
+from edgeinfinite.models.architecture import LayerFacts, architecture_of
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from tiny import attached, tiny_llama
@@ -221,10 +223,35 @@ def test_the_model_comes_back_as_it_was(tmp_path: Path) -> None:
         torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
 
 
-def test_attention_that_it_cannot_do_is_refused() -> None:
-    check_attention(100, None, None)
-    check_attention(100, 100, None)
-    with pytest.raises(EdgeInfiniteError, match="sliding attention window"):
-        check_attention(100, 99, None)
-    with pytest.raises(EdgeInfiniteError, match="softcap"):
-        check_attention(100, None, 30.0)
+@pytest.mark.parametrize(
+    ("layer", "by_type", "message"),
+    [
+        (LayerFacts(sliding_window=99), False, "sliding attention window .*99 of 100 slots"),
+        (LayerFacts(softcap=30.0), False, "softcap"),
+        (LayerFacts(), True, "several kinds of rotary embedding"),
+    ],
+    ids=["window", "softcap", "rotary"],
+)
+def test_attention_that_it_cannot_do_is_refused_by_name(
+    layer: LayerFacts, by_type: bool, message: str
+) -> None:
+    geometry = Geometry(sink_length=10, segment_length=80, window_length=10)
+    facts = architecture_of(tiny_llama())
+    seen = dataclasses.replace(facts, layers=(LayerFacts(), LayerFacts(sliding_window=100)))
+    BACKEND.check_architecture(seen, geometry)
+    refused = dataclasses.replace(facts, layers=(LayerFacts(), layer), rotary_by_type=by_type)
+    with pytest.raises(EdgeInfiniteError, match=f"{message}.* LlamaForCausalLM .*--backend onnx"):
+        BACKEND.check_architecture(refused, geometry)
+
+
+def test_a_model_that_it_cannot_do_is_refused_before_anything_is_traced(tmp_path: Path) -> None:
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "vocab_size": 97}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+    model = Gemma2ForCausalLM(Gemma2Config(**sizes, **heads))
+    attach(model, EdgeInfiniteConfig(Geometry(16, 4, 4), gate_rank=8))
+    told: list[str] = []
+    with pytest.raises(EdgeInfiniteError, match=r"softcap.*Gemma2ForCausalLM"):
+        BACKEND.export_graphs(
+            model, recipe_named("none"), tmp_path, "cpu", lambda what, _: told.append(what)
+        )
+    assert not told and not list(tmp_path.iterdir())

@@ -14,7 +14,9 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.export.graphs import ModelShape, PrefillSegment, cache_outputs
+from edgeinfinite.export.graphs.shape import ModelShape
+from edgeinfinite.export.graphs.state import cache_outputs
+from edgeinfinite.export.graphs.tokens import PrefillSegment
 from edgeinfinite.export.onnx.passes import shared_copy
 from edgeinfinite.export.onnx.passes.half_precision import halve_constants, halve_scales
 from edgeinfinite.export.onnx.passes.last_token import last_token_only

@@ -21,7 +21,7 @@ from edgeinfinite.artifact.tensors import (
     tensor_name,
     updated,
 )
-from edgeinfinite.export.graphs import CompressMemory
+from edgeinfinite.export.graphs.compress import CompressMemory
 from edgeinfinite.models.attach import attention_layers, rank_rule_of
 from edgeinfinite.models.recall.carry import carry
 from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables

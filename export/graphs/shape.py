@@ -1,0 +1,65 @@
+"""`ModelShape`: the sizes that the graphs' signatures are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from transformers import PreTrainedModel
+
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.tensors import TensorSpec, state_specs
+from edgeinfinite.models.architecture import architecture_of
+from edgeinfinite.models.attach import attention_layers, config_of, scored_layers
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """The sizes that the graphs' signatures are made of."""
+
+    layers: int
+    query_heads: int
+    kv_heads: int
+    head_dim: int
+    vocabulary: int
+    geometry: Geometry
+    reads_memory: bool
+    cache_type: str
+    scored: dict[int, int]
+
+    @classmethod
+    def of(cls, model: PreTrainedModel) -> ModelShape:
+        """The sizes of an attached model."""
+        facts = architecture_of(model)
+        return cls(
+            layers=len(facts.layers),
+            query_heads=facts.query_heads,
+            kv_heads=facts.kv_heads,
+            head_dim=facts.head_dim,
+            vocabulary=facts.vocabulary,
+            geometry=config_of(model).geometry,
+            reads_memory=attention_layers(model)[0].memory_gate is not None,
+            cache_type=config_of(model).cache_type,
+            scored=scored_layers(model),
+        )
+
+    @property
+    def compresses(self) -> bool:
+        """Whether there is a `compress_memory`: something reads M and z, or a window moves."""
+        return self.reads_memory or self.geometry.policy == "carry"
+
+    @property
+    def capacities(self) -> list[int]:
+        """C of every layer."""
+        return self.geometry.capacities(self.layers)
+
+    def state(self) -> tuple[TensorSpec, ...]:
+        """The state in the layout `B K C D`."""
+        return state_specs(
+            self.layers,
+            self.kv_heads,
+            self.capacities,
+            self.head_dim,
+            memory=self.reads_memory,
+            cache_type=self.cache_type,
+            scored=self.scored,
+        )
