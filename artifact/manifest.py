@@ -100,7 +100,8 @@ class Manifest:
         target: `cpu` or the accelerator it was compiled for.
         state: the state tensors, owned by the host, each of fixed shape. `length` and `has_memory`
             are the host's counters and always there.
-        graphs: by name; without a gate there is no `compress_memory`, for nothing reads it.
+        graphs: by name. `compress_memory` is there under policy `carry`, whose window it moves;
+            under `reencode` only with a gate, for without one nothing reads M and z.
         parity: figures of the check against the checkpoint, made on this very artifact.
         details: the back end's own report (partitions, operators), for people.
     """

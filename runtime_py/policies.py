@@ -24,7 +24,12 @@ class Policy(Protocol):
         ...
 
     def compress(self, session: Session) -> None:
-        """Makes room: folds the N oldest residual tokens into the memory."""
+        """Makes room: the N oldest residual tokens leave the cache.
+
+        Under `reencode` they are folded into the memory if there is a gate, else forgotten; the
+        tokens after them are read again. Under `carry` the recall slots take the pairs that rank
+        highest, the window moves down, and with a gate the N are folded into the memory too.
+        """
         ...
 
 

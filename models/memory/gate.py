@@ -1,5 +1,7 @@
-"""The memory gate, the only trained part (EdgeInfinite, arXiv 2503.22196, Eq. 8-9; DESIGN §2.3).
+"""The memory gate (EdgeInfinite, arXiv 2503.22196, Eq. 8-9): the part that the paper trains.
 
+Policy `reencode` reads the memory through it; `carry` can, and has none unless one is given. The
+other part that is trained, for `carry`, is the retention scorer (`models.recall.scorer`).
 Letters: B batch, H query heads, T tokens, D head dimension, r rank of the gate.
 """
 

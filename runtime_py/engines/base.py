@@ -1,4 +1,7 @@
-"""What a session needs of an engine. Letters: T new tokens, V vocabulary."""
+"""What a session needs of an engine.
+
+Letters: T new tokens, V vocabulary, S sinks, N segment, W window.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,9 @@ class Engine(Protocol):
     geometry: Geometry
     vocabulary: int
     reads_memory: bool
-    """False for an artifact without a gate: the session then drops instead of compressing."""
+    """Whether there is a gate, so that `memory` and `memory_norm` are kept and read. Without one
+    the N tokens of a compression are forgotten under `reencode`; under `carry` those are kept that
+    rank high enough for the recall slots, as with a gate."""
 
     chunk_length: int
     """T of one prefill call that is fastest here; any T from 1 to N works."""
@@ -56,7 +61,19 @@ class Engine(Protocol):
         ...
 
     def compress_memory(self, state: State) -> None:
-        """Folds the N oldest residual tokens of the cache into `memory` and `memory_norm`."""
+        """What the policy does with the N oldest residual tokens, once there is no more room.
+
+        Under `reencode` they are folded into `memory` and `memory_norm`; caches stay as they are,
+        and without a gate the session doesn't call it. Under `carry` their pairs are scored and
+        ranked with those in the recall slots; the highest fill the slots, the window moves down
+        behind them, its keys turned to their new positions, and `scores_i` are those of the pairs
+        that stay. With a gate all N are folded into `memory` and `memory_norm` as well. The session
+        sets `length` and `has_memory` afterwards.
+
+        Args:
+            state: under `reencode` with S + N or more slots in use, under `carry` with N + W
+                residual tokens; updated in place.
+        """
         ...
 
 

@@ -6,7 +6,7 @@ package io.edgeinfinite.core
  * An engine holds weights and nothing of any text, so sessions may share one, but calls must come
  * one at a time: an [EngineDispatcher] sees to that, and has the stack that native code may need.
  * An engine never changes `length` and `has_memory`: those are the session's.
- * Letters: T new tokens, V vocabulary, N segment.
+ * Letters: T new tokens, V vocabulary, S sinks, N segment, W window.
  */
 interface Engine : AutoCloseable {
     /** For statistics: `onnx`, `executorch`. */
@@ -20,7 +20,11 @@ interface Engine : AutoCloseable {
     /** Weights, gate and quantization: a state may move between engines of equal fingerprints. */
     val fingerprint: String
 
-    /** False for an artifact without a gate: the session then drops instead of compressing. */
+    /**
+     * Whether there is a gate, so that `memory` and `memory_norm` are kept and read. Without one the
+     * N tokens of a compression are forgotten under `reencode`; under `carry` those are kept that
+     * rank high enough for the recall slots, as with a gate.
+     */
     val readsMemory: Boolean
 
     /** T of one prefill call that is fastest here; any T from 1 to N works. */
@@ -47,7 +51,19 @@ interface Engine : AutoCloseable {
         state: State,
     ): FloatArray
 
-    /** Folds the N oldest residual tokens of the cache into `memory` and `memory_norm`. */
+    /**
+     * What the policy does with the N oldest residual tokens, once there is no more room.
+     *
+     * Under `reencode` they are folded into `memory` and `memory_norm`; caches stay as they are, and
+     * without a gate the session doesn't call it. Under `carry` their pairs are scored and ranked
+     * with those in the recall slots; the highest fill the slots, the window moves down behind them,
+     * its keys turned to their new positions, and `scores_i` are those of the pairs that stay. With
+     * a gate all N are folded into `memory` and `memory_norm` as well. The session sets `length` and
+     * `has_memory` afterwards.
+     *
+     * @param state under `reencode` with S + N or more slots in use, under `carry` with N + W
+     *   residual tokens; updated in place.
+     */
     fun compressMemory(state: State)
 
     /** Frees the weights. Safe to call twice. */

@@ -157,7 +157,8 @@ data class QuantizationInfo(
  * @property target `cpu` or the accelerator it was compiled for.
  * @property state the state tensors, owned by the host, each of fixed shape.
  * @property scorer of the recall slots; null where there are none.
- * @property graphs by name; [COMPRESS] is there with a gate and under policy `carry`.
+ * @property graphs by name. [COMPRESS] is there under policy `carry`, whose window it moves; under
+ *   `reencode` only with a gate, for without one nothing reads M and z.
  * @property files every file by name, the manifest itself apart.
  */
 @Serializable

@@ -12,7 +12,13 @@ internal sealed interface Policy {
     /** Tokens that may be read before that has to be asked again, at least 1. */
     fun room(session: Session): Int
 
-    /** Makes room: folds the N oldest residual tokens into the memory. */
+    /**
+     * Makes room: the N oldest residual tokens leave the cache.
+     *
+     * Under `reencode` they are folded into the memory if there is a gate, else forgotten; the
+     * tokens after them are read again. Under `carry` the recall slots take the pairs that rank
+     * highest, the window moves down, and with a gate the N are folded into the memory too.
+     */
     fun compress(session: Session)
 
     companion object {
