@@ -5,13 +5,12 @@ Letters: K KV heads, n slots, D head dimension, P positions in the table.
 
 from __future__ import annotations
 
-import inspect
-
 import torch
 from torch.nn.functional import embedding
 from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.architecture import architecture_of
 
 _ROTATED_BY_HALVES = 1e-4
 """How exactly a model's keys must follow the rotation by halves that `shift_back` computes."""
@@ -63,14 +62,14 @@ def rotary_tables(model: PreTrainedModel, positions: int) -> list[RotaryTable]:
     Raises:
         EdgeInfiniteError: the embedding isn't one of rotated halves.
     """
-    decoder = model.get_decoder()
+    decoder, facts = model.get_decoder(), architecture_of(model)
     text = model.config.get_text_config()
     types = getattr(text, "layer_types", None) or [None] * len(decoder.layers)
-    by_type = "layer_type" in inspect.signature(decoder.rotary_emb.forward).parameters
+    by_type = facts.rotary_by_type
     made: dict[str | None, RotaryTable] = {}
     tables = []
-    for layer, kind in zip(decoder.layers, types, strict=True):
-        if not getattr(layer.self_attn, "use_rope", True):
+    for layer, kind in zip(facts.layers, types, strict=True):
+        if not layer.rotary:
             tables.append(RotaryTable(None, None))
             continue
         kind = kind if by_type else None
