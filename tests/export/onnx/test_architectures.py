@@ -64,6 +64,7 @@ def test_a_family_computes_the_same_on_onnxruntime(family, tmp_path: Path):
         backbone=BackboneInfo("tiny", family, 1, 4, 2, 16, 97, 256, 1, "0"),
         geometry=GEOMETRY,
         gate=GateInfo("untrained", 8, 1, "0"),
+        scorer=None,
         state=exported.state,
         graphs=exported.graphs,
         quantization=exported.quantization,
