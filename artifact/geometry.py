@@ -1,4 +1,4 @@
-"""The geometry of the fixed-size KV cache (DESIGN §2, §2b). No torch: the runtime reads it too.
+"""The geometry of the fixed-size KV cache (docs/architecture.md). No torch: the runtime reads it too.
 
 Letters used in shapes all over the project:
     B batch (1), L layers, H query heads, K KV heads, T new tokens, C cache capacity,
@@ -24,7 +24,7 @@ class Geometry:
         sink_length: S, first tokens of the text, attended by every segment, never compressed.
         window_length: W, newest tokens that a compression leaves in the cache, at least 1.
         policy: what stays in the cache at a compression; `reencode` is the paper's Algorithm 1,
-            `carry` moves the window along and keeps recall slots (DESIGN §2b).
+            `carry` moves the window along and keeps recall slots (docs/architecture.md).
         recall_slots: G, pairs that the retention scorer keeps in every layer, or one number for
             each layer; multiples of N, 0 under `reencode`.
 

@@ -1,4 +1,4 @@
-"""The methods that are compared, and how each reads a text (DESIGN §4).
+"""The methods that are compared, and how each reads a text.
 
 Every method is a session of the reference engine, so they differ in nothing but what stays in the
 cache: `full` has room for all of the text, which is full attention exactly.

@@ -1,4 +1,4 @@
-"""Where an artifact is written: beside its place until it is whole (DESIGN §3)."""
+"""Where an artifact is written: beside its place until it is whole (docs/architecture.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attaching EdgeInfinite to a transformers causal LM: the weights stay as they are (DESIGN §1)."""
+"""Attaching EdgeInfinite to a transformers causal LM: the weights stay as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EdgeInfinite's attention behind transformers' attention interface (DESIGN §1, §2).
+"""EdgeInfinite's attention behind transformers' attention interface.
 
 The backbone is transformers' own modelling code. It calls the function registered here under
 `ATTENTION_NAME` with Q, K, V after RoPE; the state travels along as the keyword argument

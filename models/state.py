@@ -1,4 +1,4 @@
-"""The reference state: plain PyTorch tensors, updated in place (DESIGN §3).
+"""The reference state: plain PyTorch tensors, updated in place (docs/architecture.md).
 
 Letters: L layers, H query heads, K KV heads, T new tokens, C capacity, D head dimension.
 """
@@ -68,7 +68,7 @@ def fold_oldest(
     *,
     feature_maps: Sequence[FeatureMap],
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Folds the N oldest residual tokens of the cache into the memory (DESIGN §2.8).
+    """Folds the N oldest residual tokens of the cache into the memory.
 
     Under `reencode` they stand at S..S+N-1 and were computed with the same sinks, positions and
     memory as in Algorithm 1's own pass, so this equals its line 25 without running the backbone

@@ -1,4 +1,4 @@
-"""Choosing the geometry by the size that the state may have: `--state-mb` (DESIGN §4)."""
+"""Choosing the geometry by the size that the state may have: `--state-mb`."""
 
 from __future__ import annotations
 

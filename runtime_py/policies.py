@@ -1,4 +1,4 @@
-"""When a session compresses and what stays in the cache: the two policies of DESIGN §2b.
+"""When a session compresses and what stays in the cache: the two policies (docs/architecture.md).
 
 Letters: S sinks, G recall slots, N segment, W window, C capacity.
 """
@@ -59,7 +59,7 @@ class Reencode:
         """Lines 24-26: N oldest into the memory, the tokens after them are to be read again.
 
         Their K, V in the cache were computed with the sinks, positions and memory that Algorithm 1
-        would compute them with, so no second pass over the segment is needed (DESIGN §2.8).
+        would compute them with, so no second pass over the segment is needed.
         """
         geometry = session.engine.geometry
         if session.engine.reads_memory:

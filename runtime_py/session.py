@@ -3,7 +3,7 @@
 As long as the text fits into the cache, attention is exact; from then on the cache holds the
 sinks and the newest tokens (and under `carry` recall slots, see `policies.py`), and the memory
 holds the rest. The state is decided by the tokens alone, never by how they were fed: as one
-prompt, as several turns, or token by token (DESIGN §2.7-2.10).
+prompt, as several turns, or token by token (docs/architecture.md, invariant 1).
 
 Letters: S sinks, N segment, W window, C capacity, T tokens of one call, V vocabulary.
 """

@@ -1,4 +1,4 @@
-"""What one answer took, and the `--json` file that all commands write (DESIGN §4)."""
+"""What one answer took, and the `--json` file that all commands write."""
 
 from __future__ import annotations
 

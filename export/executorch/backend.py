@@ -1,4 +1,4 @@
-"""The back end itself: an attached model into one `.pte` with the methods of DESIGN §3."""
+"""The back end itself: an attached model into one `.pte` with the three methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graphs of DESIGN §3 as this back end exports them: layout, dynamic sizes, example inputs.
+"""The three graphs as this back end exports them: layout, dynamic sizes, example inputs.
 
 Letters: L layers, K KV heads, T new tokens, D head dimension, C capacity of a layer, U slots of its
 caches that a call is given (length + T or more); both are the same in layers with the same slots.

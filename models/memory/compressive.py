@@ -1,4 +1,4 @@
-"""The compressive memory of one layer (EdgeInfinite, arXiv 2503.22196, Eq. 5-7; DESIGN §2).
+"""The compressive memory of one layer (EdgeInfinite, arXiv 2503.22196, Eq. 5-7).
 
 Letters: B batch, H query heads, K KV heads, T tokens that read, N tokens that are compressed,
 D head dimension. M is `memory [K, D, D]`, z is `memory_norm [K, D]`, both float32 always: they are

@@ -1,4 +1,4 @@
-"""Moving keys to other positions: RoPE is linear, a rotation does it (DESIGN §2b).
+"""Moving keys to other positions: RoPE is linear, a rotation does it (docs/architecture.md).
 
 Letters: K KV heads, n slots, D head dimension, P positions in the table.
 """

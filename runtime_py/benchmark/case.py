@@ -1,4 +1,4 @@
-"""One measurement: what is asked of the worker process, and the row that comes back (DESIGN §4)."""
+"""One measurement: what is asked of the worker process, and the row that comes back."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from edgeinfinite.runtime_py.state import State
 
 
 class Engine(Protocol):
-    """The three graphs of DESIGN §3 over states that the host owns.
+    """The three graphs (docs/architecture.md) over states that the host owns.
 
     An engine holds weights and nothing of any text, so sessions may share one. It never changes
     `length` and `has_memory`: those are the session's.

@@ -1,4 +1,4 @@
-"""Algorithm 1: the state is decided by the tokens alone (DESIGN §2.7-2.10)."""
+"""Algorithm 1: the state is decided by the tokens alone (docs/architecture.md, invariant 1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training the memory gate; the backbone stays as it is, to the last bit (DESIGN §2, §7).
+"""Training the memory gate; the backbone stays as it is, to the last bit.
 
 Every segment is a step: the memory that a pass reads was folded from what the same model computed
 for the segments before it.

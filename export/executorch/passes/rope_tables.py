@@ -1,6 +1,6 @@
 """RoPE's angles as tables: one row of cosines and sines for every slot of the cache.
 
-Positions are slots (DESIGN §2.5), so there are only C of them. Computed in the graph the angles
+Positions are slots, so there are only C of them. Computed in the graph the angles
 are ten small operators, some of which XNNPACK takes, at less precision and in pieces.
 """
 
