@@ -116,7 +116,8 @@ def read(artifact: Path) -> Reading:
         for question in QUESTIONS:
             answers.append(_answer(load_session(engine, saved)[0], tokenizer, question))
         answer_s = time.perf_counter() - start
-    slots = engine.geometry.capacity
+    geometry = engine.geometry
+    slots = geometry.capacity - geometry.most_slots + geometry.average_slots
     return Reading(tuple(answers), len(tokens), read_s, answer_s, slots, session.state_bytes)
 
 
@@ -139,9 +140,9 @@ def _show(reading: Reading) -> None:
     for question, answer in zip(QUESTIONS, reading.answers, strict=True):
         verdict = "right" if answer.startswith(question.answer) else "wrong"
         print(f"  {verdict}   {question.opening}{answer}")
-    rate = reading.tokens / reading.read_s
+    slots, rate = reading.slots, reading.tokens / reading.read_s
     rows = (
-        ("state", f"{reading.state_bytes / 1e6:.1f} MB, {reading.slots:,} slots a layer"),
+        ("state", f"{reading.state_bytes / 1e6:.1f} MB, {slots:,} slots in an average layer"),
         ("text read in", f"{reading.read_s:.1f} s, {rate:,.0f} tokens/s"),
         ("both answered in", f"{reading.answer_s:.1f} s"),
     )
