@@ -139,7 +139,7 @@ def _answer(session: Session, tokenizer: TextTokenizer, question: Question) -> s
 def _show(reading: Reading) -> None:
     for question, answer in zip(QUESTIONS, reading.answers, strict=True):
         verdict = "right" if answer.startswith(question.answer) else "wrong"
-        print(f"  {verdict}             ...{answer}")
+        print(f"  {verdict:<18}...{answer}")
     slots, rate = reading.slots, reading.tokens / reading.read_s
     rows = (
         ("state", f"{reading.state_bytes / 1e6:.1f} MB, {slots:,} slots in an average layer"),
@@ -154,9 +154,7 @@ def main(artifact: Path, streaming: Path) -> None:
     """Prints what is asked, where the answers stand, and what the two artifacts answer."""
     tokenizer = load_tokenizer(artifact)
     length = len(tokenizer.encode_text(text()))
-    print(
-        f"examples/{TEXT.name} has {length:,} tokens. After them this is asked, and the answer begun:"
-    )
+    print(f"examples/{TEXT.name} has {length:,} tokens. Asked after them, the answer begun:")
     for question in QUESTIONS:
         before = tokens_before_the_end(tokenizer, question)
         print(f"  {question.ask} {question.opening} ...")
