@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml setup.py scripts/setup.sh $(PACKAGES)
 	@scripts/setup.sh
 	@touch $@
 
-demo: setup  ## exports the demo model, reads a long text with it, answers a question
+demo: setup  ## exports the demo model, reads a long text, asks for what stood at its start
 	@mkdir -p build
 	@scripts/demo.sh
 

@@ -112,10 +112,3 @@ def test_no_committed_file_names_a_machines_path_or_a_registrys_host() -> None:
 def test_no_committed_file_is_over_five_megabytes() -> None:
     large = [file for file in committed_files() if file.stat().st_size > 5 * MEGABYTE]
     assert not large
-
-
-def test_the_demos_prompt_is_the_excerpt_and_a_question() -> None:
-    excerpt = (ROOT / "examples" / "dogs.txt").read_text(encoding="utf-8")
-    prompt = (ROOT / "examples" / "dogs_prompt.txt").read_text(encoding="utf-8")
-    assert prompt.startswith(excerpt)
-    assert prompt[len(excerpt) :].strip().startswith("Question: ")

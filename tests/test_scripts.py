@@ -127,3 +127,12 @@ def test_what_a_session_under_carry_sees_has_its_places_and_misses_the_rest_of_f
     expected = attended[0][0, rows]
     assert torch.allclose(whole[: len(rows) - 1], expected[:-1], atol=5e-3)
     assert first.missed.abs().max() > 0.05  # short slots miss something
+
+
+def test_the_demos_answers_stand_in_its_text_and_are_not_said_again_later():
+    demo = script("demo")
+    for question in demo.QUESTIONS:
+        before, _, after = demo.text().partition(question.last_said)
+        answer = question.answer.strip(' "')
+        assert answer in before + question.last_said
+        assert after and answer not in after and question.last_said not in after
