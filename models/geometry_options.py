@@ -16,8 +16,8 @@ TRAINED_SLOTS = "trained"
 `CARRY_SLOTS` on average, or `trained:1920` for another average."""
 
 CARRY_LENGTHS = {"segment_length": 128, "sink_length": 64, "window_length": 448}
-"""Under `carry` short segments cost nothing but time, and lose less (docs/recall.md). A shorter window
-leaves more slots to recall, and loses more per token (docs/recall.md)."""
+"""Under `carry` short segments cost nothing but time, and lose less. A shorter window leaves
+more slots to recall, and loses more per token (docs/recall.md)."""
 
 CARRY_SLOTS = 512
 """Recall slots under `carry` where a scorer is known; docs/recall.md has the measured choice."""

@@ -1,4 +1,4 @@
-"""Putting into the caches what `compress_memory` computed under policy `carry` (docs/architecture.md).
+"""Putting into the caches what `compress_memory` computed under policy `carry`.
 
 Letters: S sinks, G recall slots, W window.
 """

@@ -3,8 +3,8 @@
 Letters: L layers, H query heads, K KV heads, G query heads per KV head, T new tokens, C capacity,
 U slots that a call is given of a cache (length + T or more), D head dimension. Caches have the
 layout `B C K D`, in which the first U slots are one piece of memory. C, U and length are those of a
-layer; layers of the same capacity always have the same length (docs/architecture.md), so what follows from a
-length is computed once for each capacity.
+layer; layers of the same capacity always have the same length, so what follows from a length is
+computed once for each capacity.
 """
 
 from __future__ import annotations

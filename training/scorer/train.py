@@ -1,4 +1,4 @@
-"""Training the retention scorer: regress the attention that later text really pays (docs/architecture.md).
+"""Training the retention scorer: regress the attention that later text really pays.
 
 For every cached pair the target is the logarithm of the attention that queries of its KV head,
 `gap` or more tokens later, paid to it with full attention, in texts with planted facts that are
