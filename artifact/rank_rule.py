@@ -17,7 +17,7 @@ from edgeinfinite.errors import EdgeInfiniteError
 
 @dataclass(frozen=True)
 class RankRule:
-    """What decides over the recall slots, beside the scores. docs/recall.md has it measured.
+    """What decides over the recall slots, beside the scores. experiments/recall.md has it measured.
 
     Args:
         pooled_share: how much of a pair's score is the pooled score of all retrieval heads; the

@@ -17,10 +17,10 @@ TRAINED_SLOTS = "trained"
 
 CARRY_LENGTHS = {"segment_length": 128, "sink_length": 64, "window_length": 448}
 """Under `carry` short segments cost nothing but time, and lose less. A shorter window leaves
-more slots to recall, and loses more per token (docs/recall.md)."""
+more slots to recall, and loses more per token (experiments/recall.md)."""
 
 CARRY_SLOTS = 512
-"""Recall slots under `carry` where a scorer is known; docs/recall.md has the measured choice."""
+"""Recall slots under `carry` where a scorer is known; experiments/recall.md has it measured."""
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 OTHERS_SHARE = 0.5
 """Slots of the other layers, of the average: there they are a longer window, which ordinary text
-needs. Where a third of the layers retrieve, these get twice the average (docs/recall.md)."""
+needs. Where a third of the layers retrieve, these get twice the average (experiments/recall.md)."""
 
 MOST_RETRIEVAL = 2048
 """Slots up to which a retrieval layer gets twice the average: with more of them facts are recalled
-worse (docs/recall.md)."""
+worse (experiments/recall.md)."""
 
 LEAST_RETRIEVAL = (6, 5)
 """Slots that a retrieval layer gets in any case, as a fraction of the average: ordinary text wants
 it to look further back than others. At 1,920 slots text loses 0.001 nats a token more with 16/15,
-and facts planted in 4,000 tokens cost 0.05 nats a token more with 19/15 (docs/recall.md)."""
+and facts planted in 4,000 tokens cost 0.05 nats a token more with 19/15 (experiments/recall.md)."""
 
 
 def most_slots_of_retrieval(average: int) -> int:
