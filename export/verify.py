@@ -66,7 +66,7 @@ def verify_artifact(
         return checks + check_parity(
             folder, other, text=words, same_weights=False, every_call=True, progress=progress
         )
-    reference, weights = reference_engine(folder, manifest, model)
+    reference, weights = _reference(folder, manifest, model)
     return [
         *checks,
         weights,
@@ -74,7 +74,7 @@ def verify_artifact(
     ]
 
 
-def reference_engine(folder: Path, manifest: Manifest, model: str | None) -> tuple[Engine, Check]:
+def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Engine, Check]:
     """The checkpoint in PyTorch, with the artifact's gate and its quantized weights."""
     try:
         backbone = load_backbone(model or manifest.backbone.name)
