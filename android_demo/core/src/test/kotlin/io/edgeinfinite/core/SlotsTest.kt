@@ -11,7 +11,8 @@ class SlotsTest {
         val caches =
             listOf("k", "v").flatMap { kind ->
                 capacities.mapIndexed { layer, slots ->
-                    TensorSpec("${kind}_cache_$layer", "float32", listOf(1, slots, 2, 4), "B C K D", "${kind}_cache", layer)
+                    val role = "${kind}_cache"
+                    TensorSpec("${role}_$layer", "float32", listOf(1, slots, 2, 4), "B C K D", role, layer)
                 }
             }
         val counters =
