@@ -3,7 +3,7 @@
 # style, fixtures from Python, core and the runtimes, the app, the signed APK and the classes in it,
 # session files back in Python.
 #
-#   build.sh [STEP...]      steps: style fixtures downloads maven apk dex sessions (default: all of them)
+#   build.sh [STEP...]      steps: style fixtures kernels downloads maven apk dex sessions (default: all of them)
 #   build.sh screenshots ARTIFACT TEXT [QUESTION]     the README's pictures, of a real model (after maven)
 #
 #   PYTHON=...   an interpreter with edgeinfinite[onnx] installed (default: the repository's .venv)
@@ -16,7 +16,7 @@ cd "$(dirname "$0")"
 PACKAGES=(
     javac:openjdk-17-jdk-headless mvn:maven npm:npm apksigner:apksigner enjarify:enjarify
 )
-STEPS=(style fixtures downloads maven apk dex sessions)
+STEPS=(style fixtures kernels downloads maven apk dex sessions)
 EXECUTORCH=react-native-executorch
 repository=$(cd ../.. && pwd)
 PYTHON=${PYTHON:-$repository/.venv/bin/python}
@@ -74,6 +74,16 @@ step_downloads() {
 step_fixtures() {
     "$PYTHON" "$repository/tests/android/write_fixtures.py" "$fixtures"
     "$PYTHON" app/fixtures.py "$fixtures"
+}
+
+# ONNX Runtime's kernels of a CPU with AVX2 and no AVX-512, VNNI or bfloat16.
+step_kernels() {
+    if [[ $(uname -m) != x86_64 ]] || ! command -v qemu-x86_64 >/dev/null; then
+        echo "kernels: skipped, they need an x86-64 machine with qemu-x86_64 (Debian's qemu-user)"
+        return
+    fi
+    qemu-x86_64 -cpu Haswell "$PYTHON" "$repository/tests/android/check_kernels.py" "$fixtures" \
+        2> >(grep -v "TCG doesn't support" >&2)
 }
 
 step_maven() {

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from rounding import rounding_tolerance
 from templates import CHATML
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -140,8 +141,14 @@ def _record(fixture: Fixture, folder: Path) -> None:
     logits.append(session.append([]))
     record("resumed", [])
     np.stack(logits).astype("<f4").tofile(folder / "logits.f32")
-    text = json.dumps({"chunk_length": fixture.chunk_length, "steps": steps})
-    (folder / "steps.json").write_text(text, encoding="utf-8")
+    recorded = {"chunk_length": fixture.chunk_length, "steps": steps}
+    write_steps(folder, recorded)
+    if fixture.quantize != "none":
+        write_steps(folder, recorded | {"tolerance": rounding_tolerance(folder)})
+
+
+def write_steps(folder: Path, recorded: dict[str, Any]) -> None:
+    (folder / "steps.json").write_text(json.dumps(recorded), encoding="utf-8")
 
 
 def _checkpoint(folder: Path) -> Path:

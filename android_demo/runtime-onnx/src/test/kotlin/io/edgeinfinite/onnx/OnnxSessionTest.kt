@@ -12,6 +12,7 @@ import org.junit.jupiter.api.Test
 import org.junit.jupiter.params.ParameterizedTest
 import org.junit.jupiter.params.provider.MethodSource
 import java.util.Random
+import kotlin.math.abs
 
 /** The Kotlin session on real artifacts: token for token and state for state Python's. */
 class OnnxSessionTest {
@@ -56,7 +57,7 @@ class OnnxSessionTest {
             when (step.kind) {
                 "append", "resumed" -> listOf(session.append(step.tokens))
                 "decode" -> step.tokens.map { session.append(intArrayOf(it)) }
-                "greedy" -> greedy(session, recorded.logits(first - 1, engine.vocabulary), step.tokens)
+                "greedy" -> greedy(session, recorded.logits(first - 1, engine.vocabulary), step.tokens, recorded.tolerance)
                 else -> emptyList<FloatArray>().also { stopped(session, step.tokens) }
             }
         assertEquals(expected.size, actual.size, what)
@@ -68,14 +69,17 @@ class OnnxSessionTest {
         SessionFile.save(session, recorded.output("state_$index.safetensors"), mapOf("step" to "$index"))
     }
 
+    /** Python's choice is the best one here too, or as near to it as two kernels may be apart. */
     private fun greedy(
         session: Session,
         before: FloatArray,
         tokens: IntArray,
+        tolerance: Float,
     ): List<FloatArray> {
         var last = before
         return tokens.map { token ->
-            assertEquals(token, last.indices.maxByOrNull { last[it] })
+            val margin = 2 * tolerance * maxOf(1f, last.maxOf { abs(it) })
+            assertTrue(last[token] >= last.max() - margin, "token $token is ${last.max() - last[token]} below the best")
             session.append(intArrayOf(token)).also { last = it }
         }
     }
