@@ -8,10 +8,10 @@ STAMP := .venv/.setup-done
 PACKAGES := $(wildcard artifact/__init__.py training/__init__.py evaluation/__init__.py)
 CHECKED := $(wildcard edgeinfinite artifact models export runtime_py training evaluation tests scripts experiments setup.py)
 
-.PHONY: help setup demo test lint format typecheck pytest android clean
+.PHONY: help setup demo test lint format typecheck pytest test-other-cpu android clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 12
 
 setup: $(STAMP)  ## the virtual environment with everything in it
 
@@ -23,7 +23,7 @@ demo: setup  ## exports the demo model, reads a long text, asks for what stood a
 	@mkdir -p build
 	@scripts/demo.sh
 
-test: lint typecheck pytest android  ## everything that proves the product
+test: lint typecheck pytest test-other-cpu android  ## everything that proves the product
 
 lint: setup  ## formatting and lint
 	$(BIN)/ruff format --check $(CHECKED)
@@ -38,6 +38,10 @@ typecheck: setup  ## mypy
 
 pytest: setup  ## the tests alone; PYTEST_ARGS="-m 'not slow'" for the quick ones
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-other-cpu: setup  ## the sessions again with the kernels that torch has for lesser CPUs
+	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 $(BIN)/python -m pytest --durations=3 \
+		tests/runtime_py/test_session.py tests/runtime_py/test_policies.py tests/models/memory
 
 android: setup  ## builds and tests android_demo/ with Maven, no Android SDK (see its README)
 	PYTHON=$(CURDIR)/$(BIN)/python android_demo/ci/build.sh

@@ -78,6 +78,10 @@ step_fixtures() {
 
 # ONNX Runtime's kernels of a CPU with AVX2 and no AVX-512, VNNI or bfloat16.
 step_kernels() {
+    if [[ $(uname -m) == x86_64 && $(id -u) == 0 ]] && ! command -v qemu-x86_64 >/dev/null; then
+        PACKAGES=(qemu-x86_64:qemu-user)
+        install_packages || true
+    fi
     if [[ $(uname -m) != x86_64 ]] || ! command -v qemu-x86_64 >/dev/null; then
         echo "kernels: skipped, they need an x86-64 machine with qemu-x86_64 (Debian's qemu-user)"
         return

@@ -1,4 +1,4 @@
-"""Reads the fixtures with rounded activations again, on the CPU that it is given.
+"""Reads the recorded sessions again, on the CPU that it is given.
 
     qemu-x86_64 -cpu Haswell python tests/android/check_kernels.py FIXTURES
 
@@ -17,16 +17,14 @@ from rounding import largest_difference
 def main(fixtures: Path) -> None:
     found = 0
     for steps in sorted(fixtures.glob("sessions/*/steps.json")):
-        limit = json.loads(steps.read_text(encoding="utf-8")).get("tolerance")
-        if limit is None:
-            continue
+        limit = json.loads(steps.read_text(encoding="utf-8"))["tolerance"]
         found += 1
         off = largest_difference(steps.parent, steps.parent / "artifact")
-        print(f"{steps.parent.name}: off by {off:.4f}, limit {limit:.4f}", flush=True)
+        print(f"{steps.parent.name}: off by {off:.2e}, limit {limit:.2e}", flush=True)
         if off > limit:
             raise SystemExit(f"{steps.parent.name}: another kernel is too far off")
     if not found:
-        raise SystemExit(f"no fixture with rounded activations in {fixtures}")
+        raise SystemExit(f"no recorded session in {fixtures}")
 
 
 if __name__ == "__main__":

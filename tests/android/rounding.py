@@ -23,8 +23,8 @@ import numpy as np
 import onnx
 
 from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.saved_session import load_session
 from edgeinfinite.runtime_py.session import Cancelled, Session
-from edgeinfinite.runtime_py.session_file import load_session
 
 KERNELS = 2.0**0.5
 """Both kernels are as far from exact activations; independent errors add as squares."""
