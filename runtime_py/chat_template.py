@@ -32,11 +32,15 @@ class ChatTemplate:
         source: the template's text.
         special_tokens: what the template knows as `bos_token`, `eos_token`, and so on.
 
+    Attributes:
+        source: the template's text.
+
     Raises:
         EdgeInfiniteError: the template has a syntax error.
     """
 
     def __init__(self, source: str, special_tokens: Mapping[str, str]) -> None:
+        self.source = source
         self._special_tokens = dict(special_tokens)
         try:
             self._template = _environment().from_string(source)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tokenizers import Tokenizer
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.chat_template import ChatTemplate, Message
+from edgeinfinite.runtime_py.control_tokens import ControlTokens
 
 _REPLACEMENT = "\ufffd"
 
@@ -27,6 +29,9 @@ class TextTokenizer:
     ) -> None:
         self._tokenizer = tokenizer
         self._chat_template = chat_template
+        self._control = ControlTokens(
+            tokenizer, stop_ids, "" if chat_template is None else chat_template.source
+        )
         self.stop_ids = stop_ids
 
     @property
@@ -37,6 +42,8 @@ class TextTokenizer:
     def encode_text(self, text: str) -> list[int]:
         """The text as it stands, with the special tokens that the tokenizer itself adds.
 
+        Special tokens spelled out in the text become special tokens: no template keeps them apart.
+
         Raises:
             EdgeInfiniteError: the text holds half a surrogate pair.
         """
@@ -45,10 +52,15 @@ class TextTokenizer:
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         """A whole conversation, ending where the assistant's next answer starts.
 
+        Control tokens spelled out in a message stay text; only the template writes real ones.
+
         Raises:
             EdgeInfiniteError: there is no chat template, or it refuses the conversation.
         """
-        return self._encode(self._template().render(messages), add_special_tokens=False)
+        template = self._template()
+        if not self._spell_control_tokens(messages):
+            return self._encode(template.render(messages), add_special_tokens=False)
+        return self._control.encode(template.render([self._control.mark(m) for m in messages]))
 
     def encode_turn(self, text: str) -> list[int]:
         """The tokens to append after an answer when the user goes on with `text`.
@@ -60,15 +72,19 @@ class TextTokenizer:
         Raises:
             EdgeInfiniteError: there is no chat template, or it rewrites earlier turns.
         """
+        message = {"role": "user", "content": text}
+        encode: Callable[[str], list[int]] = partial(self._encode, add_special_tokens=False)
+        if self._spell_control_tokens([message]):
+            encode, text = self._control.encode, self._control.mark(message)["content"]
         head, tail = self._template().render_turn(text)
         # The whole is encoded and its start cut off, because some tokenizers treat the first
         # characters of a text differently. Where a token reaches over the cut, the tail stands
         # alone, as the sampled answer's last token stands alone too.
-        whole = self._encode(head + tail, add_special_tokens=False)
-        start = self._encode(head, add_special_tokens=False)
+        whole = encode(head + tail)
+        start = encode(head)
         if whole[: len(start)] == start:
             return whole[len(start) :]
-        return self._encode(tail, add_special_tokens=False)
+        return encode(tail)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of tokens, without special tokens; broken UTF-8 reads as U+FFFD."""
@@ -77,6 +93,12 @@ class TextTokenizer:
     def stream(self) -> TextStream:
         """A new decoder for one answer, token by token."""
         return TextStream(self._tokenizer)
+
+    def _spell_control_tokens(self, messages: Sequence[Message]) -> bool:
+        texts = [text for message in messages for text in message.values()]
+        for text in texts:
+            _check_unicode(text)
+        return self._control.are_spelled_in(texts)
 
     def _template(self) -> ChatTemplate:
         if self._chat_template is None:
@@ -87,18 +109,22 @@ class TextTokenizer:
         return self._chat_template
 
     def _encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise EdgeInfiniteError(
-                f"the text isn't valid Unicode: {text[error.start]!r} at character {error.start}; "
-                "save it as UTF-8"
-            ) from error
+        _check_unicode(text)
         # Without offsets, which nobody asks for: a long text takes less memory and time.
         (encoded,) = self._tokenizer.encode_batch_fast(
             [text], add_special_tokens=add_special_tokens
         )
         return list(encoded.ids)
+
+
+def _check_unicode(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise EdgeInfiniteError(
+            f"the text isn't valid Unicode: {text[error.start]!r} at character {error.start}; "
+            "save it as UTF-8"
+        ) from error
 
 
 class TextStream:

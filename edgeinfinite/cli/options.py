@@ -120,7 +120,12 @@ PROMPT = {
 }
 
 GENERATE = ARTIFACT | {
-    "--raw": option("continue the text, no chat template", action="store_true", default=False),
+    "--raw": option(
+        "continue the text, no chat template; control tokens such as <|im_end|> that the text "
+        "spells out become real ones, so use it for text that you trust",
+        action="store_true",
+        default=False,
+    ),
     "--stats": option("figures of the answer on stderr", action="store_true", default=False),
     "--stats-json": file_option("the same as a row"),
 }

@@ -34,6 +34,18 @@ TEKKEN_PATTERN = (
 )
 VOCABULARY = 1500
 
+CHATS = {
+    "llama3": ("llama3", "<|begin_of_text|>", "<|eot_id|>"),
+    "qwen": ("qwen", "", "<|im_end|>"),
+    "granite": ("granite", "", "<|end_of_text|>"),
+    "smollm3": ("chatml", "", "<|im_end|>"),
+    "tekken": ("mistral", "<s>", "</s>"),
+    "phi3": ("phi3", "<s>", "</s>"),
+    "mistral": ("mistral", "<s>", "</s>"),
+    "gemma": ("gemma", "<bos>", "<eos>"),
+}
+"""By tokenizer: its chat template, what that knows as `bos_token`, and as `eos_token`."""
+
 
 def corpus() -> list[str]:
     """Sentences in many scripts, and what tokenizers treat apart: digits, code, white space."""
