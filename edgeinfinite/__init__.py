@@ -2,11 +2,15 @@
 
 The public API is loaded on first use, so that `import edgeinfinite` and everything below
 `edgeinfinite.runtime_py` work where torch and transformers aren't installed.
+
+Importing it turns the telemetry of onnxruntime and of huggingface_hub off, unless the user has set
+their variables already; see docs/privacy.md.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from edgeinfinite.errors import EdgeInfiniteError
@@ -23,6 +27,9 @@ __all__ = [
     "load_engine",
 ]
 
+# Both are read when these packages are imported, so this comes before any other module of ours.
+for _variable in ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY"):
+    os.environ.setdefault(_variable, "1")
 
 if TYPE_CHECKING:
     from edgeinfinite.artifact.geometry import Geometry

@@ -23,12 +23,12 @@ data class Message(
  * templates of one family differ from checkpoint to checkpoint, and because Jinja libraries for the
  * JVM find properties through `java.beans`, which Android doesn't have.
  *
- * @param source the template's text.
+ * @property source the template's text.
  * @param specialTokens what it knows as `bos_token`, `eos_token`, and so on.
  * @throws EdgeInfiniteException the template can't be parsed.
  */
 internal class ChatTemplate(
-    source: String,
+    val source: String,
     private val specialTokens: Map<String, String>,
 ) {
     private val template =

@@ -15,13 +15,20 @@ import java.io.IOException
 /**
  * The artifact's tokenizer and chat template; made by [load]. Thread-safe.
  *
+ * Control tokens that a message or a long text spells out stay text; only the template writes real
+ * ones. [encodeText], which has no template, takes them for real.
+ *
+ * @param parse reads the tokenizer, with other texts for some of its tokens.
  * @property stopIds tokens that end an answer.
  */
 class TextTokenizer internal constructor(
     private val tokenizer: Tokenizer,
     private val chatTemplate: ChatTemplate?,
     val stopIds: Set<Int>,
+    parse: (Map<String, String>) -> Tokenizer,
 ) {
+    private val control = ControlTokens(tokenizer, stopIds, chatTemplate?.source.orEmpty(), parse)
+
     /** False for the artifact of a base model, which only continues text. */
     val hasChatTemplate: Boolean get() = chatTemplate != null
 
@@ -33,7 +40,12 @@ class TextTokenizer internal constructor(
      *
      * @throws EdgeInfiniteException there is no chat template, or it refuses the conversation.
      */
-    fun encodeChat(messages: List<Message>): IntArray = encode(template().render(messages))
+    fun encodeChat(messages: List<Message>): IntArray {
+        if (messages.none { control.areSpelledIn(it.role) || control.areSpelledIn(it.content) }) {
+            return encode(template().render(messages))
+        }
+        return control.encode(template().render(messages.map(control::mark)))
+    }
 
     /**
      * The tokens to append after an answer when the user goes on with [text].
@@ -44,10 +56,11 @@ class TextTokenizer internal constructor(
      *
      * @throws EdgeInfiniteException there is no chat template, or it rewrites earlier turns.
      */
-    fun encodeTurn(text: String): IntArray {
-        val (head, tail) = template().renderTurn(text)
-        return encodeAfter(head, tail)
-    }
+    fun encodeTurn(text: String): IntArray =
+        apart(text) { marked, encode ->
+            val (head, tail) = template().renderTurn(marked)
+            encodeAfter(head, tail, encode)
+        }
 
     /**
      * A user's turn in two parts, so that a long text can be read before the question is known.
@@ -60,23 +73,25 @@ class TextTokenizer internal constructor(
     fun encodeOpening(
         text: String,
         isFirst: Boolean,
-    ): Opening {
-        val turn = openTurn(isFirst)
-        val tokens = encodeAfter(turn.head, turn.opening + text)
-        val opening = encodeAfter(turn.head, turn.opening)
-        val shared = tokens.zip(opening).takeWhile { (one, other) -> one == other }.size
-        return Opening(tokens, shared)
-    }
+    ): Opening =
+        apart(text) { marked, encode ->
+            val turn = openTurn(isFirst)
+            val tokens = encodeAfter(turn.head, turn.opening + marked, encode)
+            val opening = encodeAfter(turn.head, turn.opening, encode)
+            val shared = tokens.zip(opening).takeWhile { (one, other) -> one == other }.size
+            Opening(tokens, shared)
+        }
 
     /** More text for a turn that [encodeOpening] began. */
-    fun encodeMore(text: String): IntArray = encode(text)
+    fun encodeMore(text: String): IntArray = apart(text) { marked, encode -> encode(marked) }
 
     /**
      * The rest of a turn that [encodeOpening] began: the question, and the answer's start.
      *
      * @throws EdgeInfiniteException as [encodeTurn].
      */
-    fun encodeClosing(question: String): IntArray = encode(question + openTurn(isFirst = true).closing)
+    fun encodeClosing(question: String): IntArray =
+        apart(question) { marked, encode -> encode(marked + openTurn(isFirst = true).closing) }
 
     /** The text of tokens, without special tokens; broken UTF-8 reads as U+FFFD. */
     fun decode(ids: IntArray): String = tokenizer.decode(ids, skipSpecialTokens = true)
@@ -103,6 +118,7 @@ class TextTokenizer internal constructor(
     private fun encodeAfter(
         head: String,
         tail: String,
+        encode: (String) -> IntArray,
     ): IntArray {
         // The whole is encoded and its start cut off, because some tokenizers treat the first
         // characters of a text differently. Where a token reaches over the cut, the tail stands
@@ -112,6 +128,12 @@ class TextTokenizer internal constructor(
         val follows = whole.size >= start.size && start.indices.all { whole[it] == start[it] }
         return if (follows) whole.copyOfRange(start.size, whole.size) else encode(tail)
     }
+
+    /** Gives [use] the user's text and the encoder for what the template makes of it. */
+    private fun <T> apart(
+        text: String,
+        use: (text: String, encode: (String) -> IntArray) -> T,
+    ): T = if (control.areSpelledIn(text)) use(control.mark(text), control::encode) else use(text, ::encode)
 
     private fun encode(text: String): IntArray = tokenizer.encode(text, addSpecialTokens = false)
 
@@ -144,18 +166,20 @@ class TextTokenizer internal constructor(
          */
         fun load(folder: File): TextTokenizer {
             val file = File(folder, "tokenizer.json")
-            val tokenizer =
+            val parse = { names: Map<String, String> ->
                 try {
-                    Tokenizer.parse(readText(file))
+                    Tokenizer.parse(readText(file), names)
                 } catch (error: SerializationException) {
                     throw damaged(file, error.message.orEmpty(), error)
                 }
+            }
+            val tokenizer = parse(emptyMap())
             val config = readObject(File(folder, "tokenizer_config.json"))
             val special = specialTokens(config)
             val end = special["eos_token"]?.let(tokenizer::idOf)
             val stopIds = stopIds(File(folder, "generation_config.json")) + listOfNotNull(end)
             val template = templateSource(File(folder, "chat_template.jinja"), config)
-            return TextTokenizer(tokenizer, template?.let { ChatTemplate(it, special) }, stopIds)
+            return TextTokenizer(tokenizer, template?.let { ChatTemplate(it, special) }, stopIds, parse)
         }
 
         /** `{"bos_token": "<s>", ...}`; a token is a string, or an object with it as `content`. */

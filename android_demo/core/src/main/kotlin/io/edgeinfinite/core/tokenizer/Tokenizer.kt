@@ -25,7 +25,7 @@ internal fun unsupportedTokenizer(what: String) =
  */
 internal class Tokenizer private constructor(
     private val model: Bpe,
-    private val added: List<AddedToken>,
+    val addedTokens: List<AddedToken>,
     private val normalizer: Normalizer,
     private val preTokenizer: PreTokenizer,
     private val template: List<Int>,
@@ -33,14 +33,14 @@ internal class Tokenizer private constructor(
 ) {
     private val tokens = HashMap<Int, String>()
     private val ids = HashMap<String, Int>()
-    private val special = added.filter { it.special }.mapTo(HashSet()) { it.content }
-    private val raw = AddedTokenFinder(added.filterNot { it.normalized }.associateBy { it.content })
+    private val special = addedTokens.filter { it.special }.mapTo(HashSet()) { it.content }
+    private val raw = AddedTokenFinder(addedTokens.filterNot { it.normalized }.associateBy { it.content })
     private val normalized =
-        AddedTokenFinder(added.filter { it.normalized }.associateBy { normalizer.normalize(it.content) })
+        AddedTokenFinder(addedTokens.filter { it.normalized }.associateBy { normalizer.normalize(it.content) })
 
     init {
         model.vocabulary.forEach { (token, id) -> tokens[id] = token }
-        added.forEach {
+        addedTokens.forEach {
             tokens[it.id] = it.content
             ids[it.content] = it.id
         }
@@ -48,6 +48,9 @@ internal class Tokenizer private constructor(
 
     /** The id of a token; null when there is none of that text. */
     fun idOf(token: String): Int? = ids[token] ?: model.vocabulary[token]
+
+    /** The text as tokens are looked for in it that have [AddedToken.normalized]. */
+    fun normalize(text: String): String = normalizer.normalize(text)
 
     /**
      * The tokens of a text.
@@ -113,29 +116,41 @@ internal class Tokenizer private constructor(
         /**
          * Reads a tokenizer.json.
          *
+         * @param names other texts for some tokens, which keep their ids; such a tokenizer adds no
+         *   special tokens of its own.
          * @throws SerializationException it isn't one.
          * @throws EdgeInfiniteException it describes a tokenizer of another kind.
          */
-        fun parse(json: String): Tokenizer {
+        fun parse(
+            json: String,
+            names: Map<String, String> = emptyMap(),
+        ): Tokenizer {
             val root = Json.parseToJsonElement(json)
             try {
-                return of(root.jsonObject)
+                return of(root.jsonObject, names)
             } catch (error: IllegalArgumentException) {
                 if (error is SerializationException) throw error
                 throw SerializationException(error.message, error)
             }
         }
 
-        private fun of(fields: JsonObject): Tokenizer {
-            val added = fields.objects("added_tokens").map(::addedToken)
-            val model = modelOf(fields.child("model") ?: throw SerializationException("it has no model"))
+        private fun of(
+            fields: JsonObject,
+            names: Map<String, String>,
+        ): Tokenizer {
+            val added =
+                fields.objects("added_tokens").map(::addedToken).map {
+                    it.copy(content = names[it.content] ?: it.content)
+                }
+            val model =
+                modelOf(fields.child("model") ?: throw SerializationException("it has no model"), names)
             val ids = model.vocabulary + added.associate { it.content to it.id }
             return Tokenizer(
                 model,
                 added,
                 normalizerOf(fields.child("normalizer")),
                 preTokenizerOf(fields.child("pre_tokenizer")),
-                templateOf(fields.child("post_processor"), ids),
+                if (names.isEmpty()) templateOf(fields.child("post_processor"), ids) else listOf(TEXT),
                 decoderOf(fields.child("decoder")),
             )
         }
@@ -153,7 +168,10 @@ internal class Tokenizer private constructor(
             )
         }
 
-        private fun modelOf(fields: JsonObject): Bpe {
+        private fun modelOf(
+            fields: JsonObject,
+            names: Map<String, String>,
+        ): Bpe {
             val type = fields.textOrNull("type") ?: "BPE"
             val affixes = listOf("continuing_subword_prefix", "end_of_word_suffix")
             val refused =
@@ -165,13 +183,15 @@ internal class Tokenizer private constructor(
             if (refused != null) throw unsupportedTokenizer(refused)
             val vocabulary = HashMap<String, Int>()
             for ((token, id) in fields.getValue("vocab").jsonObject) {
-                vocabulary[token] =
+                vocabulary[names[token] ?: token] =
                     (id as? JsonPrimitive)?.intOrNull ?: throw SerializationException("$token has no id")
             }
             return Bpe(
                 vocabulary,
-                fields.getValue("merges").jsonArray.map(::mergeOf),
-                unknown = fields.textOrNull("unk_token"),
+                fields.getValue("merges").jsonArray.map(::mergeOf).filter { (left, right) ->
+                    names.isEmpty() || listOf(left, right, left + right).none { it in names }
+                },
+                unknown = fields.textOrNull("unk_token")?.let { names[it] ?: it },
                 fuseUnknown = fields.flag("fuse_unk"),
                 byteFallback = fields.flag("byte_fallback"),
                 ignoreMerges = fields.flag("ignore_merges"),

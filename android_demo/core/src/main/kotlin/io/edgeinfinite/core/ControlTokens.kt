@@ -1,0 +1,101 @@
+package io.edgeinfinite.core
+
+import io.edgeinfinite.core.tokenizer.Tokenizer
+import java.security.SecureRandom
+
+/**
+ * Control tokens: a template may write them, a document can't. As `runtime_py/control_tokens.py`.
+ *
+ * Text in which no control token is spelled out is encoded as it always was. In any other, a mark is
+ * put behind the first character of each control token's text; what the template makes of it shows
+ * by the marks which control tokens are its own. These get aliases, the marks go, and a tokenizer
+ * that knows the control tokens by their aliases only encodes the whole.
+ *
+ * They are what the tokenizer calls special, what ends an answer, and what the template's source
+ * writes and looks like markup. The latter may stand in an assistant's message, where templates look
+ * for `</think>`.
+ *
+ * @param tokenizer the artifact's.
+ * @param stopIds tokens that end an answer.
+ * @param template the chat template's source.
+ * @param renamed reads the tokenizer once more, with other texts for some tokens.
+ */
+internal class ControlTokens(
+    private val tokenizer: Tokenizer,
+    stopIds: Set<Int>,
+    template: String,
+    private val renamed: (Map<String, String>) -> Tokenizer,
+) {
+    private val always: Set<String>
+    private val all: Set<String>
+    private val normalized: Set<String>
+
+    init {
+        val added = tokenizer.addedTokens.filter { it.content.trim().length > 1 }
+        always = added.filter { it.special || it.id in stopIds }.mapTo(HashSet()) { it.content }
+        all = always + added.map { it.content }.filter { isMarkup(it) && it in template }
+        val found = added.filter { it.normalized && it.content in all }
+        normalized = found.mapTo(HashSet()) { tokenizer.normalize(it.content) }
+    }
+
+    private val apart by lazy(::setApart)
+
+    /** Whether the text holds a control token's text. */
+    fun areSpelledIn(text: String): Boolean {
+        if (all.any { it in text }) return true
+        if (normalized.isEmpty()) return false
+        val plain = tokenizer.normalize(text)
+        return normalized.any { it in plain }
+    }
+
+    /** The message, with marks in what would be control tokens. */
+    fun mark(message: Message): Message {
+        val inIt = if (message.role == Message.ASSISTANT) apart.alwaysStart else apart.start
+        return Message(mark(message.role, inIt), mark(message.content, inIt))
+    }
+
+    /** A user's text, with marks in what would be control tokens. */
+    fun mark(text: String): String = mark(text, apart.start)
+
+    /** The tokens of what the template made of marked text; what has no mark is its own. */
+    fun encode(rendering: String): IntArray {
+        val aliased = apart.whole.replace(rendering) { apart.aliases.getValue(it.value) }
+        return apart.tokenizer.encode(aliased.replace(apart.mark, ""), addSpecialTokens = false)
+    }
+
+    // Behind every first character, also where two of them overlap: none is left over.
+    private fun mark(
+        text: String,
+        start: Regex,
+    ) = start.replace(text) { it.value + apart.mark }
+
+    private fun setApart(): Apart {
+        // Nobody can guess it; noncharacters, because no normalizer changes them.
+        val number = ByteArray(16).also(SecureRandom()::nextBytes).joinToString("") { "%02x".format(it) }
+        val aliases = all.sorted().withIndex().associate { (i, text) -> text to "\uFDD2$number-$i\uFDD3" }
+        return Apart(renamed(aliases), aliases, "\uFDD0$number\uFDD1", all, always)
+    }
+
+    private class Apart(
+        val tokenizer: Tokenizer,
+        val aliases: Map<String, String>,
+        val mark: String,
+        all: Set<String>,
+        always: Set<String>,
+    ) {
+        val whole = Regex(anyOf(all))
+        val start = startOf(all)
+        val alwaysStart = startOf(always)
+    }
+
+    private companion object {
+        fun isMarkup(token: String) = token.first() in "<[" && token.last() in ">]"
+
+        fun startOf(names: Set<String>) = Regex("(?=${anyOf(names)}).", RegexOption.DOT_MATCHES_ALL)
+
+        fun anyOf(names: Set<String>): String {
+            if (names.isEmpty()) return "(?!)"
+            return names.sortedByDescending { it.length }.joinToString("|", "(?:", ")", transform = Regex::escape)
+        }
+    }
+}
