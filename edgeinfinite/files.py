@@ -1,11 +1,19 @@
-"""Text files that a user names: reading them, and writing them whole or not at all."""
+"""Files that a user names: reading text, and writing whole or not at all."""
 
 from __future__ import annotations
 
 import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from edgeinfinite.errors import EdgeInfiniteError
+
+# Standard output may be redirected into a regular file, which must not be replaced under the shell.
+_OPEN_ALREADY = ("/dev/fd/", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/proc/")
 
 
 def read_text_file(path: Path) -> str:
@@ -25,24 +33,100 @@ def read_text_file(path: Path) -> str:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Writes a UTF-8 file, whole or not at all.
+    """Writes a UTF-8 file, whole or not at all; see `replacing`.
 
     Raises:
-        OSError: the file can't be written; an old one is left as it was.
+        EdgeInfiniteError, OSError: it can't be written; an old one is left as it was.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
+    """Gives the name of a new file to write, which then takes the place of `path`.
+
+    A regular file is replaced when the block ends without an error and the new one is on the disk;
+    of a symbolic link, the file that it leads to. What isn't a regular file, such as `/dev/stdout`
+    or a FIFO, stays what it is and is written into.
+
+    Args:
+        path: the file; the new one's name ends in the same suffix.
+        private: only the owner may read it. Else a new file follows the umask, and an old one's
+            permissions stay.
+
+    Raises:
+        EdgeInfiniteError: the path is a folder.
+        OSError: it can't be written; an old file is left as it was.
+    """
+    if path.is_dir():
+        raise EdgeInfiniteError(f"{path} is a folder; give the name of a file")
+    if not is_replaceable(path):
+        with tempfile.TemporaryDirectory() as folder:
+            unfinished = Path(folder) / (path.name or "output")
+            yield unfinished
+            _write_through(path, unfinished.read_bytes())
+        return
+    target = Path(os.path.realpath(path))
+    with _folder_of(target) as folder_descriptor:
+        _remove_leftovers(target)
+        unfinished = target.with_name(f".{target.stem}.{os.getpid()}.tmp{target.suffix}")
+        try:
+            mode = _create(unfinished, target, private=private)
+            yield unfinished  # some writers replace it by a file of their own
+            unfinished.chmod(mode)
+            with unfinished.open("rb") as file:
+                os.fsync(file.fileno())
+            unfinished.replace(target)
+            if folder_descriptor is not None:
+                os.fsync(folder_descriptor)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Writes a figure of matplotlib, whole or not at all; see `replacing`.
+
+    Args:
+        figure: a `matplotlib.figure.Figure`.
+        path: its suffix says the format; without one it is a PNG.
+
+    Raises:
+        EdgeInfiniteError: matplotlib doesn't know the format.
+    """
+    kind = path.suffix[1:].lower() or "png"
+    known = figure.canvas.get_supported_filetypes()
+    if kind not in known:
+        raise EdgeInfiniteError(f"{path}: a plot can't be a .{kind}; one of {', '.join(known)}")
+    with replacing(path) as unfinished:
+        figure.savefig(unfinished, dpi=150, format=kind)
+
+
+def is_replaceable(path: Path) -> bool:
+    """Whether the path is a regular file, or nothing yet; not a device, a FIFO or a folder."""
+    hop = path.absolute()
+    for _ in range(40):  # as many links as Linux follows
+        if str(hop).startswith(_OPEN_ALREADY):
+            return False
+        if not hop.is_symlink():
+            break
+        hop = hop.parent / hop.readlink()
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        return stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return True
 
 
-def check_writable(path: Path | None) -> None:
+def check_writable(path: Path | None, *, again: bool = False) -> None:
     """Asks before long work whether its result can be written; None is no file at all.
 
+    Args:
+        path: the file.
+        again: the file is also read, or written more than once.
+
     Raises:
-        EdgeInfiniteError: there is no such folder, or the path is a folder itself.
+        EdgeInfiniteError: there is no such folder, the path is a folder itself or, with `again`,
+            something else that isn't a regular file.
     """
     if path is None:
         return
@@ -50,3 +134,61 @@ def check_writable(path: Path | None) -> None:
         raise EdgeInfiniteError(f"{path}: there is no folder {path.parent}; create it first")
     if path.is_dir():
         raise EdgeInfiniteError(f"{path} is a folder; give the name of a file")
+    if again and not is_replaceable(path):
+        raise EdgeInfiniteError(
+            f"{path} is not a regular file, and this file is read again; give another name"
+        )
+
+
+def _create(unfinished: Path, target: Path, *, private: bool) -> int:
+    """Makes the empty file and returns the permissions that it shall have in the end."""
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+    descriptor = os.open(unfinished, flags, 0o600 if private else 0o666)
+    try:
+        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+    finally:
+        os.close(descriptor)
+    if not private:
+        with suppress(FileNotFoundError):
+            mode = stat.S_IMODE(target.stat().st_mode)
+    return mode
+
+
+@contextmanager
+def _folder_of(target: Path) -> Iterator[int | None]:
+    """The folder, locked against other writers of ours where the system can do that.
+
+    The system releases the lock of a process that is killed, so whoever holds it knows that other
+    writers' temporary files are leftovers.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield None
+        return
+    try:
+        descriptor = os.open(target.parent, os.O_RDONLY)
+    except PermissionError:  # a folder that may be written but not listed
+        yield None
+        return
+    try:
+        with suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _remove_leftovers(target: Path) -> None:
+    start, end = f".{target.stem}.", f".tmp{target.suffix}"
+    for file in target.parent.iterdir():
+        number = file.name[len(start) : -len(end)]
+        if file.name.startswith(start) and file.name.endswith(end) and number.isdecimal():
+            file.unlink(missing_ok=True)
+
+
+def _write_through(path: Path, content: bytes) -> None:
+    # Appending, because standard output may be a file that an answer stands in already.
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from edgeinfinite.evaluation.results import Row
+from edgeinfinite.files import save_figure
 
 
 def passkey_table(rows: Sequence[Row]) -> str:
@@ -96,7 +97,7 @@ def plot_passkey(rows: Sequence[Row], path: Path) -> None:
         panel.set_yticks(range(steps), [f"{step / steps:.0%}–" for step in range(steps)])
     panels[0][0].set_ylabel("depth of the fact")
     figure.colorbar(image, ax=panels[0].tolist(), label="nats per answer token")
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
     plots.close(figure)
 
 
@@ -119,7 +120,7 @@ def plot_perplexity(rows: Sequence[Row], path: Path) -> None:
     panel.set(xlabel="position (tokens)", ylabel="nats per token")
     panel.grid(alpha=0.3)
     panel.legend(fontsize=8)
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
     plots.close(figure)
 
 

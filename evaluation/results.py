@@ -28,7 +28,7 @@ class Results:
     """
 
     def __init__(self, path: Path | None, command: str, options: dict[str, Any]) -> None:
-        check_writable(path)
+        check_writable(path, again=True)
         self._path, self._command = path, command
         self._options = json.loads(json.dumps(options, default=str))
         self.rows: list[Row] = []

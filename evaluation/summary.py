@@ -10,6 +10,7 @@ from statistics import fmean
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.report import markdown, mean_loss, pyplot
 from edgeinfinite.evaluation.results import Row
+from edgeinfinite.files import save_figure
 
 PASSKEY, PERPLEXITY = "evaluate passkey", "evaluate perplexity"
 _MEGABYTE = 1e6
@@ -82,7 +83,7 @@ def plot_summary(runs: dict[str, list[Row]], path: Path) -> None:
         panel.set_ylabel(f"nats per {'answer ' if recall else ''}token")
         panel.grid(alpha=0.3)
         panel.legend(fontsize=7)
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
     plots.close(figure)
 
 

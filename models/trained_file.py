@@ -12,10 +12,11 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.files import replacing
 
 
 def save_layers(path: Path, modules: Sequence[nn.Module], metadata: dict[str, str]) -> None:
-    """Writes one module per layer, the file replaced whole.
+    """Writes one module per layer, the file replaced whole; see `files.replacing`.
 
     A tensor that half precision holds exactly is stored in it.
 
@@ -29,12 +30,8 @@ def save_layers(path: Path, modules: Sequence[nn.Module], metadata: dict[str, st
         for index, module in enumerate(modules)
         for name, tensor in module.state_dict().items()
     }
-    unfinished = path.with_name(path.name + ".partial")
-    try:
+    with replacing(path) as unfinished:
         save_file(tensors, unfinished, metadata=metadata)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _smallest(tensor: torch.Tensor) -> torch.Tensor:

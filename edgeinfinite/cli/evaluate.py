@@ -250,7 +250,7 @@ def _prepared(command: str, arguments: argparse.Namespace, options: Any) -> Iter
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
-    check_writable(arguments.json)
+    check_writable(arguments.json, again=True)
     check_writable(arguments.plot)
     if arguments.plot and arguments.plot.suffix not in (".png", ".svg", ".pdf"):
         raise EdgeInfiniteError(f"{arguments.plot} can't be drawn; give a .png, .svg or .pdf")

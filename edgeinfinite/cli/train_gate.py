@@ -100,8 +100,9 @@ def train_gate(arguments: argparse.Namespace) -> int:
 
     geometry = Geometry(**given(arguments, Geometry))
     options = GateOptions(**given(arguments, GateOptions), geometry=geometry)
-    for path in (options.output, options.metrics, options.plot):
-        check_writable(path)
+    for path in (options.output, options.metrics):
+        check_writable(path, again=True)
+    check_writable(options.plot)
     with _bar() as bar:
 
         def show(what: str, done: float) -> None:

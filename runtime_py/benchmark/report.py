@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from edgeinfinite.files import save_figure
 from edgeinfinite.runtime_py.benchmark.case import Row
 from edgeinfinite.runtime_py.benchmark.systems import PEERS
 
@@ -116,7 +117,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         panel.minorticks_off()
         panel.grid(alpha=0.3)
     panels[0].legend(fontsize=8)
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
     pyplot.close(figure)
 
 

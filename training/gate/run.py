@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.files import write_atomically
+from edgeinfinite.files import replacing, save_figure, write_atomically
 
 _SMOOTHED = 20
 
@@ -52,9 +52,8 @@ class Checkpoint:
 
     def save(self, state: dict[str, Any]) -> None:
         """Replaces the checkpoint, whole or not at all."""
-        unfinished = self._path.with_name(self._path.name + ".partial")
-        torch.save({"identity": self._identity, "state": state}, unfinished)
-        unfinished.replace(self._path)
+        with replacing(self._path) as unfinished:
+            torch.save({"identity": self._identity, "state": state}, unfinished)
 
     def remove(self) -> None:
         """The run is done."""
@@ -102,5 +101,5 @@ class Metrics:
         upper.set(ylabel="loss (nats per token)")
         lower.plot(tokens, [row["opening"] for row in self.rows], color="C1")
         lower.set(xlabel="tokens predicted", ylabel="mean sig(g)")
-        figure.savefig(path, dpi=150)
+        save_figure(figure, path)
         pyplot.close(figure)
