@@ -1,14 +1,17 @@
 """The format of session files: one safetensors file, which any runtime can open.
 
 Tensors: the state's arrays by name, caches cut to the slots in use, plus `residual` and `unread`
-(int64 token ids). Metadata `edgeinfinite`: a JSON object, `SessionHeader`; all other metadata is
-the caller's, such as the conversation.
+(int64 token ids). Metadata `edgeinfinite`: a JSON object, `SessionHeader`; `edgeinfinite.sha256`:
+the SHA-256 of the whole file with zeros in place of its own 64 digits; all other metadata is the
+caller's, such as the conversation.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 import numpy as np
@@ -17,9 +20,11 @@ from safetensors.numpy import save_file
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.files import is_replaceable, replacing
 
 FORMAT_VERSION = 2
 HEADER_KEY = "edgeinfinite"
+CHECKSUM_KEY = "edgeinfinite.sha256"
 RESIDUAL = "residual"
 UNREAD = "unread"
 
@@ -57,25 +62,48 @@ class SessionFile:
     metadata: dict[str, str]
 
 
+_NO_CHECKSUM = "0" * 64
+_LONGEST_HEADER = 100_000_000
+"""Bytes, as in the safetensors library."""
+
+# What the libraries raise at contents that nobody would write; all of it is one line to the user.
+_FOREIGN = (
+    SafetensorError,
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    MemoryError,
+)
+
+
 class _FormatOnly(msgspec.Struct):
     format: int
 
 
 def write_session_file(path: Path, content: SessionFile) -> None:
-    """Writes a session file; an older one is replaced only when the new one is complete.
+    """Writes a session file for its owner only; an older one is replaced when the new one is whole.
 
     Raises:
-        EdgeInfiniteError: it can't be written.
+        EdgeInfiniteError: it can't be written; an older one is as it was.
     """
+    if not is_replaceable(path):
+        raise EdgeInfiniteError(f"session file {path} is not a regular file; give another name")
     header = msgspec.json.encode(content.header).decode()
-    unfinished = path.with_name(path.name + ".partial")
+    metadata = {**content.metadata, HEADER_KEY: header, CHECKSUM_KEY: _NO_CHECKSUM}
     try:
-        save_file(content.tensors, unfinished, metadata={**content.metadata, HEADER_KEY: header})
-        unfinished.replace(path)
-    except OSError as error:
+        with replacing(path, private=True) as unfinished:
+            save_file(content.tensors, unfinished, metadata=metadata)
+            with unfinished.open("r+b") as file:
+                place = _checksum_place(file)
+                checksum = _checksum(file, place)
+                file.seek(place)
+                file.write(checksum.encode())
+    except (OSError, SafetensorError) as error:  # the library has a full disk for its own error
         raise EdgeInfiniteError(f"session file {path} can't be written: {error}") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def read_session_file(path: Path) -> SessionFile:
@@ -89,7 +117,6 @@ def read_session_file(path: Path) -> SessionFile:
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = dict(file.metadata() or {})
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         header = metadata.pop(HEADER_KEY)
         version = msgspec.json.decode(header, type=_FormatOnly).format
         if version > FORMAT_VERSION:
@@ -99,12 +126,44 @@ def read_session_file(path: Path) -> SessionFile:
                 f"{path} has session format {version}, from an edgeinfinite before this one; start "
                 "a new session"
             )
+        _check_checksum(path, metadata.pop(CHECKSUM_KEY))
         known = msgspec.json.decode(header, type=SessionHeader)
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        with safe_open(path, framework="numpy") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except _FOREIGN as error:
         raise broken(path, f"{type(error).__name__}: {error}") from error
     return SessionFile(known, tensors, metadata)
 
 
 def broken(path: Path, reason: object) -> EdgeInfiniteError:
     """The error for a file that isn't what this module writes."""
-    return EdgeInfiniteError(f"{path} is not a whole session file ({reason}); start a new one")
+    short = " ".join(str(reason).split())[:300]
+    return EdgeInfiniteError(f"{path} is not a whole session file ({short}); start a new one")
+
+
+def _check_checksum(path: Path, stored: str) -> None:
+    with path.open("rb") as file:
+        if _checksum(file, _checksum_place(file)) != stored:
+            raise ValueError("its checksum isn't that of its contents")
+
+
+def _checksum_place(file: BinaryIO) -> int:
+    """Where the checksum's 64 digits stand in the file."""
+    length = int.from_bytes(file.read(8), "little")
+    if length > _LONGEST_HEADER:
+        raise ValueError(f"a header of {length} bytes")
+    # In a value the quotes would be escaped, so this is the key.
+    before, found, after = file.read(length).partition(f'"{CHECKSUM_KEY}":"'.encode())
+    if not found or len(after) < len(_NO_CHECKSUM):
+        raise ValueError("it has no checksum")
+    return 8 + len(before) + len(found)
+
+
+def _checksum(file: BinaryIO, place: int) -> str:
+    file.seek(0)
+    digest = hashlib.sha256(file.read(place))
+    digest.update(_NO_CHECKSUM.encode())
+    file.seek(place + len(_NO_CHECKSUM))
+    while part := file.read(1 << 20):
+        digest.update(part)
+    return digest.hexdigest()

@@ -117,6 +117,46 @@ def is_replaceable(path: Path) -> bool:
         return True
 
 
+@contextmanager
+def held_alone(path: Path) -> Iterator[None]:
+    """Keeps other processes that ask the same from working with a file at the same time.
+
+    A hidden file beside it is locked while the block runs. The system releases the lock of a
+    process that is killed; the next one takes the hidden file over and removes it.
+
+    Raises:
+        EdgeInfiniteError: another process holds the file.
+        OSError: the folder can't be written.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    target = Path(os.path.realpath(path))
+    lock = target.with_name(f".{target.name}.lock")
+    while True:
+        descriptor = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise EdgeInfiniteError(
+                f"{path} is open in another process; end that one, or give another name"
+            ) from error
+        except OSError:  # some network file systems have no locks
+            break
+        # Its holder may have removed it before we got the lock; then another is in the folder.
+        if lock.exists() and os.path.samestat(os.fstat(descriptor), lock.stat()):
+            break
+        os.close(descriptor)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
 def check_writable(path: Path | None, *, again: bool = False) -> None:
     """Asks before long work whether its result can be written; None is no file at all.
 

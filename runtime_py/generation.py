@@ -140,25 +140,45 @@ class Generation:
         )
 
 
+class Terminated(KeyboardInterrupt):
+    """The system asks the program to end (SIGTERM)."""
+
+
+class Interruption:
+    """What `interruptible` yields; called, it says whether to stop."""
+
+    def __init__(self) -> None:
+        self._pressed = threading.Event()
+        self.terminated = False
+        """Whether the program is to end, too, once its work is saved (SIGTERM)."""
+
+    def __call__(self) -> bool:
+        """Whether Ctrl-C was pressed, or the program is to end."""
+        return self._pressed.is_set()
+
+    def _on_signal(self, number: int, _: object) -> None:
+        pressed = self._pressed.is_set()
+        self.terminated |= number == signal.SIGTERM
+        if pressed:
+            raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        self._pressed.set()
+
+
 @contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """Within it the first Ctrl-C only makes the yielded function true, for `cancelled`.
+def interruptible() -> Iterator[Interruption]:
+    """Within it the first Ctrl-C or SIGTERM only makes the yielded object true, for `cancelled`.
 
     Raises:
-        KeyboardInterrupt: at the second Ctrl-C.
+        KeyboardInterrupt: at the second one.
     """
-    pressed = threading.Event()
-
-    def press(*_: object) -> None:
-        if pressed.is_set():
-            raise KeyboardInterrupt
-        pressed.set()
-
+    interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
-        yield pressed.is_set  # signals reach the main thread only
+        yield interruption  # signals reach the main thread only
         return
-    previous = signal.signal(signal.SIGINT, press)
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    previous = [signal.signal(number, interruption._on_signal) for number in numbers]
     try:
-        yield pressed.is_set
+        yield interruption
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in zip(numbers, previous, strict=True):
+            signal.signal(number, handler)

@@ -74,13 +74,8 @@ def load_session(
         )
     session = Session(engine, chunk_length=chunk_length)
     try:
-        _restore(session.state, tensors)
-        session.tokens_read = header.tokens_read
-        session.compressions = header.compressions
-        session.residual = [int(token) for token in tensors[RESIDUAL]]
-        session.unread = new_unread(int(token) for token in tensors[UNREAD])
-        _check_counters(session)
-    except (KeyError, ValueError, TypeError) as error:
+        _restore(session, header, tensors)
+    except (KeyError, ValueError, TypeError, OverflowError) as error:
         raise broken(path, error) from error
     return session, content.metadata
 
@@ -92,11 +87,30 @@ def _in_use(state: State, spec: TensorSpec) -> np.ndarray:
     return state.slots(spec.name, 0, int(state.length[spec.layer]))
 
 
-def _restore(state: State, tensors: dict[str, np.ndarray]) -> None:
+def _restore(session: Session, header: SessionHeader, tensors: dict[str, np.ndarray]) -> None:
+    state = session.state
+    session.tokens_read = header.tokens_read
+    session.compressions = header.compressions
+    session.residual = _token_ids(RESIDUAL, tensors, session.engine.vocabulary).tolist()
+    session.unread = new_unread(_token_ids(UNREAD, tensors, session.engine.vocabulary).tolist())
     for counter in ("length", "has_memory"):  # first: they say how much of a cache is in use
         _copy_checked(counter, state.arrays[counter], tensors[counter])
+    _check_counters(session)
+    foreign = set(tensors) - {spec.name for spec in state.specs} - {RESIDUAL, UNREAD}
+    if foreign:
+        raise ValueError(f"{min(foreign)} isn't a tensor of this artifact's sessions")
     for spec in state.specs:
         _copy_checked(spec.name, _in_use(state, spec), tensors[spec.name])
+
+
+def _token_ids(name: str, tensors: dict[str, np.ndarray], vocabulary: int) -> np.ndarray:
+    ids = tensors[name]
+    if ids.dtype != np.int64 or ids.ndim != 1:
+        raise ValueError(f"{name} is {ids.dtype}{list(ids.shape)}, expected token ids, int64 [T]")
+    outside = ids[(ids < 0) | (ids >= vocabulary)]
+    if outside.size:
+        raise ValueError(f"{name} holds token {outside[0]}, the vocabulary has {vocabulary}")
+    return ids
 
 
 def _copy_checked(name: str, target: np.ndarray, source: np.ndarray) -> None:
@@ -111,12 +125,22 @@ def _copy_checked(name: str, target: np.ndarray, source: np.ndarray) -> None:
 
 
 def _check_counters(session: Session) -> None:
+    """Every counter follows from the number of tokens, layer by layer."""
     geometry = session.engine.geometry
+    if session.compressions < 0:
+        raise ValueError(f"{session.compressions} compressions")
     folded = session.compressions * geometry.segment_length
     residual = len(session.residual)
-    sinks = min(session.cached, geometry.sink_length)
-    cached = sinks + min(geometry.most_slots, folded) + residual
-    if session.cached != cached or not 0 <= cached <= geometry.capacity:
-        raise ValueError(f"{session.cached} slots in use don't agree with {residual} tokens")
+    sinks = min(max(session.cached, 0), geometry.sink_length)
+    for layer, length in enumerate(session.state.length.tolist()):
+        used = sinks + min(geometry.slots_of(layer), folded) + residual
+        if length != used or used > geometry.capacity:
+            raise ValueError(
+                f"layer {layer} has {length} slots in use, {residual} tokens and "
+                f"{session.compressions} compressions make {used} of {geometry.capacity}"
+            )
     if session.tokens_read != folded + sinks + residual:
         raise ValueError(f"{session.tokens_read} tokens read don't agree with the counters")
+    has_memory = bool(session.compressions) and session.engine.reads_memory
+    if session.state.has_memory.tolist() != [float(has_memory)]:
+        raise ValueError(f"has_memory is {session.state.has_memory}")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 from edgeinfinite.cli.arguments import given
 from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.files import check_writable, read_text_file
+from edgeinfinite.files import check_writable, held_alone, read_text_file
 from edgeinfinite.runtime_py.conversation import Conversation
-from edgeinfinite.runtime_py.generation import interruptible
+from edgeinfinite.runtime_py.generation import Terminated, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.statistics import write_rows
@@ -32,13 +32,15 @@ def generate(arguments: argparse.Namespace) -> int:
         tokens = conversation.tokenizer.encode_text(prompt)
     else:
         tokens = conversation.turn(prompt)
-    _answer(conversation, tokens, sampler, arguments.max_new_tokens)
+    terminated = _answer(conversation, tokens, sampler, arguments.max_new_tokens)
     figures = conversation.statistics()
     assert figures is not None
     if arguments.stats:
         print(figures.table(), file=sys.stderr)
     if arguments.stats_json:
         write_rows(arguments.stats_json, "generate", [figures.to_row()])
+    if terminated:
+        raise Terminated
     return 130 if conversation.session.unread else 0
 
 
@@ -46,11 +48,27 @@ def chat(arguments: argparse.Namespace) -> int:
     """A conversation: /reset forgets it, /stats shows the last answer's figures, /exit ends."""
     sampler = Sampler(SamplingOptions(**given(arguments, SamplingOptions)))
     path: Path | None = arguments.session
-    check_writable(path)
-    conversation = _open(arguments)
-    if path is not None and path.exists():
-        conversation.session, _ = load_session(conversation.session.engine, path)
-        print(f"going on after {conversation.session.tokens_read:,} tokens", file=sys.stderr)
+    check_writable(path, again=True)
+    with nullcontext() if path is None else held_alone(path):
+        conversation = _open(arguments)
+        if path is not None and path.exists():
+            conversation.session, _ = load_session(conversation.session.engine, path)
+            print(f"going on after {conversation.session.tokens_read:,} tokens", file=sys.stderr)
+        is_saved = _converse(conversation, path, sampler, arguments.max_new_tokens)
+        if path is not None and not is_saved:  # there may be room by now
+            save_session(conversation.session, path)
+    return 0
+
+
+def _converse(
+    conversation: Conversation, path: Path | None, sampler: Sampler, max_new_tokens: int
+) -> bool:
+    """Answers line by line; whether the last turn is in the session's file.
+
+    Raises:
+        Terminated: once the turn that SIGTERM met is saved.
+    """
+    is_saved = True
     for line in _lines("> "):
         if line == "/exit":
             break
@@ -58,14 +76,31 @@ def chat(arguments: argparse.Namespace) -> int:
             figures = conversation.statistics()
             print(figures.table() if figures else "no answer yet", file=sys.stderr)
             continue
+        terminated = False
         if line == "/reset":
             conversation.reset()
         else:
             tokens = conversation.turn(line)
-            _answer(conversation, tokens, sampler, arguments.max_new_tokens)
+            terminated = _answer(conversation, tokens, sampler, max_new_tokens)
         if path is not None:
-            save_session(conversation.session, path)
-    return 0
+            with interruptible() as interrupted:
+                is_saved = _save(conversation, path)
+            if interrupted() and not interrupted.terminated:
+                raise KeyboardInterrupt
+            terminated |= interrupted.terminated
+        if terminated:
+            raise Terminated
+    return is_saved
+
+
+def _save(conversation: Conversation, path: Path) -> bool:
+    """Whether it could be done; a full disk doesn't end a chat."""
+    try:
+        save_session(conversation.session, path)
+    except EdgeInfiniteError as error:
+        note(f"{error}; the chat goes on and is saved with the next answer")
+        return False
+    return True
 
 
 def _open(arguments: argparse.Namespace) -> Conversation:
@@ -76,8 +111,12 @@ def _open(arguments: argparse.Namespace) -> Conversation:
 
 def _answer(
     conversation: Conversation, tokens: list[int], sampler: Sampler, max_new_tokens: int
-) -> None:
-    """Streams one answer to stdout; Ctrl-C ends it early, a second one the program."""
+) -> bool:
+    """Streams one answer to stdout; Ctrl-C ends it early, a second one the program.
+
+    Returns:
+        Whether the program is to end (SIGTERM), once what was read is saved.
+    """
     session = conversation.session
     with interruptible() as interrupted, _reading(len(session.unread) + len(tokens)) as bar:
         pieces = conversation.answer(
@@ -95,6 +134,7 @@ def _answer(
     if session.unread:
         left = f"stopped with {len(session.unread):,} tokens of the message unread"
         print(f"{left}; a chat reads them with the next one, /reset forgets them", file=sys.stderr)
+    return interrupted.terminated
 
 
 def _reading(tokens: int) -> Any:

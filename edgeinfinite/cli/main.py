@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 from edgeinfinite.cli.answer import chat, generate
@@ -29,6 +32,7 @@ from edgeinfinite.cli.train_scorer import add_train_scorer
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.runtime_py.benchmark.options import BenchOptions
+from edgeinfinite.runtime_py.generation import Terminated
 from edgeinfinite.runtime_py.sampling import SamplingOptions
 from edgeinfinite.version import __version__
 
@@ -38,12 +42,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0 done, 1 a check of `verify` failed, 2 an error that the user can mend,
-        130 ended by Ctrl-C (`generate`: before there was an answer).
+        130 ended by Ctrl-C (`generate`: before there was an answer), 143 by SIGTERM.
     """
     arguments = _parser().parse_args(argv)
     quieten()
     try:
-        return int(arguments.command(arguments))
+        with _sigterm_raises():
+            return int(arguments.command(arguments))
+    except Terminated:
+        return 143
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
@@ -61,6 +68,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         message = f"this command needs the package {error.name}; pip install {error.name}"
     print(f"edgeinfinite: error: {' '.join(message.split())}", file=sys.stderr)
     return 2
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """SIGTERM ends commands as Ctrl-C does: files are left whole, and temporary ones removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def terminate(*_: object) -> NoReturn:
+        raise Terminated
+
+    previous = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
+import resource
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import pytest
 
 from edgeinfinite.cli import main
 from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.saved_session import load_session
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
 
@@ -86,3 +89,80 @@ def test_ctrl_c_while_a_chat_waits_exits_130(artifact: Path, start: Any) -> None
             break
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (130, b"\n")
+
+
+def _ask(process: subprocess.Popen[bytes], line: str) -> bytes:
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(f"{line}\n".encode())
+    process.stdin.flush()
+    return process.stdout.readline()
+
+
+def test_two_chats_on_one_file_do_not_lose_turns(
+    artifact: Path, tmp_path: Path, start: Any
+) -> None:
+    file = tmp_path / "talk.session"
+    command = ("chat", str(artifact), "--max-new-tokens", "1", "--session", str(file))
+    first = start(*command)
+    _ask(first, "hello")
+    second = start(*command)
+    _, errors = second.communicate(b"hello\n", timeout=60)
+    assert second.returncode == 2
+    assert b"talk.session is open in another process" in errors and errors.count(b"\n") == 1
+    first.kill()  # and nobody has to clean up behind it
+    first.communicate(timeout=60)
+    third = start(*command)
+    _, errors = third.communicate(b"again\n", timeout=60)
+    assert third.returncode == 0 and b"going on after" in errors
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_full_disk_costs_neither_the_chat_nor_the_turn(artifact: Path, tmp_path: Path) -> None:
+    file = tmp_path / "talk.session"
+    command = [sys.executable, "-m", "edgeinfinite.cli", "chat", str(artifact)]
+    process = subprocess.Popen(
+        [*command, "--max-new-tokens", "1", "--session", str(file)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        # No file may become longer than this, much as if the disk were full.
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 1 << 30)),
+    )
+    assert process.stderr is not None
+    _ask(process, "hello")
+    note = process.stderr.readline()
+    assert b"can't be written" in note and b"the chat goes on" in note
+    assert list(tmp_path.iterdir()) == [tmp_path / ".talk.session.lock"]
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
+    _, errors = process.communicate(timeout=60)  # the end: there is room by now
+    assert (process.returncode, errors) == (0, b"")
+    load_session(load_engine(artifact), file)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_sigterm_ends_a_chat_once_its_turn_is_saved(
+    artifact: Path, tmp_path: Path, start: Any
+) -> None:
+    file = tmp_path / "talk.session"
+    endless = ("--max-new-tokens", "10000000", "--temperature", "3")
+    process = start("chat", str(artifact), *endless, "--session", str(file))
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(b"hello\n")
+    os.read(process.stdout.fileno(), 1)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (143, b"")
+    assert list(tmp_path.iterdir()) == [file]
+    assert load_session(load_engine(artifact), file)[0].tokens_read > 5
+
+
+def test_sigterm_while_a_chat_waits_ends_it(artifact: Path, tmp_path: Path, start: Any) -> None:
+    file = tmp_path / "talk.session"
+    command = ("chat", str(artifact), "--max-new-tokens", "1", "--session", str(file))
+    process = start(*command)
+    _ask(process, "hello")
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (143, b"")
+    assert list(tmp_path.iterdir()) == [file]

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import random
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
+from safetensors.torch import save_file as save_torch_file
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
@@ -78,6 +88,55 @@ def rewrite(path, change):
     tensors, header = load_file(path), json.loads(metadata["edgeinfinite"])
     change(tensors, header)
     save_file(tensors, path, metadata={**metadata, "edgeinfinite": json.dumps(header)})
+    write_checksum(path)
+
+
+def write_checksum(path):
+    """As the format says it: of the whole file, its own digits zeros."""
+    content = bytearray(path.read_bytes())
+    found = re.search(rb'"edgeinfinite\.sha256":"([0-9a-f]{64})"', content)
+    content[found.start(1) : found.end(1)] = b"0" * 64
+    content[found.start(1) : found.end(1)] = hashlib.sha256(content).hexdigest().encode()
+    path.write_bytes(content)
+
+
+def refusal(path):
+    with pytest.raises(EdgeInfiniteError) as caught:
+        load_session(ENGINE, path)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_the_checksum_is_that_of_the_file_with_zeros_in_its_place(saved):
+    content = saved.read_bytes()
+    write_checksum(saved)
+    assert saved.read_bytes() == content
+    load_session(ENGINE, saved)
+
+
+def test_every_flipped_bit_is_found(saved):
+    content = saved.read_bytes()
+    dice = random.Random(24)
+    places = [dice.randrange(8 * len(content)) for _ in range(300)]
+    places += range(0, 8 * 1200, 29)  # the header, which is a small part of the file
+    for place in places:
+        flipped = bytearray(content)
+        flipped[place // 8] ^= 1 << place % 8
+        saved.write_bytes(flipped)
+        refusal(saved)
+
+
+def test_a_file_with_bytes_too_many_is_refused(saved):
+    saved.write_bytes(saved.read_bytes() + b"\0")
+    refusal(saved)
+
+
+def test_a_file_without_a_checksum_is_refused(saved):
+    with safe_open(saved, framework="numpy") as file:
+        metadata = file.metadata()
+    del metadata["edgeinfinite.sha256"]
+    save_file(load_file(saved), saved, metadata=metadata)
+    assert "edgeinfinite.sha256" in refusal(saved)
 
 
 def nan_in_memory(tensors, header):
@@ -100,13 +159,118 @@ def wrong_counter(tensors, header):
     header["compressions"] += 1
 
 
+def endless_counter(tensors, header):
+    header["tokens_read"] = 10**400
+
+
+def negative_counters(tensors, header):
+    header["compressions"] = -1
+    header["tokens_read"] -= 8 * (header["compressions"] + 1)
+
+
+def one_layer_is_shorter(tensors, header):
+    tensors["length"][1] -= 1
+    for cache in ("k_cache_1", "v_cache_1"):
+        tensors[cache] = tensors[cache][:, :, :-1].copy()
+
+
+def negative_length(tensors, header):
+    tensors["length"][:] = -3
+
+
+def half_a_memory(tensors, header):
+    tensors["has_memory"][:] = 0.5
+
+
+def no_memory_after_a_compression(tensors, header):
+    tensors["has_memory"][:] = 0.0
+
+
+def token_outside_the_vocabulary(tensors, header):
+    tensors["residual"][0] = ENGINE.vocabulary
+
+
+def negative_token(tensors, header):
+    tensors["unread"] = np.array([-1], np.int64)
+
+
+def tokens_of_another_type(tensors, header):
+    tensors["residual"] = tensors["residual"].astype(np.float64)
+
+
+def tokens_in_a_table(tensors, header):
+    tensors["unread"] = np.zeros((2, 2), np.int64)
+
+
+def cache_of_another_type(tensors, header):
+    tensors["k_cache_0"] = tensors["k_cache_0"].astype(np.float16)
+
+
+def foreign_tensor(tensors, header):
+    tensors["weights"] = np.zeros(3, np.float32)
+
+
+def geometry_of_text(tensors, header):
+    header["geometry"]["segment_length"] = "8"
+
+
+def deep_geometry(tensors, header):
+    deep = []
+    for _ in range(300):
+        deep = [deep]
+    header["geometry"]["recall_slots"] = deep
+
+
 @pytest.mark.parametrize(
-    "change", [nan_in_memory, lost_tensor, wrong_shape, wrong_length, wrong_counter]
+    "change",
+    [
+        nan_in_memory,
+        lost_tensor,
+        wrong_shape,
+        wrong_length,
+        wrong_counter,
+        endless_counter,
+        negative_counters,
+        one_layer_is_shorter,
+        negative_length,
+        half_a_memory,
+        no_memory_after_a_compression,
+        token_outside_the_vocabulary,
+        negative_token,
+        tokens_of_another_type,
+        tokens_in_a_table,
+        cache_of_another_type,
+        foreign_tensor,
+        geometry_of_text,
+        deep_geometry,
+    ],
 )
 def test_a_damaged_state_is_refused(saved, change):
     rewrite(saved, change)
-    with pytest.raises(EdgeInfiniteError, match="not a whole session file"):
-        load_session(ENGINE, saved)
+    assert "not a whole session file" in refusal(saved)
+
+
+def _with_metadata(path, header):
+    tensors = load_file(path)
+    save_file(tensors, path, metadata={"edgeinfinite": header, "edgeinfinite.sha256": "0" * 64})
+    write_checksum(path)
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["[" * 100_000, "{", "null", "3", '{"format": 2}', '{"format": 1e400}', '{"format": "2"}'],
+)
+def test_a_header_that_nobody_would_write_is_one_line(saved, header):
+    _with_metadata(saved, header)
+    assert "not a whole session file" in refusal(saved)
+
+
+def test_a_type_that_numpy_has_not_is_one_line(saved):
+    with safe_open(saved, framework="numpy") as file:
+        metadata = file.metadata()
+    save_torch_file({"k_cache_0": torch.zeros(2, dtype=torch.bfloat16)}, saved, metadata)
+    write_checksum(saved)
+    assert "not a whole session file" in refusal(saved)
 
 
 @pytest.mark.parametrize(
@@ -129,3 +293,48 @@ def test_another_geometry_or_gate_is_refused(saved, other):
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(EdgeInfiniteError, match="doesn't exist"):
         load_session(ENGINE, tmp_path / "none")
+
+
+def test_file_and_folder_are_on_the_disk_before_saving_ends(saved, monkeypatch):
+    synced = []
+    real = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: (synced.append(Path(f"/proc/self/fd/{fd}").resolve()), real(fd))
+    )
+    session, _ = load_session(ENGINE, saved)
+    save_session(session, saved)
+    file, folder = synced
+    assert file.parent == folder == saved.parent.resolve()
+
+
+def test_a_session_is_for_its_owner_only(saved):
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o600
+
+
+def test_what_is_not_a_regular_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "s")
+    with pytest.raises(EdgeInfiniteError, match="not a regular file"):
+        save_session(Session(ENGINE), tmp_path / "s")
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.session_file import SessionFile, SessionHeader, write_session_file
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+header = SessionHeader(2, "x", Geometry(8, 4, 3), 0, 0)
+write_session_file(Path(sys.argv[1]), SessionFile(header, {"a": np.zeros(10_000)}, {}))
+"""
+
+
+def test_a_disk_without_room_is_one_line_and_leaves_the_old_file(saved):
+    content = saved.read_bytes()
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(saved)], capture_output=True, text=True, check=False
+    )
+    assert "EdgeInfiniteError" in done.stderr.splitlines()[-1]
+    assert "can't be written" in done.stderr.splitlines()[-1]
+    assert saved.read_bytes() == content
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]

@@ -24,12 +24,14 @@ data class RestoredSession(
  *
  * Tensors: the state by name, caches cut to the slots in use, plus `residual` and `unread` (int64
  * token ids). Metadata `edgeinfinite`: a JSON object with the format's version, the fingerprint of
- * what the state belongs to, and the counters; other metadata is the caller's.
+ * what the state belongs to, and the counters; [SessionChecksum.KEY] is the file's checksum; other
+ * metadata is the caller's.
  */
 object SessionFile {
     /** The one format that this code reads. */
     const val FORMAT_VERSION = 2
     private const val KEY = "edgeinfinite"
+    private const val LONGEST_REASON = 300
     private const val HALF_EXPONENT = 0x7C00
     private val json = Json {
         ignoreUnknownKeys = true
@@ -67,8 +69,11 @@ object SessionFile {
         tensors["unread"] = tokenTensor(session.unread)
         val unfinished = File(file.path + ".partial")
         try {
-            Safetensors(tensors, extra + (KEY to json.encodeToString(header))).write(unfinished)
+            val own = mapOf(KEY to json.encodeToString(header), SessionChecksum.KEY to SessionChecksum.NONE)
+            Safetensors(tensors, extra + own).write(unfinished)
+            SessionChecksum.seal(unfinished)
             if (!unfinished.renameTo(file)) throw IOException("it can't be renamed")
+            file.absoluteFile.parentFile?.let(SessionChecksum::force)
         } catch (error: IOException) {
             throw EdgeInfiniteException("session file $file can't be written: ${error.message}", error)
         } finally {
@@ -103,6 +108,8 @@ object SessionFile {
             throw notWhole(file, error)
         } catch (error: RuntimeException) { // what a malformed header leads to
             throw notWhole(file, error)
+        } catch (error: StackOverflowError) { // JSON in JSON in JSON
+            throw notWhole(file, error)
         }
         if (header.format > FORMAT_VERSION) {
             throw EdgeInfiniteException("$file has session format ${header.format}; update the app")
@@ -119,12 +126,16 @@ object SessionFile {
         }
         val session = Session(engine, chunkLength)
         try {
+            SessionChecksum.check(file, stored.metadata[SessionChecksum.KEY])
             restore(session, header, stored.tensors)
-        } catch (error: IllegalArgumentException) {
+        } catch (error: IOException) {
+            session.close()
+            throw notWhole(file, error)
+        } catch (error: RuntimeException) { // what fits nowhere, or counters that overflow
             session.close()
             throw notWhole(file, error)
         }
-        return RestoredSession(session, stored.metadata - KEY)
+        return RestoredSession(session, stored.metadata - KEY - SessionChecksum.KEY)
     }
 
     private fun restore(
@@ -133,8 +144,24 @@ object SessionFile {
         tensors: Map<String, StoredTensor>,
     ) {
         val state = session.state
+        session.tokensRead = header.tokensRead
+        session.compressions = header.compressions
+        session.residual.addLast(tokensOf("residual", tensors, session.engine.vocabulary))
+        session.unread.addLast(tokensOf("unread", tensors, session.engine.vocabulary))
+        val foreign = tensors.keys - state.specs.map { it.name }.toSet() - setOf("residual", "unread")
+        require(foreign.isEmpty()) { "${foreign.first()} isn't a tensor of this artifact's sessions" }
         val (counters, others) = state.specs.partition { it.role == "length" || it.role == "has_memory" }
-        for (spec in counters + others) {
+        restore(counters, state, tensors)
+        checkCounters(session)
+        restore(others, state, tensors)
+    }
+
+    private fun restore(
+        specs: List<TensorSpec>,
+        state: State,
+        tensors: Map<String, StoredTensor>,
+    ) {
+        for (spec in specs) {
             val slots = inUse(spec, state)
             val tensor = requireNotNull(tensors[spec.name]) { "${spec.name} is missing" }
             require(tensor.dtype == spec.dtype && tensor.shape == slots.shape) {
@@ -145,11 +172,6 @@ object SessionFile {
             }
             slots.write(tensor.data, state.buffer(spec.name))
         }
-        session.tokensRead = header.tokensRead
-        session.compressions = header.compressions
-        session.residual.addLast(tokensOf("residual", tensors))
-        session.unread.addLast(tokensOf("unread", tensors))
-        checkCounters(session)
     }
 
     /** All of a tensor, or a cache up to `length`. */
@@ -163,15 +185,24 @@ object SessionFile {
         return Slots.of(spec, 0, used)
     }
 
+    /** Every counter follows from the number of tokens, layer by layer. */
     private fun checkCounters(session: Session) {
         val geometry = session.engine.geometry
-        val folded = session.compressions * geometry.segmentLength
+        val state = session.state
+        require(session.compressions >= 0) { "${session.compressions} compressions" }
+        val folded = Math.multiplyExact(session.compressions, geometry.segmentLength.toLong())
         val residual = session.residual.size
-        val sinks = minOf(session.cached, geometry.sinkLength)
-        val cached = sinks + minOf(geometry.mostSlots.toLong(), folded) + residual
-        require(session.cached.toLong() == cached && cached <= geometry.capacity) {
-            "${session.cached} slots in use don't agree with $residual tokens"
+        val sinks = session.cached.coerceIn(0, geometry.sinkLength)
+        for (layer in 0 until state.layers) {
+            val used = sinks + minOf(geometry.slotsOf(layer).toLong(), folded) + residual
+            require(state.lengthOf(layer).toLong() == used && used <= geometry.capacity) {
+                "layer $layer has ${state.lengthOf(layer)} slots in use, $residual tokens and " +
+                    "${session.compressions} compressions make $used of ${geometry.capacity}"
+            }
         }
+        val hasMemory = session.engine.readsMemory && session.compressions > 0
+        val flag = state.buffer("has_memory").asFloatBuffer().get(0)
+        require(flag == (if (hasMemory) 1f else 0f)) { "has_memory is $flag" }
         require(session.tokensRead == folded + sinks + residual) {
             "${session.tokensRead} tokens read don't agree with the counters"
         }
@@ -187,13 +218,14 @@ object SessionFile {
     private fun tokensOf(
         name: String,
         tensors: Map<String, StoredTensor>,
+        vocabulary: Int,
     ): IntArray {
         val tensor = requireNotNull(tensors[name]) { "$name is missing" }
         require(tensor.dtype == "int64" && tensor.shape.size == 1) { "$name holds no token ids" }
         val ids = tensor.data.asLongBuffer()
         return IntArray(tensor.shape[0]) { index ->
             val id = ids.get(index)
-            require(id in 0..Int.MAX_VALUE) { "$name holds the token $id" }
+            require(id in 0 until vocabulary) { "$name holds the token $id, the vocabulary has $vocabulary" }
             id.toInt()
         }
     }
@@ -216,9 +248,9 @@ object SessionFile {
 
     private fun notWhole(
         file: File,
-        cause: Exception,
+        cause: Throwable,
     ): EdgeInfiniteException {
-        val reason = cause.message.orEmpty().lineSequence().first()
+        val reason = cause.message.orEmpty().lineSequence().first().take(LONGEST_REASON)
         return EdgeInfiniteException("$file is not a whole session file ($reason); start a new one", cause)
     }
 

@@ -68,17 +68,15 @@ class SessionFileTest {
     fun `a file with bytes too many is refused`() = refuses(saved().readBytes() + 0, "not a whole")
 
     @Test
-    fun `any flipped byte of the header is refused or changes nothing but the caller's text`() {
+    fun `every flipped bit is found`() {
         val whole = saved().readBytes()
         val header = 8 + java.nio.ByteBuffer.wrap(whole).order(java.nio.ByteOrder.LITTLE_ENDIAN).getLong(0).toInt()
-        for (at in 0 until header step 3) {
-            val flipped = whole.copyOf().also { it[at] = (it[at].toInt() xor 0x11).toByte() }
-            val file = folder.resolve("flipped").toFile().apply { writeBytes(flipped) }
-            try {
-                SessionFile.load(engine, file).session.use { assertEquals(70, it.tokensRead) }
-            } catch (error: EdgeInfiniteException) {
-                assertTrue("\n" !in error.message!!, error.message)
-            }
+        val dice = java.util.Random(24)
+        val places = List(300) { dice.nextInt(8 * whole.size) } + (0 until 8 * header step 29)
+        for (place in places) {
+            val bit = 1 shl place % 8
+            val flipped = whole.copyOf().also { it[place / 8] = (it[place / 8].toInt() xor bit).toByte() }
+            refuses(flipped, "")
         }
     }
 
@@ -122,6 +120,16 @@ class SessionFileTest {
         refuses(edited { it.replace("\\\"tokens_read\\\":70", "\\\"tokens_read\\\":71") }, "don't agree")
 
     @Test
+    fun `a wrong number of compressions is refused`() =
+        refuses(edited { it.replace(Regex("compressions\\\\\":\\d"), "compressions\\\\\":9") }, "don't agree")
+
+    @Test
+    fun `a file that is sealed as the format says is the same file`() {
+        val whole = saved().readBytes()
+        assertArrayEquals(whole, sealed(whole))
+    }
+
+    @Test
     fun `another artifact's session is refused`() {
         val file = saved()
         Recorded("reencode-int4").engine().use { other ->
@@ -140,7 +148,18 @@ class SessionFileTest {
     /** The header's text changed, without changing its length. */
     private fun edited(change: (String) -> String): ByteArray {
         val text = saved().readBytes().toString(Charsets.ISO_8859_1)
-        return change(text).also { check(it != text && it.length == text.length) }.toByteArray(Charsets.ISO_8859_1)
+        val changed = change(text).also { check(it != text && it.length == text.length) }
+        return sealed(changed.toByteArray(Charsets.ISO_8859_1))
+    }
+
+    /** With the checksum that the format asks for: of the file with zeros in its place. */
+    private fun sealed(bytes: ByteArray): ByteArray {
+        val text = bytes.toString(Charsets.ISO_8859_1)
+        val digits = Regex("\"edgeinfinite\\.sha256\":\"([0-9a-f]{64})\"").find(text)!!.groups[1]!!.range
+        val open = text.replaceRange(digits, "0".repeat(64)).toByteArray(Charsets.ISO_8859_1)
+        val digest = java.security.MessageDigest.getInstance("SHA-256").digest(open)
+        val checksum = digest.joinToString("") { "%02x".format(it) }
+        return text.replaceRange(digits, checksum).toByteArray(Charsets.ISO_8859_1)
     }
 
     private fun refuses(
