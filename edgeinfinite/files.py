@@ -68,7 +68,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
             _write_through(path, unfinished.read_bytes())
         return
     target = Path(os.path.realpath(path))
-    with _folder_of(target) as folder_descriptor:
+    with locked_folder(target.parent) as folder_descriptor:
         _remove_leftovers(target)
         unfinished = target.with_name(f".{target.stem}.{os.getpid()}.tmp{target.suffix}")
         try:
@@ -195,26 +195,37 @@ def _create(unfinished: Path, target: Path, *, private: bool) -> int:
 
 
 @contextmanager
-def _folder_of(target: Path) -> Iterator[int | None]:
-    """The folder, locked against other writers of ours where the system can do that.
+def locked_folder(folder: Path, *, wait: bool = True) -> Iterator[int | None]:
+    """A folder, locked against other processes of ours where the system can do that.
 
-    The system releases the lock of a process that is killed, so whoever holds it knows that other
-    writers' temporary files are leftovers.
+    The system releases the lock of a process that is killed, in another container too.
+
+    Args:
+        folder: the folder.
+        wait: for another process to release it.
+
+    Yields:
+        The folder's descriptor; None where there are no locks, as on Windows.
+
+    Raises:
+        BlockingIOError: another process holds it, and `wait` is False.
     """
     try:
         import fcntl
-    except ImportError:  # Windows
+
+        descriptor = os.open(folder, os.O_RDONLY)
+    except (ImportError, PermissionError):  # Windows, or a folder that can't be listed
         yield None
         return
     try:
-        descriptor = os.open(target.parent, os.O_RDONLY)
-    except PermissionError:  # a folder that may be written but not listed
-        yield None
-        return
-    try:
-        with suppress(OSError):  # some network file systems have no locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
+        locked: int | None = descriptor
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise
+        except OSError:  # some network file systems have no locks
+            locked = None
+        yield locked
     finally:
         os.close(descriptor)
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
+import re
+import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-
-import psutil
 
 from edgeinfinite.artifact.manifest import MANIFEST_FILE
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.files import locked_folder
 
 _PARTIAL, _OLD = ".partial", ".old"
+_TAG = re.compile("[0-9a-f]{16}")
 
 
 def check_output(output: Path) -> None:
@@ -36,41 +37,49 @@ def check_output(output: Path) -> None:
 def unfinished(output: Path) -> Iterator[Path]:
     """A folder beside `output` that takes its place at the end, or vanishes on any exception.
 
-    What an export to the same place left behind that was killed outright is cleared away first.
+    What an export to the same place left behind that was killed outright is cleared away first. An
+    export under way holds locks on its folders, which the system releases when it is killed; a
+    process's number would say nothing about another container's.
     """
     made = [parent for parent in output.parents if not parent.exists()]
-    _clear_leftovers(output)
-    folder = output.with_name(f".{output.name}.{os.getpid()}{_PARTIAL}")
-    old = output.with_name(f".{output.name}.{os.getpid()}{_OLD}")
-    try:
-        folder.mkdir(parents=True)
-        yield folder
-        check_output(output)
-        if output.exists():
-            output.rename(old)
-        folder.rename(output)
-        shutil.rmtree(old, ignore_errors=True)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        if old.exists() and not output.exists():
-            old.rename(output)
-        for parent in made:
-            if parent.is_dir() and not any(parent.iterdir()):
-                parent.rmdir()
-        raise
+    tag = secrets.token_hex(8)
+    folder = output.with_name(f".{output.name}.{tag}{_PARTIAL}")
+    old = output.with_name(f".{output.name}.{tag}{_OLD}")
+    with ExitStack() as locks:
+        try:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            with locked_folder(output.parent):  # so that nobody clears what isn't locked yet
+                _clear_leftovers(output)
+                folder.mkdir()
+                locks.enter_context(locked_folder(folder))
+            yield folder
+            check_output(output)
+            with locked_folder(output.parent):
+                if output.exists():
+                    locks.enter_context(locked_folder(output))
+                    output.rename(old)
+                folder.rename(output)
+            shutil.rmtree(old, ignore_errors=True)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            if old.exists() and not output.exists():
+                old.rename(output)
+            for parent in made:
+                if parent.is_dir() and not any(parent.iterdir()):
+                    parent.rmdir()
+            raise
 
 
 def _clear_leftovers(output: Path) -> None:
-    """Of processes that are no more; an artifact that was about to be replaced comes back."""
-    if not output.parent.is_dir():
-        return
+    """Of exports that are no more; an artifact that was about to be replaced comes back."""
     for path in output.parent.iterdir():
-        number = path.name.removeprefix(f".{output.name}.").removesuffix(path.suffix)
-        if path.suffix not in (_PARTIAL, _OLD) or not number.isdecimal():
+        tag = path.name.removeprefix(f".{output.name}.").removesuffix(path.suffix)
+        if path.suffix not in (_PARTIAL, _OLD) or not _TAG.fullmatch(tag) or not path.is_dir():
             continue
-        if psutil.pid_exists(int(number)):
-            continue
-        if path.suffix == _OLD and not output.exists():
-            path.rename(output)
-        else:
-            shutil.rmtree(path, ignore_errors=True)
+        with suppress(BlockingIOError), locked_folder(path, wait=False) as locked:
+            if locked is None:
+                continue
+            if path.suffix == _OLD and not output.exists():
+                path.rename(output)
+            else:
+                shutil.rmtree(path, ignore_errors=True)

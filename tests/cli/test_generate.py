@@ -131,3 +131,14 @@ def test_a_reader_that_goes_away_ends_the_answer_without_a_traceback(
     process.stdout.close()
     assert process.wait(timeout=60) == 1
     assert process.stderr.read() == b""
+
+
+def test_figures_for_standard_output_follow_the_answer(
+    artifact: Path, tmp_path: Path, start: Any
+) -> None:
+    command = ("generate", str(artifact), "--prompt", "hello", "--max-new-tokens", "3")
+    process = start(*command, "--stats-json", "/dev/stdout")
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors.decode()
+    answer, _, rows = output.decode().partition("\n{")
+    assert json.loads("{" + rows)["rows"][0]["text"] == answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import stat
 from pathlib import Path
 
 import onnx
@@ -68,6 +69,13 @@ def test_the_manifest_tells_what_was_quantized_and_what_was_not(artifact):
     assert "model.layers.0.mlp.up_proj.weight" in quantization.quantized
     assert "model.norm.weight" in quantization.unquantized
     assert not set(quantization.quantized) & set(quantization.unquantized)
+
+
+def test_every_file_of_an_artifact_may_be_read_by_whom_the_umask_lets(artifact):
+    files = [path for path in artifact.rglob("*") if path.is_file()]
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in files}
+    assert "gate.safetensors" in modes
+    assert set(modes.values()) == {modes["manifest.json"]}, modes
 
 
 def test_nothing_in_the_artifact_names_a_path_of_this_machine(artifact):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -59,8 +58,36 @@ def test_the_artifact_that_a_killed_export_was_replacing_comes_back(tmp_path):
     assert (tmp_path / "a" / MANIFEST_FILE).read_text() == "old"
 
 
-def test_an_export_under_way_and_other_peoples_folders_are_left_alone(tmp_path):
-    theirs = [tmp_path / f".a.{os.getppid()}.partial", tmp_path / ".a.x.old", tmp_path / ".b.1.old"]
+UNDER_WAY = """
+import os, sys
+from pathlib import Path
+from edgeinfinite.export import output_folder
+os.getpid = lambda: 4_000_000  # as if in another container: no such process here
+with output_folder.unfinished(Path(sys.argv[1])) as folder:
+    (folder / "manifest.json").write_text("theirs")
+    print(flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_an_export_under_way_in_another_container_is_left_alone(tmp_path):
+    output = tmp_path / "a"
+    command = [sys.executable, "-c", UNDER_WAY, str(output)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        (theirs,) = tmp_path.iterdir()
+        with unfinished(output) as folder:
+            (folder / MANIFEST_FILE).write_text("ours")
+        assert sorted(tmp_path.iterdir()) == [theirs, output]
+        other.communicate(timeout=60)
+    assert other.returncode == 0
+    assert (output / MANIFEST_FILE).read_text() == "theirs"
+    assert list(tmp_path.iterdir()) == [output]
+
+
+def test_other_peoples_folders_are_left_alone(tmp_path):
+    names = (".a.x.old", ".a.0123456789abcdeg.partial", ".b.0123456789abcdef.old")
+    theirs = [tmp_path / name for name in names]
     for folder in theirs:
         artifact(folder, "theirs")
     with unfinished(tmp_path / "a") as folder:
