@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.geometry_options import GeometryOptions
 
 
@@ -22,6 +24,9 @@ class ExportOptions:
         geometry, gate, scorer, state_mb: see `ModelOptions`.
         cache_type: of the KV cache's numbers; None takes float16 for quantized weights and within
             `state_mb`, where the back end can, else float32.
+
+    Raises:
+        EdgeInfiniteError: state_mb isn't a size.
     """
 
     model: str
@@ -34,3 +39,7 @@ class ExportOptions:
     scorer: str | None = None
     state_mb: float | None = None
     cache_type: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.state_mb is not None and not 0 < self.state_mb < math.inf:
+            raise EdgeInfiniteError(f"--state-mb is {self.state_mb}; give megabytes, such as 40")

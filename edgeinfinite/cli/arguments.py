@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,16 @@ def positive(text: str) -> int:
         number = 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"give a whole number of at least 1, not {text!r}")
+    return number
+
+
+def cpu_threads(text: str) -> int:
+    """Threads that this machine can do something with; engines hang on thousands of them."""
+    number, most = positive(text), max(16, 4 * (os.cpu_count() or 1))
+    if number > most:
+        raise argparse.ArgumentTypeError(
+            f"give at most {most} threads: this machine has {os.cpu_count()} CPUs"
+        )
     return number
 
 

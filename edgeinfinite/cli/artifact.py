@@ -9,6 +9,7 @@ from pathlib import Path
 from edgeinfinite.cli.arguments import given
 from edgeinfinite.cli.notes import note
 from edgeinfinite.export.options import ExportOptions
+from edgeinfinite.export.output_folder import check_output
 from edgeinfinite.files import check_writable
 from edgeinfinite.models.geometry_options import GeometryOptions
 from edgeinfinite.runtime_py.statistics import write_rows
@@ -17,10 +18,12 @@ from edgeinfinite.runtime_py.statistics import write_rows
 def export(arguments: argparse.Namespace) -> int:
     """Writes the artifact of a model."""
     asked = GeometryOptions(**given(arguments, GeometryOptions))
+    options = ExportOptions(**given(arguments, ExportOptions), geometry=asked)
+    check_output(options.output)
+    # Only now: these load torch, which takes its seconds.
     from edgeinfinite.export.exporter import export_artifact
     from edgeinfinite.export.plan import plan_export
 
-    options = ExportOptions(**given(arguments, ExportOptions), geometry=asked)
     if arguments.dry_run:
         plan = plan_export(options)
         for sentence in plan.notes:

@@ -15,12 +15,12 @@ from tqdm import tqdm
 
 from edgeinfinite.cli.arguments import (
     add_options,
+    cpu_threads,
     file_option,
     given,
     lengths,
     names,
     option,
-    positive,
 )
 from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError
@@ -62,7 +62,9 @@ _PASSKEY: Options = {
     "--samples": option("texts of each length", type=int, metavar="N"),
     "--facts": option("planted in each text", type=int, metavar="N"),
     "--kinds": option("of facts", type=names, metavar="LIST"),
-    "--threads": option("of an artifact's engine (default: its own)", type=positive, metavar="N"),
+    "--threads": option(
+        "of an artifact's engine (default: its own)", type=cpu_threads, metavar="N"
+    ),
 }
 _PERPLEXITY: Options = {
     "--tokens": option("of each text", type=int, metavar="N"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from edgeinfinite.artifact.backends import BACKENDS
 from edgeinfinite.artifact.geometry import POLICIES, Geometry
-from edgeinfinite.cli.arguments import file_option, lengths, names, option, positive
+from edgeinfinite.cli.arguments import cpu_threads, file_option, lengths, names, option, positive
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.configuration import CACHE_TYPES
@@ -111,7 +111,7 @@ ANSWER = {
     "--top-k": option("sample among the K likeliest tokens, 0 for all", type=int, metavar="K"),
     "--top-p": option("sample among the likeliest that sum to P", type=float, metavar="P"),
     "--seed": option("the same seed gives the same answer", type=int, metavar="N"),
-    "--threads": option("default: the engine's own", type=positive, default=None, metavar="N"),
+    "--threads": option("default: the engine's own", type=cpu_threads, default=None, metavar="N"),
 }
 
 PROMPT = {
@@ -137,7 +137,7 @@ BENCH = {
         "llama.cpp,onnxruntime-genai,transformers, or as llama.cpp:f16", type=names, metavar="LIST"
     ),
     "--new-tokens": option("tokens to decode", type=positive, metavar="N"),
-    "--threads": option("of every system", type=positive, metavar="N"),
+    "--threads": option("of every system", type=cpu_threads, metavar="N"),
     "--repeats": option("of every case; figures are medians", type=positive, metavar="N"),
     "--time-limit": option("seconds for one repeat", type=float, metavar="S"),
     "--model": option("the peers' checkpoint (default: the artifact's)", metavar=MODEL),

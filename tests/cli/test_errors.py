@@ -6,6 +6,7 @@ import io
 import json
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,11 @@ def _one_line(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 ERRORS = [
+    ("generate {artifact} --prompt a --threads 9999", "threads: this machine has"),
+    ("generate {artifact} --prompt a --threads 100000000000", "threads: this machine has"),
+    ("export --model {tmp} --output {tmp}/new --state-mb nan", "--state-mb is nan"),
+    ("export --model {tmp} --output {tmp}/new --state-mb inf", "--state-mb is inf"),
+    ("export --model {tmp} --output {tmp}/new --state-mb -3", "--state-mb is -3"),
     ("generate {tmp}/nowhere --prompt a", "nowhere is not an artifact"),
     ("generate {tmp} --prompt a", "manifest.json is missing"),
     ("generate {artifact} --prompt-file {tmp}/nowhere", "nowhere: No such file or directory"),
@@ -152,3 +158,14 @@ def test_version_and_help_name_the_commands(capsys: pytest.CaptureFixture[str]) 
     assert f"edgeinfinite {__version__}" in printed
     for command in ("export", "verify", "generate", "chat"):
         assert re.search(rf"^ +{command} ", printed, re.MULTILINE)
+
+
+def test_export_checks_its_arguments_before_it_loads_torch(artifact: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    for output, more in ((tmp_path, []), (tmp_path / "new", ["--state-mb", "nan"])):
+        code = (
+            "import sys; from edgeinfinite.cli import main; "
+            f"assert main(['export', '--model', 'm', '--output', {str(output)!r}, *{more}]) == 2; "
+            "assert 'torch' not in sys.modules"
+        )
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
