@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.manifest_check import check_json, check_manifest
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.artifact.tensors import GraphSpec, TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
@@ -148,7 +149,8 @@ def read_manifest(folder: Path) -> Manifest:
     """Reads an artifact's manifest alone; its files may be in any condition.
 
     Raises:
-        EdgeInfiniteError: no artifact there, manifest unreadable or of a newer schema.
+        EdgeInfiniteError: no artifact there, manifest unreadable, of another schema, or one that no
+            export writes (`manifest_check`).
     """
     path = folder / MANIFEST_FILE
     if not path.is_file():
@@ -157,6 +159,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"edgeinfinite export --model MODEL --backend onnx --output {folder}"
         )
     text = path.read_bytes()
+    check_json(path, text)
     try:
         version = msgspec.json.decode(text, type=_SchemaOnly).schema_version
         if version > SCHEMA_VERSION:
@@ -169,9 +172,11 @@ def read_manifest(folder: Path) -> Manifest:
                 f"{path} has schema version {version}, from an edgeinfinite before this one "
                 f"({SCHEMA_VERSION}); export the artifact again"
             )
-        return msgspec.json.decode(text, type=Manifest)
-    except msgspec.DecodeError as error:
+        manifest = msgspec.json.decode(text, type=Manifest)
+    except (msgspec.DecodeError, RecursionError) as error:
         raise EdgeInfiniteError(f"{path} can't be read: {error}; export it again") from error
+    check_manifest(path, manifest)
+    return manifest
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

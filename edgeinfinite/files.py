@@ -195,20 +195,16 @@ def _create(unfinished: Path, target: Path, *, private: bool) -> int:
 
 
 @contextmanager
-def locked_folder(folder: Path, *, wait: bool = True) -> Iterator[int | None]:
+def locked_folder(folder: Path) -> Iterator[int | None]:
     """A folder, locked against other processes of ours where the system can do that.
 
     The system releases the lock of a process that is killed, in another container too.
 
     Args:
         folder: the folder.
-        wait: for another process to release it.
 
     Yields:
-        The folder's descriptor; None where there are no locks, as on Windows.
-
-    Raises:
-        BlockingIOError: another process holds it, and `wait` is False.
+        The folder's descriptor; None where there are none, as on Windows.
     """
     try:
         import fcntl
@@ -218,14 +214,9 @@ def locked_folder(folder: Path, *, wait: bool = True) -> Iterator[int | None]:
         yield None
         return
     try:
-        locked: int | None = descriptor
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            raise
-        except OSError:  # some network file systems have no locks
-            locked = None
-        yield locked
+        with suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
     finally:
         os.close(descriptor)
 

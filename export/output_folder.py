@@ -11,9 +11,9 @@ from pathlib import Path
 
 from edgeinfinite.artifact.manifest import MANIFEST_FILE
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.files import locked_folder
+from edgeinfinite.files import held_alone, locked_folder
 
-_PARTIAL, _OLD = ".partial", ".old"
+_PARTIAL, _OLD, _LOCK = ".partial", ".old", ".lock"
 _TAG = re.compile("[0-9a-f]{16}")
 
 
@@ -38,8 +38,8 @@ def unfinished(output: Path) -> Iterator[Path]:
     """A folder beside `output` that takes its place at the end, or vanishes on any exception.
 
     What an export to the same place left behind that was killed outright is cleared away first. An
-    export under way holds locks on its folders, which the system releases when it is killed; a
-    process's number would say nothing about another container's.
+    export under way holds a lock, which the system releases when it is killed; a process's number
+    would say nothing about another container's.
     """
     made = [parent for parent in output.parents if not parent.exists()]
     tag = secrets.token_hex(8)
@@ -50,13 +50,12 @@ def unfinished(output: Path) -> Iterator[Path]:
             output.parent.mkdir(parents=True, exist_ok=True)
             with locked_folder(output.parent):  # so that nobody clears what isn't locked yet
                 _clear_leftovers(output)
+                locks.enter_context(held_alone(_held(output, tag)))
                 folder.mkdir()
-                locks.enter_context(locked_folder(folder))
             yield folder
             check_output(output)
             with locked_folder(output.parent):
                 if output.exists():
-                    locks.enter_context(locked_folder(output))
                     output.rename(old)
                 folder.rename(output)
             shutil.rmtree(old, ignore_errors=True)
@@ -70,15 +69,20 @@ def unfinished(output: Path) -> Iterator[Path]:
             raise
 
 
+def _held(output: Path, tag: str) -> Path:
+    """What one export, and nobody else, works with."""
+    return output.with_name(f"{output.name}.{tag}")
+
+
 def _clear_leftovers(output: Path) -> None:
     """Of exports that are no more; an artifact that was about to be replaced comes back."""
-    for path in output.parent.iterdir():
+    for path in list(output.parent.iterdir()):
         tag = path.name.removeprefix(f".{output.name}.").removesuffix(path.suffix)
-        if path.suffix not in (_PARTIAL, _OLD) or not _TAG.fullmatch(tag) or not path.is_dir():
+        if path.suffix not in (_PARTIAL, _OLD, _LOCK) or not _TAG.fullmatch(tag):
             continue
-        with suppress(BlockingIOError), locked_folder(path, wait=False) as locked:
-            if locked is None:
-                continue
+        with suppress(EdgeInfiniteError), held_alone(_held(output, tag)):
+            if path.suffix == _LOCK:
+                continue  # removed behind us
             if path.suffix == _OLD and not output.exists():
                 path.rename(output)
             else:
