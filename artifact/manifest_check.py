@@ -51,7 +51,8 @@ def check_manifest(path: Path, manifest: Manifest) -> None:
     Raises:
         EdgeInfiniteError: with the first thing that is wrong.
     """
-    for wrong in (_names(manifest), _backbone(manifest), _state(manifest), _graphs(manifest)):
+    for check in (_names, _backbone, _state, _graphs):  # in this order: each relies on those before
+        wrong = check(manifest)
         if wrong:
             raise _refused(path, wrong)
 
