@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from edgeinfinite.evaluation.facts import Fact, draw_facts
-from edgeinfinite.evaluation.methods import Prediction
 from edgeinfinite.evaluation.options import PasskeyOptions
+from edgeinfinite.evaluation.reader import TextReader
 from edgeinfinite.evaluation.results import Progress, Results, Row
 from edgeinfinite.files import read_text_file
 from edgeinfinite.training.texts import encode, excerpt
@@ -38,34 +37,13 @@ class PlantedText:
     depths: list[float]
 
 
-class FactReader(Protocol):
-    """What a text with facts is read with: `methods.Reader`, `artifact.ArtifactReader`."""
-
-    @property
-    def state_bytes(self) -> int:
-        """Bytes of the state."""
-        ...
-
-    def skip(self, tokens: Sequence[int], progress: Callable[[int], None] | None = None) -> None:
-        """Reads on without measuring."""
-        ...
-
-    def read(self, tokens: Sequence[int]) -> Prediction:
-        """Reads on and measures."""
-        ...
-
-    def save(self) -> Callable[[], None]:
-        """Remembers the state; calling the result brings it back."""
-        ...
-
-
 Reading = tuple[int, int, str]
 """Length, seed and method."""
 
 
 def measure_passkey(
     readings: Sequence[Reading],
-    open_reader: Callable[[str, int], FactReader],
+    open_reader: Callable[[str, int], TextReader],
     tokenizer: PreTrainedTokenizerBase,
     documents: Sequence[Path],
     options: PasskeyOptions,
@@ -150,7 +128,7 @@ def _question(fact: Fact, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int]
 
 
 def _ask(
-    reader: FactReader,
+    reader: TextReader,
     text: PlantedText,
     tokenizer: PreTrainedTokenizerBase,
     method: str,

@@ -10,7 +10,7 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.baselines import BASELINES, KeyDiff, Lola, RandomSlots
 from edgeinfinite.evaluation.int8_cache import round_to_int8
-from edgeinfinite.evaluation.methods import Reader, check_methods, configuration
+from edgeinfinite.evaluation.methods import GATE_CONTROLS, Reader, check_methods, configuration
 from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
 from edgeinfinite.models.memory.gate_file import save_gate
@@ -146,7 +146,7 @@ def test_an_untrained_gate_is_nearly_no_gate():
 )
 def test_what_cannot_be_measured_is_refused(methods, controls, says):
     with pytest.raises(EdgeInfiniteError, match=says):
-        check_methods(methods, setting(PAPER), controls=controls)
+        check_methods(methods, setting(PAPER), GATE_CONTROLS if controls else ())
 
 
 @pytest.mark.parametrize("method", BASELINES)
