@@ -271,6 +271,7 @@ class CompressedPromptReader:
             left = self._prompt_tokens - state.read
             count = min(_CHUNK, len(tokens) - at, left if left > 0 else _CHUNK)
             ids = torch.tensor([tokens[at : at + count]])
+            before = state.nbytes
             with torch.inference_mode():
                 logits = run_tokens(self._model, ids, state, logits_to_keep=kept)[0].float()
                 if not kept:
@@ -279,9 +280,9 @@ class CompressedPromptReader:
                 state.read += count
                 at += count
                 self._peak = max(self._peak, state.nbytes)
+                self._sum += (before + state.nbytes) // 2 * count  # it grows token by token
                 if state.read == self._prompt_tokens:
                     state.compress(self._compression, self._average)
-            self._sum += state.nbytes * count
             if progress:
                 progress(count)
         return predictions

@@ -107,7 +107,7 @@ def _compressed(
 
 
 def artifact_system(folders: Mapping[str, Path], threads: int | None = None) -> System:
-    """Exported artifacts of one backbone, and `empty`, which the first of them reads.
+    """Exported artifacts of one backbone, and `empty`, read by the one with the longest cache.
 
     Args:
         folders: by the name that the method gets.
@@ -126,7 +126,7 @@ def artifact_system(folders: Mapping[str, Path], threads: int | None = None) -> 
             raise EdgeInfiniteError(
                 f"{name} and {first} are of different backbones; measure one at a time"
             )
-    engines[EMPTY] = engines[first]
+    engines[EMPTY] = max(engines.values(), key=lambda engine: engine.geometry.capacity)
     folder = folders[first]
     return System(
         (EMPTY, *folders),

@@ -147,20 +147,22 @@ def _of_measure(measure: Measure, methods: Sequence[str], values: Values) -> lis
 
 
 def _differences(measure: Measure, methods: Sequence[str], values: Values) -> list[str]:
-    """Every method minus every other one, over the rows that count."""
+    """Every method minus those before it, over the rows that count."""
     means = np.concatenate(list(values.values()), axis=1).mean(1)
     draws = bootstrap(values)
-    digits = measure.digits
+
+    def shown(number: float) -> str:
+        return f"{round(number, measure.digits) + 0.0:+.{measure.digits}f}"  # no -0.00
+
     lines = []
-    for a, method in enumerate(methods):
-        cells = []
-        for b in range(len(methods)):
+    for a, method in enumerate(methods[1:], start=1):
+        cells = [""] * (len(methods) - 1)
+        for b in range(a):
             low, high = np.quantile(draws[:, a] - draws[:, b], (0.025, 0.975))
-            shown = f"{means[a] - means[b]:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
-            cells.append("–" if a == b else shown)
+            cells[b] = f"{shown(means[a] - means[b])} [{shown(low)}, {shown(high)}]"
         lines.append([method, *cells])
     note = "Line minus column, mean of the rows that count; in brackets 95 % of paired bootstraps."
-    return [note, markdown(["", *methods], lines)]
+    return [note, markdown(["", *methods[:-1]], lines)]
 
 
 def _bytes(rows: Sequence[Row], methods: Sequence[str]) -> str:
