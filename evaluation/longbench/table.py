@@ -91,12 +91,12 @@ def bootstrap(values: Values, seed: int = 0) -> np.ndarray:
         seed: of the draws.
     """
     random = np.random.default_rng(seed)
-    sums = 0.0
+    sums = []
     for of_task in values.values():
         count = of_task.shape[1]
         drawn = random.integers(count, size=(_DRAWS, count))
-        sums = sums + np.stack([method[drawn].sum(1) for method in of_task], axis=-1)
-    return np.asarray(sums) / sum(v.shape[1] for v in values.values())
+        sums.append(np.stack([method[drawn].sum(1) for method in of_task], axis=-1))
+    return np.sum(sums, axis=0) / sum(v.shape[1] for v in values.values())
 
 
 def _values(rows: Sequence[Row], methods: Sequence[str], measure: Measure) -> Values:

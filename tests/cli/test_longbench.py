@@ -134,6 +134,22 @@ def test_the_loss_alone_needs_no_answer_and_is_the_same(checkpoint, folder, tmp_
     assert longbench(checkpoint, folder, *CARRY, *more) == 2
 
 
+def test_runs_that_shared_the_rows_out_merge_to_one_table(checkpoint, folder, tmp_path, capsys):
+    names = ("whole", "first", "second")
+    out = {name: str(tmp_path / f"{name}.json") for name in names}
+    shares = {"whole": "qasper,trec,lcc", "first": "qasper", "second": "trec,lcc"}
+    tables = {}
+    for name, tasks in shares.items():
+        more = ["--methods", "empty,full", "--measures", "loss", "--tasks", tasks]
+        assert longbench(checkpoint, folder, *CARRY, *more, "--json", out[name]) == 0
+        tables[name] = capsys.readouterr().out
+    assert main(["evaluate", "summary", out["first"], out["second"]]) == 0
+    merged = capsys.readouterr().out
+    assert merged.partition("## ")[2] == tables["whole"].partition("## ")[2] != ""
+    assert main(["evaluate", "summary", out["first"], "--plot", str(tmp_path / "p.png")]) == 2
+    assert "tables only" in capsys.readouterr().err
+
+
 def test_artifacts_are_methods_and_answer_as_the_checkpoint_does(checkpoint, folder, tmp_path):
     artifact = tmp_path / "artifact"
     options = [*CARRY, "--gate", "none"]
