@@ -58,6 +58,13 @@ _PASSKEY: Options = {
     "--samples": option("texts of each length", type=int, metavar="N"),
     "--facts": option("planted in each text", type=int, metavar="N"),
     "--kinds": option("of facts", type=names, metavar="LIST"),
+    "--questions": option(
+        "plants the paragraphs of a file in SQuAD's format and asks about them", metavar="FILE.json"
+    ),
+    "--in-turn": option(
+        "asks one question after the other on one reading, not each from the same state",
+        action="store_true",
+    ),
     "--threads": option("of an artifact's engine (default: its own)", type=positive, metavar="N"),
 }
 _PERPLEXITY: Options = {

@@ -96,6 +96,11 @@ def check_outputs(arguments: argparse.Namespace) -> None:
 def of_the_texts(options: Any, documents: list[Path]) -> dict[str, Any]:
     """What rows depend on beside the model; what is asked for may grow from run to run."""
     asked = asdict(options) | {"documents": [path.name for path in documents]}
+    for name in ("questions", "in_turn"):  # files of before they could be asked for go on
+        if not asked.get(name):
+            asked.pop(name, None)
+    if "questions" in asked:
+        asked["questions"] = named_part(asked["questions"])
     return {n: v for n, v in asked.items() if n not in ("methods", "lengths", "samples")}
 
 
