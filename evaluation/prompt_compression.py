@@ -23,7 +23,9 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.reader import Footprint, Prediction, measured
+from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.exact_attention import causal_attention
 
 _CHUNK = 256
@@ -139,24 +141,15 @@ class GrowingState:
         """There is none."""
         raise NotImplementedError(f"layer {layer} has no memory")
 
-    def attend(
-        self,
-        layer: int,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *,
-        scaling: float,
-        sliding_window: int | None,
-        softcap: float | None,
-    ) -> torch.Tensor:
+    def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`."""
-        if sliding_window is not None:
+        if call.sliding_window is not None:
             raise EdgeInfiniteError(
                 "snapkv and pyramidkv are for models whose layers all have full attention; "
                 "leave them out of --methods"
             )
-        key, value = key.to(self._dtype), value.to(self._dtype)
+        layer, query = call.layer, call.query
+        key, value = call.key.to(self._dtype), call.value.to(self._dtype)
         if len(self.keys[layer]):
             key = torch.cat((self.keys[layer], key), dim=2)
             value = torch.cat((self.values[layer], value), dim=2)
@@ -165,15 +158,8 @@ class GrowingState:
             observed = query
         self.keys[layer], self.values[layer] = key, value
         self.queries[layer] = observed[:, :, -self._window :].clone()
-        self._scaling = scaling, softcap
-        return causal_attention(
-            query,
-            key.to(query.dtype),
-            value.to(query.dtype),
-            scaling=scaling,
-            sliding_window=None,
-            softcap=softcap,
-        )
+        self._scaling = call.scaling, call.softcap
+        return causal_attention(call, key.to(query.dtype), value.to(query.dtype))
 
     @property
     def nbytes(self) -> int:
@@ -230,7 +216,7 @@ class CompressedPromptReader:
             )
         self._model, self._compression, self._average = model, compression, average
         self._prompt_tokens = prompt_tokens
-        layers = model.config.get_text_config().num_hidden_layers
+        layers = len(architecture_of(model).layers)
         self._state = GrowingState(layers, compression.window, dtype)
         self._last: torch.Tensor | None = None
         self._peak, self._sum = 0, 0

@@ -18,6 +18,7 @@ from edgeinfinite.evaluation.methods import ABLATIONS, Reader, check_methods, co
 from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.evaluation.prompt_compression import COMPRESSIONS, CompressedPromptReader
 from edgeinfinite.evaluation.reader import TextReader
+from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.loading import Backbone
 from edgeinfinite.runtime_py.engines import Engine, load_engine
@@ -73,7 +74,7 @@ def model_system(backbone: Backbone, setting: Setting, methods: Sequence[str]) -
         raise EdgeInfiniteError("snapkv and pyramidkv have no int8 cache; choose float16")
     if setting.geometry.policy != "reencode" and (own := set(methods) & set(ABLATIONS)):
         raise EdgeInfiniteError(f"{min(own)} is of the paper's scheme; give --policy reencode")
-    positions: int = model.config.get_text_config().max_position_embeddings
+    positions = architecture_of(model).positions
 
     def open_reader(method: str, prompt: Prompt, room: int) -> TextReader:
         if method in _COMPRESSED:

@@ -17,6 +17,7 @@ from edgeinfinite.evaluation.int8_cache import round_to_int8
 from edgeinfinite.evaluation.methods import GATE_CONTROLS, Reader, check_methods, configuration
 from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
 from edgeinfinite.models.memory.gate_file import save_gate
 from tiny import assert_close, attached, random_tokens, tiny_llama
@@ -110,14 +111,14 @@ class LiteralStreaming:
     def positions(self, tokens: int) -> torch.Tensor:
         return torch.tensor([[len(self.pairs[0][0])]])
 
-    def attend(self, layer, query, key, value, *, scaling, sliding_window, softcap):
-        keys, values = self.pairs[layer]
+    def attend(self, call: AttentionCall) -> torch.Tensor:
+        keys, values = self.pairs[call.layer]
         at = len(keys)
-        keys.append(self._rotate(key, [-at]))
-        values.append(value)
+        keys.append(self._rotate(call.key, [-at]))
+        values.append(call.value)
         whole = self._rotate(torch.cat(keys, dim=2), list(range(at + 1)))
-        groups = query.shape[1] // key.shape[1]
-        weights = (query @ whole.repeat_interleave(groups, 1).mT * scaling).softmax(-1)
+        groups = call.query.shape[1] // call.key.shape[1]
+        weights = (call.query @ whole.repeat_interleave(groups, 1).mT * call.scaling).softmax(-1)
         return weights @ torch.cat(values, dim=2).repeat_interleave(groups, 1)
 
     def evict(self) -> None:
