@@ -35,6 +35,7 @@ _CHECKPOINT: Options = {
     ),
 }
 _LONGBENCH: Options = {
+    "--methods": option("see docs/evaluation.md for the others", type=names, metavar="LIST"),
     "--tasks": option("or languages: en, zh, code (default: all)", type=names, metavar="LIST"),
     "--measures": option(
         "loss of the gold answers, which is quicker, and score of a generated one",
