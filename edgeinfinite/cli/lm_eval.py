@@ -92,6 +92,8 @@ def result_rows(results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
             metric, _, chosen = name.partition(",")
             if metric.endswith("_stderr") or not isinstance(value, int | float) or not chosen:
                 continue
+            if metric.isdigit() and value == -1:
+                continue  # RULER's mark for a length that was not asked for
             error = figures.get(f"{metric}_stderr,{chosen}")
             error = float(error) if isinstance(error, int | float) else None
             row = {"task": task, "metric": metric, "filter": chosen, "value": float(value)}

@@ -14,6 +14,7 @@ from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks import TaskManager
 
 from edgeinfinite.cli import main
+from edgeinfinite.cli.lm_eval import result_rows
 from edgeinfinite.models.loading import load_backbone
 
 CARRY = ["--policy", "carry", "--segment-length", "16", "--sink-length", "4"]
@@ -75,6 +76,18 @@ def test_a_task_gives_the_figures_that_the_hf_model_gives(
     assert figures(out[1])["acc"] == pytest.approx(expected)
     assert main([*command, "--policy", "carry"]) == 2
     assert "an artifact has its own" in capsys.readouterr().err
+
+
+def test_rows_are_figures_with_their_errors_and_no_lengths_that_were_not_asked_for():
+    results = {
+        "niah_single_1": {"alias": "niah", "4096,none": 0.5, "4096_stderr,none": "N/A",
+                          "8192,none": -1},
+        "arc": {"acc,none": 0.25, "acc_stderr,none": 0.1},
+    }  # fmt: skip
+    assert result_rows(results) == [
+        {"task": "niah_single_1", "metric": "4096", "filter": "none", "value": 0.5, "stderr": None},
+        {"task": "arc", "metric": "acc", "filter": "none", "value": 0.25, "stderr": 0.1},
+    ]
 
 
 @pytest.mark.parametrize(
