@@ -9,7 +9,8 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from edgeinfinite.artifact.manifest import Manifest
-from edgeinfinite.evaluation.methods import Prediction, saved
+from edgeinfinite.evaluation.methods import saved
+from edgeinfinite.evaluation.reader import Footprint, Prediction
 from edgeinfinite.runtime_py.engines import Engine
 from edgeinfinite.runtime_py.session import Session
 
@@ -32,6 +33,16 @@ class ArtifactReader:
     def state_bytes(self) -> int:
         """Bytes of the state."""
         return self._session.state_bytes
+
+    @property
+    def footprint(self) -> Footprint:
+        """See there: the same at any time."""
+        return Footprint(self.state_bytes, self.state_bytes, self.state_bytes)
+
+    @property
+    def logits(self) -> np.ndarray:
+        """`[V]` float32 after the last token read."""
+        return self._last
 
     def skip(self, tokens: Sequence[int], progress: Callable[[int], None] | None = None) -> None:
         """Reads on without measuring."""
@@ -60,8 +71,8 @@ class ArtifactReader:
 
 
 def tokenizer_of(folder: Path) -> PreTrainedTokenizerFast:
-    """The artifact's own tokenizer, as texts are planted with."""
-    return PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+    """The artifact's own tokenizer with its chat template, as transformers has it."""
+    return PreTrainedTokenizerFast.from_pretrained(folder)
 
 
 def trained_parts(folder: Path, manifest: Manifest) -> list[str | None]:

@@ -7,7 +7,7 @@ cache: `full` has room for all of the text, which is full attention exactly.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.baselines import BASELINES, Lola, baseline_scorer
 from edgeinfinite.evaluation.int8_cache import Int8TensorState, int8_state_bytes
 from edgeinfinite.evaluation.options import Setting
+from edgeinfinite.evaluation.reader import Footprint, Prediction, measured
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.attention import run_tokens
@@ -41,19 +42,22 @@ GATE_CONTROLS = (
     "zero-memory-gate",
 )
 
+ABLATIONS = ("without-sinks", "without-window", "without-both")
+"""The paper's Table 2: S = 0, and W = 1, which is the token that the next one is predicted from."""
 
-def check_methods(methods: Sequence[str], setting: Setting, *, controls: bool) -> None:
+
+def check_methods(methods: Sequence[str], setting: Setting, more: Sequence[str] = ()) -> None:
     """Refuses what can't be measured, before anything long begins.
 
     Args:
         methods: as the user named them.
         setting: what they will be built from.
-        controls: whether those of the gate are among the choices.
+        more: choices beside `METHODS`.
 
     Raises:
         EdgeInfiniteError: a method is unknown, or lacks what it needs.
     """
-    known = METHODS + (GATE_CONTROLS if controls else ())
+    known = (*METHODS, *more)
     for method in methods:
         if method not in known:
             raise EdgeInfiniteError(f"unknown method {method!r}; choose of {', '.join(known)}")
@@ -78,7 +82,7 @@ def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteCon
     """What `attach` gets for a method.
 
     Args:
-        method: see `METHODS` and `GATE_CONTROLS`.
+        method: see `METHODS`, `GATE_CONTROLS` and `ABLATIONS`.
         setting: what it is built from.
         tokens: of the text; `full` needs room for all of them.
     """
@@ -92,6 +96,12 @@ def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteCon
         window = geometry.window_length + geometry.average_slots
         streaming = replace(geometry, policy="carry", recall_slots=0, window_length=window)
         return EdgeInfiniteConfig(streaming, NO_GATE, cache_type=setting.tensor_type)
+    if method in ABLATIONS:
+        without = method.removeprefix("without-")
+        if without in ("sinks", "both"):
+            geometry = replace(geometry, sink_length=0)
+        if without in ("window", "both"):
+            geometry = replace(geometry, window_length=1)
     gate = setting.gate
     if method == "memory-off":
         gate = NO_GATE
@@ -107,19 +117,6 @@ def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteCon
 def reads_whole(method: str, tokens: int, model: PreTrainedModel) -> bool:
     """Whether a method can read so many tokens: full attention ends with the trained positions."""
     return method != "full" or tokens <= architecture_of(model).positions
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """How well tokens were predicted, each from all before it.
-
-    Args:
-        nats: `[n]` float64, minus the logarithm of the token's probability.
-        best: `[n]` bool, whether it was the likeliest one.
-    """
-
-    nats: np.ndarray
-    best: np.ndarray
 
 
 class Reader:
@@ -143,6 +140,7 @@ class Reader:
     ) -> None:
         config = configuration(method, setting, tokens)
         attach(model, config)
+        self._grows = method == "full"
         if method in BASELINES:
             facts = architecture_of(model)
             for layer in attention_layers(model):
@@ -163,6 +161,22 @@ class Reader:
         """Bytes of the state."""
         state = self._session.state
         return int8_state_bytes(state) if self._engine.int8 else state.nbytes
+
+    @property
+    def footprint(self) -> Footprint:
+        """See there; what is fixed is the same at any time, full attention's cache grows."""
+        held = self.state_bytes
+        if not self._grows:
+            return Footprint(held, held, held)
+        read = self._session.tokens_read
+        now = round(held * read / self._engine.geometry.capacity)
+        return Footprint(now, now, round(now * (read + 1) / (2 * max(1, read))))
+
+    @property
+    def logits(self) -> np.ndarray:
+        """`[V]` float32 after the last token read."""
+        assert self._engine.last is not None, "nothing has been read"
+        return self._engine.last[-1].numpy()
 
     def read(
         self, tokens: Sequence[int], progress: Callable[[int], None] | None = None
@@ -259,11 +273,8 @@ class _MeasuringEngine(TorchEngine):
             if not self.measures:
                 self.last = logits
                 return logits[0].numpy()
-            first = torch.full_like(logits[:1], float("nan")) if self.last is None else self.last
-            predicting = torch.cat((first, logits[:-1]))
-            nats = predicting.logsumexp(-1) - predicting.gather(-1, ids.T)[:, 0]
-            self.nats = nats.double().numpy()
-            self.best = (predicting.argmax(-1) == ids[0]).numpy()
+            prediction = measured(logits, ids[0], self.last)
+            self.nats, self.best = prediction.nats, prediction.best
             self.last = logits[-1:].clone()
         return logits[-1].numpy()
 

@@ -26,6 +26,9 @@ class PasskeyOptions:
         facts: planted in each text.
         kinds: of facts, of `KINDS`; they take turns.
         seed: of the first sample, the others count on from it.
+        questions: a file in SQuAD's format, whose paragraphs are planted instead of made-up facts.
+        in_turn: asks one question after the other, in a random order, with the right answers
+            between them, instead of each from the state after the text.
     """
 
     methods: Sequence[str] = ("full", "streaming", "edgeinfinite")
@@ -34,9 +37,14 @@ class PasskeyOptions:
     facts: int = 8
     kinds: Sequence[str] = KINDS
     seed: int = 0
+    questions: str | None = None
+    in_turn: bool = False
 
     def __post_init__(self) -> None:
-        draw_facts(self.facts, np.random.default_rng(0), self.kinds)  # refuses what can't be drawn
+        if self.questions is None:  # refuses what can't be drawn
+            draw_facts(self.facts, np.random.default_rng(0), self.kinds)
+        elif self.facts < 1:
+            raise EdgeInfiniteError(f"facts is {self.facts}; give at least 1")
         if self.samples < 1:
             raise EdgeInfiniteError(f"samples is {self.samples}; give at least 1")
         for length in self.lengths:

@@ -1,7 +1,8 @@
 """`evaluate passkey`: facts planted in long texts, asked for at the end.
 
 One text holds several facts at even depths. It is read once by every method; each question is then
-asked from the same state, so the facts don't answer each other. Documents, facts and places depend
+asked from the same state, so the facts don't answer each other, or (`in_turn`) all of them one
+after the other, as somebody would who has a text before him. Documents, facts and places depend
 on the length and the sample alone: every method gets the same texts.
 """
 
@@ -10,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from edgeinfinite.evaluation.facts import Fact, draw_facts
-from edgeinfinite.evaluation.methods import Prediction
 from edgeinfinite.evaluation.options import PasskeyOptions
+from edgeinfinite.evaluation.reader import TextReader
 from edgeinfinite.evaluation.results import Progress, Results, Row
+from edgeinfinite.evaluation.squad import draw_questions, read_squad
 from edgeinfinite.files import read_text_file
 from edgeinfinite.training.texts import encode, excerpt
 
@@ -38,34 +39,13 @@ class PlantedText:
     depths: list[float]
 
 
-class FactReader(Protocol):
-    """What a text with facts is read with: `methods.Reader`, `artifact.ArtifactReader`."""
-
-    @property
-    def state_bytes(self) -> int:
-        """Bytes of the state."""
-        ...
-
-    def skip(self, tokens: Sequence[int], progress: Callable[[int], None] | None = None) -> None:
-        """Reads on without measuring."""
-        ...
-
-    def read(self, tokens: Sequence[int]) -> Prediction:
-        """Reads on and measures."""
-        ...
-
-    def save(self) -> Callable[[], None]:
-        """Remembers the state; calling the result brings it back."""
-        ...
-
-
 Reading = tuple[int, int, str]
 """Length, seed and method."""
 
 
 def measure_passkey(
     readings: Sequence[Reading],
-    open_reader: Callable[[str, int], FactReader],
+    open_reader: Callable[[str, int], TextReader],
     tokenizer: PreTrainedTokenizerBase,
     documents: Sequence[Path],
     options: PasskeyOptions,
@@ -91,9 +71,11 @@ def measure_passkey(
             progress("", length)
             continue
         text = planted_text(documents, tokenizer, length, seed, options)
-        reader = open_reader(method, length)
+        reader = open_reader(method, length + _room_for_questions(text, tokenizer, options))
         reader.skip(text.tokens, lambda new, method=method: progress(method, new))  # type: ignore[misc]
-        results.add(list(_ask(reader, text, tokenizer, method, length, seed)))
+        row = {"method": method, "prompt_tokens": length, "seed": seed}
+        ask = _ask_in_turn if options.in_turn else _ask
+        results.add([row | asked for asked in ask(reader, text, tokenizer, seed)])
 
 
 def planned(
@@ -126,7 +108,7 @@ def planted_text(
 ) -> PlantedText:
     """The text of one sample: with the longest question it has `length` tokens."""
     random = np.random.default_rng((seed, length))
-    facts = draw_facts(options.facts, random, options.kinds)
+    facts = _facts(options, random)
     document = read_text_file(documents[int(random.integers(len(documents)))])
     statements = [encode(f"\n\n{fact.statement}\n\n", tokenizer) for fact in facts]
     longest = max(len(_question(fact, tokenizer)[0]) for fact in facts)
@@ -149,29 +131,52 @@ def _question(fact: Fact, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int]
     return encode(f"\n\n{fact.question}", tokenizer) + answer, len(answer)
 
 
+def _facts(options: PasskeyOptions, random: np.random.Generator) -> list[Fact]:
+    if options.questions is None:
+        return draw_facts(options.facts, random, options.kinds)
+    return draw_questions(read_squad(Path(options.questions)), options.facts, random)
+
+
+def _room_for_questions(
+    text: PlantedText, tokenizer: PreTrainedTokenizerBase, options: PasskeyOptions
+) -> int:
+    """Tokens beyond the planned length: only what is asked in turn goes on and on."""
+    if not options.in_turn:
+        return 0
+    return sum(len(_question(fact, tokenizer)[0]) for fact in text.facts)
+
+
 def _ask(
-    reader: FactReader,
-    text: PlantedText,
-    tokenizer: PreTrainedTokenizerBase,
-    method: str,
-    length: int,
-    seed: int,
+    reader: TextReader, text: PlantedText, tokenizer: PreTrainedTokenizerBase, seed: int
 ) -> Iterator[Row]:
+    """Each question from the state after the text, so that they don't answer each other."""
+    del seed
     restore = reader.save()
     for fact, depth in zip(text.facts, text.depths, strict=True):
         restore()
-        asked, answer = _question(fact, tokenizer)
-        reader.skip(asked[:-answer])
-        prediction = reader.read(asked[-answer:])
-        yield {
-            "method": method,
-            "prompt_tokens": length,
-            "depth": depth,
-            "seed": seed,
-            "kind": fact.kind,
-            # All of the answer's tokens are the likeliest ones: greedy decoding would say it.
-            "correct": bool(prediction.best.all()),
-            "nats_per_digit_token": float(prediction.nats.mean()),
-            "answer_tokens": answer,
-            "state_bytes": reader.state_bytes,
-        }
+        yield _asked(reader, fact, depth, tokenizer)
+
+
+def _ask_in_turn(
+    reader: TextReader, text: PlantedText, tokenizer: PreTrainedTokenizerBase, seed: int
+) -> Iterator[Row]:
+    """One question after the other; the order is random, so that it says nothing about depth."""
+    order = np.random.default_rng((seed, len(text.facts))).permutation(len(text.facts))
+    for place, index in enumerate(order.tolist(), start=1):
+        row = _asked(reader, text.facts[index], text.depths[index], tokenizer)
+        yield row | {"place": place}
+
+
+def _asked(reader: TextReader, fact: Fact, depth: float, tokenizer: PreTrainedTokenizerBase) -> Row:
+    asked, answer = _question(fact, tokenizer)
+    reader.skip(asked[:-answer])
+    prediction = reader.read(asked[-answer:])
+    return {
+        "depth": depth,
+        "kind": fact.kind,
+        # All of the answer's tokens are the likeliest ones: greedy decoding would say it.
+        "correct": bool(prediction.best.all()),
+        "nats_per_digit_token": float(prediction.nats.mean()),
+        "answer_tokens": answer,
+        "state_bytes": reader.state_bytes,
+    }

@@ -9,7 +9,7 @@ import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.evaluation.methods import Reader, check_methods, reads_whole
+from edgeinfinite.evaluation.methods import GATE_CONTROLS, Reader, check_methods, reads_whole
 from edgeinfinite.evaluation.options import PerplexityOptions, Setting
 from edgeinfinite.evaluation.results import Progress, Results, Row
 from edgeinfinite.files import read_text_file
@@ -42,7 +42,7 @@ def measure_perplexity(
     Raises:
         EdgeInfiniteError: a method is unknown, or a document too short.
     """
-    check_methods(options.methods, setting, controls=True)
+    check_methods(options.methods, setting, GATE_CONTROLS)
     chosen = documents[: options.documents]
     for index, path in enumerate(chosen):
         for method in options.methods:

@@ -12,13 +12,17 @@ from edgeinfinite.files import save_figure
 
 
 def passkey_table(rows: Sequence[Row]) -> str:
-    """Nats per answer token and exact answers, by method, length and kind."""
-    kinds = list(dict.fromkeys(row["kind"] for row in rows))
-    header = ["method", "prompt", "state MB", "facts", "exact", "nats", *kinds]
+    """Nats per answer token and exact answers, by method, length and kind.
+
+    Where questions were asked in turn, by their place instead of their kind.
+    """
+    by = "place" if all("place" in row for row in rows) else "kind"
+    kinds = list(dict.fromkeys(row[by] for row in rows))
+    header = ["method", "prompt", "state MB", "facts", "exact", "nats", *map(str, kinds)]
     lines = []
     for method, length in _ordered((row["method"], row["prompt_tokens"]) for row in rows):
         cell = [r for r in rows if (r["method"], r["prompt_tokens"]) == (method, length)]
-        of_kind = [[r for r in cell if r["kind"] == kind] for kind in kinds]
+        of_kind = [[r for r in cell if r[by] == kind] for kind in kinds]
         lines.append(
             [
                 method,

@@ -8,11 +8,13 @@ from pathlib import Path
 from statistics import fmean
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation.longbench.table import longbench_tables
 from edgeinfinite.evaluation.report import markdown, mean_loss, pyplot
 from edgeinfinite.evaluation.results import Row
 from edgeinfinite.files import save_figure
 
 PASSKEY, PERPLEXITY = "evaluate passkey", "evaluate perplexity"
+LONGBENCH = "evaluate longbench"
 _MEGABYTE = 1e6
 
 
@@ -20,7 +22,7 @@ def read_runs(paths: Sequence[Path]) -> dict[str, list[Row]]:
     """The rows of several files, by command; rows that two files share count once.
 
     Raises:
-        EdgeInfiniteError: a file isn't one of `evaluate passkey` or `evaluate perplexity`.
+        EdgeInfiniteError: a file isn't one of `evaluate`.
     """
     runs: dict[str, list[Row]] = {}
     for path in paths:
@@ -29,7 +31,7 @@ def read_runs(paths: Sequence[Path]) -> dict[str, list[Row]]:
             command, rows = found["command"], list(found["rows"])
         except (ValueError, KeyError, TypeError) as error:
             raise EdgeInfiniteError(f"{path} isn't a file of rows, as --json writes it") from error
-        if command not in (PASSKEY, PERPLEXITY):
+        if command not in (PASSKEY, PERPLEXITY, LONGBENCH):
             raise EdgeInfiniteError(f"{path} holds rows of {command!r}, not of an evaluation")
         known = runs.setdefault(command, [])
         known += [row for row in rows if row not in known]
@@ -37,9 +39,15 @@ def read_runs(paths: Sequence[Path]) -> dict[str, list[Row]]:
 
 
 def summary_tables(runs: dict[str, list[Row]]) -> str:
-    """One table a command: nats by method, bytes of state, and length (or the whole text)."""
+    """One table a command: nats by method, bytes of state, and length (or the whole text).
+
+    Rows of LongBench get the tables of `evaluate longbench`, as if one run had measured them.
+    """
     tables = []
     for command, rows in runs.items():
+        if command == LONGBENCH:
+            tables.append(f"{command}\n\n{longbench_tables(rows)}")
+            continue
         columns = _columns(command, rows)
         header = ["method", "state MB", *columns]
         lines = []
@@ -57,7 +65,13 @@ def plot_summary(runs: dict[str, list[Row]], path: Path) -> None:
     Args:
         runs: see `read_runs`.
         path: a .png, .svg or .pdf file.
+
+    Raises:
+        EdgeInfiniteError: there is nothing to draw, or only rows of LongBench.
     """
+    runs = {command: rows for command, rows in runs.items() if command != LONGBENCH}
+    if not runs:
+        raise EdgeInfiniteError("rows of LongBench have tables only; leave --plot out")
     plots = pyplot()
     figure, panels = plots.subplots(
         1, len(runs), figsize=(6.4 * len(runs), 4.4), layout="constrained", squeeze=False

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from tqdm import tqdm
 
 from edgeinfinite.cli.arguments import (
     add_options,
@@ -22,23 +17,24 @@ from edgeinfinite.cli.arguments import (
     names,
     option,
 )
-from edgeinfinite.cli.notes import note
-from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.cli.longbench import add_longbench
+from edgeinfinite.cli.measuring import (
+    check_artifact_options,
+    check_outputs,
+    load_with_setting,
+    of_the_model,
+    of_the_texts,
+    progress_bar,
+    set_dtype,
+)
 from edgeinfinite.evaluation.options import PasskeyOptions, PerplexityOptions, Setting
-from edgeinfinite.files import check_writable
-from edgeinfinite.models.configuration import MEASURED_CACHE_TYPES, NO_GATE
-from edgeinfinite.models.geometry_options import GeometryOptions
+from edgeinfinite.models.configuration import MEASURED_CACHE_TYPES
 
 if TYPE_CHECKING:
-    from edgeinfinite.evaluation.results import Progress, Results
+    from edgeinfinite.evaluation.results import Results
     from edgeinfinite.models.loading import Backbone
 
 Options = dict[str, dict[str, Any]]
-
-_OF_THE_MODEL = {"methods", "dtype", "cache_type", "gate", "scorer"}
-_OF_THE_MODEL |= {field.name for field in fields(GeometryOptions)}
-"""Options that an artifact has answered when it was exported."""
-
 
 _MODEL: Options = {"--model": option("the checkpoint, as for export", default=None)}
 _ARTIFACT: Options = {
@@ -62,6 +58,13 @@ _PASSKEY: Options = {
     "--samples": option("texts of each length", type=int, metavar="N"),
     "--facts": option("planted in each text", type=int, metavar="N"),
     "--kinds": option("of facts", type=names, metavar="LIST"),
+    "--questions": option(
+        "plants the paragraphs of a file in SQuAD's format and asks about them", metavar="FILE.json"
+    ),
+    "--in-turn": option(
+        "asks one question after the other on one reading, not each from the same state",
+        action="store_true",
+    ),
     "--threads": option(
         "of an artifact's engine (default: its own)", type=cpu_threads, metavar="N"
     ),
@@ -100,6 +103,8 @@ def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -
     add_options(perplexity.add_mutually_exclusive_group(required=True), _MODEL)
     add_options(perplexity, _COMMON | _GATE | geometry | _PERPLEXITY, PerplexityOptions, Setting)
 
+    add_longbench(tasks, _COMMON | _GATE | geometry)
+
     about = "row files of several runs side by side, quality against bytes of state"
     summary = tasks.add_parser("summary", help=about, description=about)
     summary.set_defaults(command=evaluate_summary, json=None)
@@ -128,7 +133,7 @@ def _passkey_of_model(arguments: argparse.Namespace, options: PasskeyOptions) ->
         readings = planned(
             options, options.methods, lambda method, n: reads_whole(method, n, backbone.model)
         )
-        with _bar(sum(length for length, _, _ in readings)) as progress:
+        with progress_bar(sum(length for length, _, _ in readings)) as progress:
             measure_passkey(
                 readings,
                 lambda method, length: Reader(backbone.model, method, setting, length),
@@ -154,20 +159,18 @@ def _passkey_of_artifact(arguments: argparse.Namespace, options: PasskeyOptions)
     from edgeinfinite.evaluation.results import Results
     from edgeinfinite.runtime_py.engines import load_engine
 
-    _check_outputs(arguments)
+    check_outputs(arguments)
     folder = arguments.artifact
-    if own := sorted(_OF_THE_MODEL & set(vars(arguments))):
-        name = "--" + own[0].replace("_", "-")
-        raise EdgeInfiniteError(f"an artifact has its own; leave {name} out, or give --model")
+    check_artifact_options(arguments)
     engine = load_engine(folder, threads=vars(arguments).get("threads"))
     manifest = read_manifest(folder)
     documents = unseen_documents(arguments.data, trained_parts(folder, manifest))
     depends_on = {"artifact": engine.fingerprint, "geometry": engine.geometry.to_dict()}
     results = Results(
-        arguments.json, "evaluate passkey", depends_on | _of_the_texts(options, documents)
+        arguments.json, "evaluate passkey", depends_on | of_the_texts(options, documents)
     )
     readings = planned(options, [ARTIFACT_METHOD])
-    with _bar(sum(length for length, _, _ in readings)) as progress:
+    with progress_bar(sum(length for length, _, _ in readings)) as progress:
         measure_passkey(
             readings,
             lambda method, length: ArtifactReader(engine),
@@ -188,7 +191,7 @@ def evaluate_perplexity(arguments: argparse.Namespace) -> int:
     options = PerplexityOptions(**given(arguments, PerplexityOptions))
     with _prepared("evaluate perplexity", arguments, options) as prepared:
         backbone, documents, setting, results = prepared
-        with _bar(planned_tokens(len(documents), options, backbone.model)) as progress:
+        with progress_bar(planned_tokens(len(documents), options, backbone.model)) as progress:
             measure_perplexity(
                 backbone.model,
                 backbone.tokenizer,
@@ -208,7 +211,7 @@ def evaluate_summary(arguments: argparse.Namespace) -> int:
     """Runs `evaluate summary`."""
     from edgeinfinite.evaluation.summary import plot_summary, read_runs, summary_tables
 
-    _check_outputs(arguments)
+    check_outputs(arguments)
     runs = read_runs(arguments.files)
     print(summary_tables(runs))
     if arguments.plot:
@@ -222,71 +225,16 @@ Prepared = tuple["Backbone", list[Path], "Setting", "Results"]
 @contextmanager
 def _prepared(command: str, arguments: argparse.Namespace, options: Any) -> Iterator[Prepared]:
     """Checks all that can be checked before the long work, then loads the checkpoint."""
-    _check_outputs(arguments)
-    import torch
-
+    check_outputs(arguments)
     from edgeinfinite.evaluation.documents import unseen_documents
-    from edgeinfinite.evaluation.methods import check_methods
+    from edgeinfinite.evaluation.methods import GATE_CONTROLS, check_methods
     from edgeinfinite.evaluation.results import Results
-    from edgeinfinite.models.defaults import ModelOptions, resolve
-    from edgeinfinite.models.loading import load_backbone
 
-    dtype = getattr(arguments, "dtype", "float32")
-    asked = GeometryOptions(**given(arguments, GeometryOptions))
-    backbone = load_backbone(arguments.model)
-    parts = {"gate": NO_GATE} | given(arguments, Setting)
-    resolved = resolve(backbone, ModelOptions(asked, parts["gate"], parts.pop("scorer", None)))
-    for sentence in resolved.notes:
-        note(sentence)
-    config = resolved.config
-    setting = Setting(config.geometry, scorer=config.scorer, **parts)
-    check_methods(options.methods, setting, controls=command.endswith("perplexity"))
+    backbone, setting = load_with_setting(arguments)
+    more = GATE_CONTROLS if command.endswith("perplexity") else ()
+    check_methods(options.methods, setting, more)
     documents = unseen_documents(arguments.data, [setting.scorer, setting.gate, setting.zero_gate])
-    depends_on = asdict(setting) | {"model": backbone.name, "dtype": dtype}
-    for name in ("scorer", "gate", "zero_gate"):
-        depends_on[name] = _named(depends_on[name])
-    depends_on |= _of_the_texts(options, documents)
+    depends_on = of_the_model(backbone, setting, arguments) | of_the_texts(options, documents)
     results = Results(arguments.json, command, depends_on)
-    backbone.model.to(getattr(torch, dtype))
+    set_dtype(backbone, arguments)
     yield backbone, documents, setting, results
-
-
-def _check_outputs(arguments: argparse.Namespace) -> None:
-    check_writable(arguments.json, again=True)
-    check_writable(arguments.plot)
-    if arguments.plot and arguments.plot.suffix not in (".png", ".svg", ".pdf"):
-        raise EdgeInfiniteError(f"{arguments.plot} can't be drawn; give a .png, .svg or .pdf")
-
-
-def _of_the_texts(options: Any, documents: list[Path]) -> dict[str, Any]:
-    """What rows depend on beside the model; what is asked for may grow from run to run."""
-    asked = asdict(options) | {"documents": [path.name for path in documents]}
-    return {n: v for n, v in asked.items() if n not in ("methods", "lengths", "samples")}
-
-
-def _named(part: str | None) -> str | None:
-    """A trained part by its name and contents, not by where it lies."""
-    if part is None or not Path(part).is_file():
-        return part
-    return f"{Path(part).name} sha256 {hashlib.sha256(Path(part).read_bytes()).hexdigest()}"
-
-
-@contextmanager
-def _bar(tokens: int) -> Iterator[Progress]:
-    """Progress with the time left; on a terminal a bar, in a log file a line now and then."""
-    terminal = sys.stderr.isatty()
-    with tqdm(
-        total=tokens,
-        unit=" tokens",
-        unit_scale=True,
-        file=sys.stderr,
-        mininterval=0.5 if terminal else 60.0,
-        ascii=not terminal,
-    ) as bar:
-
-        def show(method: str, new: int) -> None:
-            if method:
-                bar.set_description_str(method, refresh=False)
-            bar.update(new)
-
-        yield show

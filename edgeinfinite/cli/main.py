@@ -16,6 +16,7 @@ from edgeinfinite.cli.arguments import add_options
 from edgeinfinite.cli.artifact import export, verify
 from edgeinfinite.cli.bench import bench
 from edgeinfinite.cli.evaluate import add_evaluate
+from edgeinfinite.cli.lm_eval import add_lm_eval
 from edgeinfinite.cli.options import (
     ANSWER,
     BENCH,
@@ -112,4 +113,5 @@ def _parser() -> argparse.ArgumentParser:
     add_train_scorer(commands)
     add_train_gate(commands)
     add_evaluate(commands, GEOMETRY)
+    add_lm_eval(commands, GEOMETRY)
     return parser

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tiny_artifact import tiny_checkpoint
+from tiny_squad import NAMES, tiny_squad
 from tiny_texts import tiny_texts
 
 from edgeinfinite.cli import main
@@ -233,6 +234,34 @@ def test_an_artifact_is_asked_the_same_and_answers_the_same(
     capsys.readouterr()
     assert main([*ask, "--policy", "carry"]) == 2
     assert "leave --policy out" in capsys.readouterr().err
+
+
+def test_questions_about_paragraphs_are_asked_one_after_the_other(
+    checkpoint, texts, tmp_path, capsys
+):
+    squad = ["--questions", str(tiny_squad(tmp_path / "squad.json")), "--facts", "4"]
+    out = [tmp_path / "each.json", tmp_path / "turn.json"]
+    length = ["--lengths", "320", "--samples", "2", "--methods", "full,edgeinfinite"]
+    command = ["evaluate", "passkey", "--model", str(checkpoint), "--data", str(texts)]
+    command += [*CARRY, *squad, *length]
+    assert main([*command, "--json", str(out[0])]) == 0
+    assert main([*command, "--json", str(out[1]), "--in-turn"]) == 0
+    each, turn = map(rows_of, out)
+    assert len(each) == len(turn) == 2 * 2 * len(NAMES)
+    assert {row["kind"] for row in turn} == {"squad"}
+    orders = [[r["place"] for r in turn[at : at + 4]] for at in range(0, 16, 4)]
+    assert orders == [[1, 2, 3, 4]] * 4
+
+    def by_fact(rows):
+        return {(r["method"], r["seed"], r["depth"]): r["nats_per_digit_token"] for r in rows}
+
+    # The same questions; what was asked first has seen nothing of the others.
+    alone, after = by_fact(each), by_fact(turn)
+    assert set(alone) == set(after)
+    for row in turn:
+        key = row["method"], row["seed"], row["depth"]
+        assert (alone[key] == pytest.approx(after[key], rel=1e-5)) == (row["place"] == 1)
+    assert "| 1 | 2 | 3 | 4 |" in capsys.readouterr().out
 
 
 def test_a_sample_is_the_same_text_for_all_methods_and_another_for_each_seed(checkpoint, texts):

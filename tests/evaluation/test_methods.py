@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
+from transformers import PreTrainedModel
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.baselines import BASELINES, KeyDiff, Lola, RandomSlots
 from edgeinfinite.evaluation.int8_cache import round_to_int8
-from edgeinfinite.evaluation.methods import Reader, check_methods, configuration
+from edgeinfinite.evaluation.methods import GATE_CONTROLS, Reader, check_methods, configuration
 from edgeinfinite.evaluation.options import Setting
+from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
 from edgeinfinite.models.memory.gate_file import save_gate
 from tiny import assert_close, attached, random_tokens, tiny_llama
@@ -87,6 +93,87 @@ def test_a_saved_state_comes_back_any_number_of_times():
     assert not np.array_equal(reader.read(random_tokens(40, seed=1)).nats, first)
 
 
+class LiteralStreaming:
+    """StreamingLLM (2309.17453) as its paper says: positions within the cache, one token a step.
+
+    Keys are kept as they were before RoPE, and rotated anew to their place at every step.
+    """
+
+    def __init__(self, model: PreTrainedModel, sinks: int, window: int) -> None:
+        self.model, self.sinks, self.window = model, sinks, window
+        self.has_memory = torch.zeros(1)
+        self.pairs = [([], []) for _ in model.model.layers]
+
+    def _rotate(self, key: torch.Tensor, places: list[int]) -> torch.Tensor:
+        cos, sin = self.model.model.rotary_emb(key, torch.tensor([places]))
+        return apply_rotary_pos_emb(key, key, cos, sin)[0]
+
+    def positions(self, tokens: int) -> torch.Tensor:
+        return torch.tensor([[len(self.pairs[0][0])]])
+
+    def attend(self, call: AttentionCall) -> torch.Tensor:
+        keys, values = self.pairs[call.layer]
+        at = len(keys)
+        keys.append(self._rotate(call.key, [-at]))
+        values.append(call.value)
+        whole = self._rotate(torch.cat(keys, dim=2), list(range(at + 1)))
+        groups = call.query.shape[1] // call.key.shape[1]
+        weights = (call.query @ whole.repeat_interleave(groups, 1).mT * call.scaling).softmax(-1)
+        return weights @ torch.cat(values, dim=2).repeat_interleave(groups, 1)
+
+    def evict(self) -> None:
+        for keys, values in self.pairs:
+            while len(keys) > self.sinks + self.window:
+                del keys[self.sinks], values[self.sinks]
+
+
+def test_streaming_is_streamingllm_with_the_same_sinks_and_window():
+    """With segments of one token; it is EdgeInfinite without slots, whatever the segments."""
+    tokens = random_tokens(70)
+    model = tiny_llama()
+    one = Geometry(1, 4, 20, policy="carry")
+    streaming = Reader(model, "streaming", setting(one), 70).read(tokens)
+    state = LiteralStreaming(model, sinks=4, window=20)
+    expected = []
+    with torch.inference_mode():
+        for before, token in itertools.pairwise(tokens):
+            logits = run_tokens(model, torch.tensor([[before]]), state)[0, -1]
+            state.evict()
+            expected.append(-logits.log_softmax(-1)[token].item())
+    assert_close(streaming.nats[1:], np.array(expected), 1e-4)
+
+    for geometry in (one, Geometry(8, 4, 24, policy="carry")):
+        ours, streaming = (
+            Reader(tiny_llama(), method, setting(geometry), 70).read(tokens)
+            for method in ("edgeinfinite", "streaming")
+        )
+        np.testing.assert_array_equal(ours.nats, streaming.nats)
+
+
+def test_the_papers_ablations_take_sinks_and_window_away():
+    for method, sinks, window in (
+        ("without-sinks", 0, 6),
+        ("without-window", 4, 1),
+        ("without-both", 0, 1),
+    ):
+        geometry = configuration(method, setting(PAPER), 90).geometry
+        assert (geometry.sink_length, geometry.window_length) == (sinks, window)
+        assert geometry.segment_length == PAPER.segment_length
+        assert geometry.policy == "reencode"
+
+
+def test_only_full_attentions_bytes_grow_with_the_text():
+    for method, grows in (("full", True), ("streaming", False), ("edgeinfinite", False)):
+        reader = Reader(tiny_llama(), method, setting(), 200)
+        reader.skip(random_tokens(40))
+        short = reader.footprint
+        reader.skip(random_tokens(120))
+        long = reader.footprint
+        assert (long.peak > short.peak) == grows
+        assert (long.average < long.held) == grows
+        assert long.held == long.peak == (reader.state_bytes if not grows else long.peak)
+
+
 def bytes_of_scores(geometry: Geometry) -> int:
     """Of two layers with two KV heads, 4 bytes a slot."""
     return 2 * 2 * 4 * geometry.most_slots
@@ -146,7 +233,7 @@ def test_an_untrained_gate_is_nearly_no_gate():
 )
 def test_what_cannot_be_measured_is_refused(methods, controls, says):
     with pytest.raises(EdgeInfiniteError, match=says):
-        check_methods(methods, setting(PAPER), controls=controls)
+        check_methods(methods, setting(PAPER), GATE_CONTROLS if controls else ())
 
 
 @pytest.mark.parametrize("method", BASELINES)

@@ -1,0 +1,128 @@
+"""`edgeinfinite lm-eval`: lm-evaluation-harness on an artifact or a checkpoint."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from edgeinfinite.cli.arguments import add_options, file_option, lengths, names, option, positive
+from edgeinfinite.cli.measuring import OF_THE_MODEL, load_with_setting
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation.options import Setting
+from edgeinfinite.files import check_writable
+
+if TYPE_CHECKING:
+    from edgeinfinite.evaluation.harness import HarnessModel
+
+Options = dict[str, dict[str, Any]]
+
+_OPTIONS: Options = {
+    "--model": option("an artifact's folder, or a checkpoint as for export", required=True),
+    "--tasks": option("of lm-evaluation-harness", required=True, type=names, metavar="LIST"),
+    "--method": option("of a checkpoint, as evaluate has them (default: edgeinfinite)"),
+    "--num-fewshot": option("examples before each question", type=int, default=None, metavar="N"),
+    "--limit": option("rows of each task (default: all)", type=positive, default=None, metavar="N"),
+    "--apply-chat-template": option("puts prompts into it", action="store_true", default=False),
+    "--lengths": option(
+        "tokens of RULER's texts, whose tasks make their own", type=lengths, default=None
+    ),
+    "--include-path": option("a folder with tasks of yours", type=Path, default=None),
+    "--json": file_option("a row for each figure"),
+    "--threads": option("of an artifact's engine", type=positive, default=None, metavar="N"),
+}
+
+
+def add_lm_eval(commands: argparse._SubParsersAction[Any], geometry: Options) -> None:
+    """Adds the command; what it needs (torch, lm_eval) is imported when it runs.
+
+    Args:
+        commands: of the command line.
+        geometry: options of a checkpoint's cache.
+    """
+    about = "Runs tasks of lm-evaluation-harness; pip install edgeinfinite[lm-eval]."
+    parser = commands.add_parser("lm-eval", help=about, description=about)
+    parser.set_defaults(command=lm_eval)
+    gate = {"--gate": option("trained gate", metavar="FILE|untrained|none")}
+    add_options(parser, _OPTIONS | gate | geometry, Setting)
+
+
+def lm_eval(arguments: argparse.Namespace) -> int:
+    """Runs the command."""
+    check_writable(arguments.json)
+    from lm_eval import simple_evaluate
+    from lm_eval.tasks import TaskManager
+    from lm_eval.utils import make_table
+
+    from edgeinfinite.runtime_py.statistics import write_rows
+
+    include = None if arguments.include_path is None else str(arguments.include_path)
+    with TemporaryDirectory() as folder:
+        metadata: dict[str, Any] = {"tokenizer": folder}
+        if arguments.lengths:
+            metadata["max_seq_lengths"] = list(arguments.lengths)
+        manager = TaskManager(include_path=include, metadata=metadata)
+        if unknown := [name for name in arguments.tasks if name not in manager.all_tasks]:
+            raise EdgeInfiniteError(f"lm-evaluation-harness has no task {unknown[0]!r}")
+        model = _model(arguments)
+        model.tokenizer.save_pretrained(folder)  # RULER measures its texts with it
+        found = simple_evaluate(
+            model=model,
+            tasks=list(arguments.tasks),
+            num_fewshot=arguments.num_fewshot,
+            limit=arguments.limit,
+            apply_chat_template=arguments.apply_chat_template,
+            task_manager=manager,
+            metadata=metadata,
+            log_samples=False,
+        )
+    assert found is not None  # None is for processes beside the first
+    print(make_table(found))
+    if arguments.json:
+        write_rows(arguments.json, "lm-eval", result_rows(found["results"]))
+    return 0
+
+
+def result_rows(results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The harness's figures, flat: `task, metric, filter, value, stderr`."""
+    rows = []
+    for task, figures in results.items():
+        for name, value in figures.items():
+            metric, _, chosen = name.partition(",")
+            if metric.endswith("_stderr") or not isinstance(value, int | float) or not chosen:
+                continue
+            if metric.isdigit() and value == -1:
+                continue  # RULER's mark for a length that was not asked for
+            error = figures.get(f"{metric}_stderr,{chosen}")
+            error = float(error) if isinstance(error, int | float) else None
+            row = {"task": task, "metric": metric, "filter": chosen, "value": float(value)}
+            rows.append(row | {"stderr": error})
+    return rows
+
+
+def _model(arguments: argparse.Namespace) -> HarnessModel:
+    from edgeinfinite.evaluation.harness import HarnessModel
+    from edgeinfinite.evaluation.longbench.prompts import Prompt
+    from edgeinfinite.evaluation.longbench.systems import artifact_system, model_system
+    from edgeinfinite.evaluation.methods import check_methods
+
+    folder = Path(arguments.model)
+    if (folder / "manifest.json").is_file():
+        own = sorted((OF_THE_MODEL | {"method"}) & set(vars(arguments)))
+        if own:
+            name = "--" + own[0].replace("_", "-")
+            raise EdgeInfiniteError(f"an artifact has its own; leave {name} out")
+        method, name = "artifact", folder.resolve().name
+        system = artifact_system({method: folder}, arguments.threads)
+    else:
+        backbone, setting = load_with_setting(arguments)
+        method, name = getattr(arguments, "method", "edgeinfinite"), backbone.name
+        check_methods([method], setting)  # those that look at the question need to know which it is
+        system = model_system(backbone, setting, [method])
+    return HarnessModel(
+        lambda tokens: system.open(method, Prompt([], 0), tokens),
+        system.tokenizer,
+        system.stop_ids,
+        f"{name} {method}",
+    )

@@ -1,0 +1,132 @@
+"""What the tasks of `evaluate` share: the checkpoint, what rows depend on, progress."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from edgeinfinite.cli.arguments import given
+from edgeinfinite.cli.notes import note
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation.options import Setting
+from edgeinfinite.files import check_writable
+from edgeinfinite.models.configuration import NO_GATE
+from edgeinfinite.models.geometry_options import GeometryOptions
+
+if TYPE_CHECKING:
+    from edgeinfinite.evaluation.results import Progress
+    from edgeinfinite.models.loading import Backbone
+
+OF_THE_MODEL = {"methods", "dtype", "cache_type", "gate", "scorer"}
+OF_THE_MODEL |= {field.name for field in fields(GeometryOptions)}
+"""Options that an artifact has answered when it was exported."""
+
+
+def load_with_setting(arguments: argparse.Namespace) -> tuple[Backbone, Setting]:
+    """Loads the checkpoint, and decides what its methods are built from.
+
+    Raises:
+        EdgeInfiniteError: it can't be loaded, or the options don't go together.
+    """
+    from edgeinfinite.models.defaults import ModelOptions, resolve
+    from edgeinfinite.models.loading import load_backbone
+
+    asked = GeometryOptions(**given(arguments, GeometryOptions))
+    backbone = load_backbone(arguments.model)
+    parts = {"gate": NO_GATE} | given(arguments, Setting)
+    resolved = resolve(backbone, ModelOptions(asked, parts["gate"], parts.pop("scorer", None)))
+    for sentence in resolved.notes:
+        note(sentence)
+    config = resolved.config
+    return backbone, Setting(config.geometry, scorer=config.scorer, **parts)
+
+
+def set_dtype(backbone: Backbone, arguments: argparse.Namespace) -> None:
+    """Turns the weights into what was asked for."""
+    import torch
+
+    backbone.model.to(getattr(torch, _dtype(arguments)))
+
+
+def of_the_model(
+    backbone: Backbone, setting: Setting, arguments: argparse.Namespace
+) -> dict[str, Any]:
+    """What rows depend on, apart from the texts."""
+    depends_on = asdict(setting) | {"model": backbone.name, "dtype": _dtype(arguments)}
+    for name in ("scorer", "gate", "zero_gate"):
+        depends_on[name] = named_part(depends_on[name])
+    return depends_on
+
+
+def check_artifact_options(arguments: argparse.Namespace) -> None:
+    """Refuses options that an artifact has answered.
+
+    Raises:
+        EdgeInfiniteError: names one that was given.
+    """
+    if own := sorted(OF_THE_MODEL & set(vars(arguments))):
+        name = "--" + own[0].replace("_", "-")
+        raise EdgeInfiniteError(f"an artifact has its own; leave {name} out, or give --model")
+
+
+def _dtype(arguments: argparse.Namespace) -> str:
+    return str(getattr(arguments, "dtype", "float32"))
+
+
+def check_outputs(arguments: argparse.Namespace) -> None:
+    """Asks before long work whether its results can be written.
+
+    Raises:
+        EdgeInfiniteError: rows or the plot can't be.
+    """
+    check_writable(arguments.json, again=True)
+    check_writable(arguments.plot)
+    if arguments.plot and arguments.plot.suffix not in (".png", ".svg", ".pdf"):
+        raise EdgeInfiniteError(f"{arguments.plot} can't be drawn; give a .png, .svg or .pdf")
+
+
+def of_the_texts(options: Any, documents: list[Path]) -> dict[str, Any]:
+    """What rows depend on beside the model; what is asked for may grow from run to run."""
+    asked = asdict(options) | {"documents": [path.name for path in documents]}
+    for name in ("questions", "in_turn"):  # files of before they could be asked for go on
+        if not asked.get(name):
+            asked.pop(name, None)
+    if "questions" in asked:
+        asked["questions"] = named_part(asked["questions"])
+    return {n: v for n, v in asked.items() if n not in ("methods", "lengths", "samples")}
+
+
+def named_part(part: str | None) -> str | None:
+    """A trained part by its name and contents, not by where it lies."""
+    if part is None or not Path(part).is_file():
+        return part
+    return f"{Path(part).name} sha256 {hashlib.sha256(Path(part).read_bytes()).hexdigest()}"
+
+
+@contextmanager
+def progress_bar(tokens: int) -> Iterator[Progress]:
+    """Progress with the time left; on a terminal a bar, in a log file a line now and then."""
+    terminal = sys.stderr.isatty()
+    with tqdm(
+        total=tokens,
+        unit=" tokens",
+        unit_scale=True,
+        file=sys.stderr,
+        mininterval=0.5 if terminal else 60.0,
+        ascii=not terminal,
+    ) as bar:
+
+        def show(method: str, new: int) -> None:
+            if method:
+                bar.set_description_str(method, refresh=False)
+            bar.update(new)
+
+        yield show

@@ -1,0 +1,231 @@
+"""A model of lm-evaluation-harness over an artifact, or over a checkpoint in PyTorch.
+
+Requests that begin alike share one reading: they are sorted, and where the next one goes on from
+the same tokens, the state is saved there and brought back.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from lm_eval.api.instance import Instance
+from lm_eval.api.model import TemplateLM
+from lm_eval.models.utils import handle_stop_sequences, normalize_gen_kwargs
+from tqdm import tqdm
+from transformers import PreTrainedTokenizerBase
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation.reader import TextReader
+
+_MOST_NEW_TOKENS = 256
+_WORTH_SAVING = 32
+"""Tokens that requests must share: copying a state costs as much as reading a few."""
+_MOST_SAVED = 4
+"""States kept for one context: each is as large as the model's own."""
+
+
+class HarnessModel(TemplateLM):
+    """`loglikelihood`, `loglikelihood_rolling` and `generate_until` (greedy), of any length.
+
+    Args:
+        open_reader: a new text's reader, for at most so many tokens.
+        tokenizer: the model's own, as transformers has it.
+        stop_ids: tokens that end an answer.
+        name: of the model, for the harness's caches.
+    """
+
+    def __init__(
+        self,
+        open_reader: Callable[[int], TextReader],
+        tokenizer: PreTrainedTokenizerBase,
+        stop_ids: frozenset[int],
+        name: str,
+    ) -> None:
+        super().__init__()
+        self._open, self._name, self._stop_ids = open_reader, name, stop_ids
+        self.tokenizer: Any = tokenizer
+
+    @property
+    def eot_token_id(self) -> int:
+        """The tokenizer's end of a text."""
+        return int(self.tokenizer.eos_token_id)
+
+    @property
+    def prefix_token_id(self) -> int:
+        """What an empty context becomes, as for the harness's own `hf` model."""
+        first = self.tokenizer.bos_token_id
+        return self.eot_token_id if first is None else int(first)
+
+    @property
+    def tokenizer_name(self) -> str:
+        """For the harness's caches of requests."""
+        return self._name.replace("/", "__")
+
+    def chat_template(self, chat_template: bool | str = False) -> str | None:
+        """The tokenizer's own; None where it isn't asked for."""
+        if not chat_template:
+            return None
+        if not self.tokenizer.chat_template:
+            raise EdgeInfiniteError(f"{self._name} has no chat template; leave the option out")
+        return str(self.tokenizer.chat_template)
+
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
+        """The conversation as the model reads it."""
+        return str(
+            self.tokenizer.apply_chat_template(
+                chat_history,
+                tokenize=False,
+                add_generation_prompt=add_generation_prompt,
+                continue_final_message=not add_generation_prompt,
+            )
+        )
+
+    def tok_encode(
+        self, string: str, add_special_tokens: bool | None = None, **kwargs: Any
+    ) -> list[int]:
+        """Token ids; without a word about it, with the special tokens that the tokenizer adds."""
+        del kwargs
+        if add_special_tokens is None:
+            first = self.tokenizer.bos_token
+            add_special_tokens = not (first and string.startswith(first))
+        return list(
+            self.tokenizer(string, add_special_tokens=add_special_tokens, verbose=False).input_ids
+        )
+
+    def _loglikelihood_tokens(
+        self,
+        requests: list[tuple[tuple[str, str], list[int], list[int]]],
+        disable_tqdm: bool = False,
+        **kwargs: Any,
+    ) -> list[tuple[float, bool]]:
+        del kwargs
+        results: list[tuple[float, bool]] = [(0.0, True)] * len(requests)
+        contexts = [context for _, context, _ in requests]
+        longest = max((len(more) for _, _, more in requests), default=0)
+        for index, reader in self._after(contexts, longest, disable_tqdm):
+            asked, _, continuation = requests[index]
+            if continuation:
+                prediction = reader.read(continuation)
+                results[index] = -float(prediction.nats.sum()), bool(prediction.best.all())
+            self.cache_hook.add_partial("loglikelihood", asked, results[index])
+        return results
+
+    def loglikelihood_rolling(
+        self, requests: list[Instance], disable_tqdm: bool = False
+    ) -> list[float]:
+        """Each text in one piece, however long: nothing is cut into windows."""
+        results = []
+        for request in tqdm(requests, disable=disable_tqdm, desc="loglikelihood_rolling"):
+            tokens = self.tok_encode(request.args[0])
+            reader = self._open(len(tokens) + 1)
+            reader.skip([self.prefix_token_id])
+            total = -float(reader.read(tokens).nats.sum()) if tokens else 0.0
+            results.append(total)
+            self.cache_hook.add_partial("loglikelihood_rolling", request.args, total)
+        return results
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """The likeliest tokens up to one of the strings in `until`, or an end token.
+
+        Raises:
+            EdgeInfiniteError: a task wants sampling.
+        """
+        results = [""] * len(requests)
+        settings = [self._generation(request.args[1]) for request in requests]
+        contexts = [
+            self.tok_encode(request.args[0]) or [self.prefix_token_id] for request in requests
+        ]
+        longest = max((most for _, most in settings), default=0)
+        for index, reader in self._after(contexts, longest, disable_tqdm):
+            until, most = settings[index]
+            results[index] = self._answer(reader, until, most)
+            self.cache_hook.add_partial("generate_until", requests[index].args, results[index])
+        return results
+
+    def _generation(self, given: dict[str, Any]) -> tuple[list[str], int]:
+        kwargs = normalize_gen_kwargs(dict(given), _MOST_NEW_TOKENS)
+        if kwargs.get("do_sample") and kwargs.get("temperature", 1.0) > 0:
+            raise EdgeInfiniteError("a task asks for sampling, the answers here are greedy")
+        return handle_stop_sequences(kwargs.get("until"), eos=None), int(kwargs["max_gen_toks"])
+
+    def _answer(self, reader: TextReader, until: Sequence[str], most: int) -> str:
+        answer: list[int] = []
+        text = ""
+        while len(answer) < most:
+            token = int(reader.logits.argmax())
+            if token in self._stop_ids:
+                break
+            answer.append(token)
+            text = str(self.tokenizer.decode(answer, skip_special_tokens=True))
+            if any(stop and stop in text for stop in until) or len(answer) == most:
+                break
+            reader.skip([token])
+        for stop in until:
+            if stop:
+                text = text.split(stop)[0]
+        return text
+
+    def _after(
+        self, contexts: Sequence[Sequence[int]], room: int, disable_tqdm: bool
+    ) -> Iterator[tuple[int, TextReader]]:
+        """Every context's index with a reader that has read it, sorted so that readings are shared.
+
+        Args:
+            contexts: token ids, at least one each.
+            room: tokens that may follow.
+            disable_tqdm: shows no progress.
+        """
+        order = sorted(range(len(contexts)), key=lambda index: list(contexts[index]))
+        ordered = [list(contexts[index]) for index in order]
+        common = [_common(one, other) for one, other in itertools.pairwise(ordered)] + [0]
+        longest = max(map(len, contexts), default=0)
+        saved: list[tuple[int, Callable[[], None]]] = []  # tokens read, and how to go back there
+        reader: TextReader | None = None
+        with tqdm(
+            total=sum(map(len, contexts)), unit=" tokens", unit_scale=True, disable=disable_tqdm
+        ) as bar:
+            for place, context in enumerate(ordered):
+                if saved and reader is not None:
+                    at, restore = saved[-1]
+                    restore()
+                else:
+                    at, reader = 0, self._open(longest + room)
+                for stop in _worth_saving(common[place:], at):
+                    reader.skip(context[at:stop])
+                    at = stop
+                    saved.append((at, reader.save()))
+                if context[at:]:
+                    reader.skip(context[at:])
+                bar.update(len(context))
+                yield order[place], reader
+                saved = [one for one in saved if one[0] <= common[place]]
+
+
+def _worth_saving(common: Sequence[int], at: int) -> list[int]:
+    """Where to save while a context is read: what later ones have in common with it.
+
+    Args:
+        common: tokens that it shares with the next one, the next with the one after, and so on.
+        at: tokens that are read or saved already.
+    """
+    stops: set[int] = set()
+    shared = common[0]
+    for count in common:
+        shared = min(shared, count)
+        if shared < max(_WORTH_SAVING, at + 1) or len(stops) == _MOST_SAVED:
+            break
+        stops.add(shared)
+    return sorted(stops)
+
+
+def _common(one: Sequence[int], other: Sequence[int]) -> int:
+    count = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        count += 1
+    return count

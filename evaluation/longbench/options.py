@@ -1,0 +1,46 @@
+"""What can be asked of `evaluate longbench`. No torch: the command line reads it first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation.longbench.tasks import chosen_tasks
+
+EMPTY = "empty"
+"""The method that gets the question without the context."""
+
+MEASURES = ("loss", "score")
+
+
+@dataclass(frozen=True)
+class LongBenchOptions:
+    """What to measure.
+
+    Args:
+        methods: `empty` and others; see `systems.LONGBENCH_METHODS`.
+        tasks: of LongBench, or languages (`en`, `zh`, `code`); none means all that the folder has.
+        measures: `score` generates an answer and scores it, `loss` measures the gold answers'.
+        rows_per_task: the first ones of each; None takes all.
+        max_tokens: rows with a longer prompt are left out; None takes all.
+        cut_length: where every method's prompt is cut in the middle; None cuts only for methods
+            that need the backbone's positions for all of it, to what fits them.
+    """
+
+    methods: Sequence[str] = (EMPTY, "full", "streaming", "edgeinfinite")
+    tasks: Sequence[str] = ()
+    measures: Sequence[str] = MEASURES
+    rows_per_task: int | None = None
+    max_tokens: int | None = None
+    cut_length: int | None = None
+
+    def __post_init__(self) -> None:
+        chosen_tasks(self.tasks)  # refuses unknown names
+        for measure in self.measures:
+            if measure not in MEASURES:
+                raise EdgeInfiniteError(
+                    f"unknown measure {measure!r}; choose of {', '.join(MEASURES)}"
+                )
+        if not self.measures:
+            raise EdgeInfiniteError(f"nothing to measure; choose of {', '.join(MEASURES)}")

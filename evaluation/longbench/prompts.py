@@ -1,0 +1,109 @@
+"""From a row to the tokens that are read: template, cut in the middle, chat template, answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from transformers import PreTrainedTokenizerBase
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation.longbench.folder import TaskData, TaskRow
+from edgeinfinite.training.texts import encode
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What is read before the answer.
+
+    Args:
+        tokens: all of it.
+        question: index of the first token after the context; the number of tokens where the prompt
+            ends with the context.
+    """
+
+    tokens: list[int]
+    question: int
+
+
+class Prompts:
+    """Builds the prompts of one task.
+
+    Args:
+        data: the task.
+        tokenizer: the backbone's own, a fast one; its chat template is used if it has one.
+    """
+
+    def __init__(self, data: TaskData, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._data, self._tokenizer = data, tokenizer
+        self._chats = data.task.chat and bool(getattr(tokenizer, "chat_template", None))
+
+    def build(self, row: TaskRow, longest: int | None = None, *, empty: bool = False) -> Prompt:
+        """The prompt of a row.
+
+        Args:
+            row: of the task.
+            longest: tokens that the prompt may have, the chat template's included; a longer one is
+                cut in the middle: the first and the last half of its tokens stay.
+            empty: leaves the context out.
+
+        Raises:
+            EdgeInfiniteError: even the chat template alone is longer.
+        """
+        context = "" if empty else row.context
+        head, _, tail = self._data.prompt.partition("{context}")
+        tail = tail.replace("{input}", row.input)
+        text = head.replace("{input}", row.input) + context + tail
+        prompt = self._finish(text, tail)
+        if longest is None or len(prompt.tokens) <= longest:
+            return prompt
+        tokens = self._ids(text)
+        room = min(longest, len(tokens) - 1)
+        while len(prompt.tokens) > longest:
+            half = room // 2
+            if half < 1:
+                raise EdgeInfiniteError(
+                    f"{longest} tokens have no room for a prompt of {self._data.task.name}; "
+                    "give more to --cut-length"
+                )
+            prompt = self._finish(self._text(tokens[:half]) + self._text(tokens[-half:]), tail)
+            # What the chat template adds, and what comes out as more tokens around the cut.
+            room -= max(1, len(prompt.tokens) - longest)
+        return prompt
+
+    def answer(self, row: TaskRow, text: str) -> list[int]:
+        """Tokens of a gold answer as it would follow the prompt; none for an empty text."""
+        if not text:
+            return []
+        # Without a chat template `Type:` goes on with ` Date`, as in the examples of the context.
+        end = (self._data.prompt.partition("{context}")[2].replace("{input}", row.input))[-1:]
+        separated = not self._chats and end == ":" and not text[:1].isspace()
+        return encode(f" {text}" if separated else text, self._tokenizer)
+
+    def _finish(self, text: str, tail: str) -> Prompt:
+        if self._chats:
+            message = [{"role": "user", "content": text}]
+            text = str(
+                self._tokenizer.apply_chat_template(
+                    message, tokenize=False, add_generation_prompt=True
+                )
+            )
+        encoded = self._tokenizer(
+            text,
+            add_special_tokens=not self._chats,
+            return_offsets_mapping=True,
+            verbose=False,
+        )
+        tail = tail.rstrip()  # chat templates strip the message
+        place = text.rfind(tail) if tail else -1
+        offsets = encoded.offset_mapping
+        question = len(offsets)
+        if place >= 0:
+            after = (i for i, (start, end) in enumerate(offsets) if start >= place and end > start)
+            question = next(after, len(offsets))
+        return Prompt(list(encoded.input_ids), question)
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self._tokenizer(text, verbose=False).input_ids)
+
+    def _text(self, ids: list[int]) -> str:
+        return str(self._tokenizer.decode(ids, skip_special_tokens=True))

@@ -1,0 +1,287 @@
+"""SnapKV (arXiv 2404.14469) and PyramidKV (2406.02069): the whole prompt is read with full
+attention, then each KV head keeps the pairs that the prompt's last tokens attend to most.
+
+Both look at the last w tokens (the observation window), add up what each earlier token gets of
+their attention, take the maximum over neighbours (so that words stay whole) and keep the window and
+the best of the rest. SnapKV keeps as many in every layer, PyramidKV fewer the higher the layer.
+Neither was written for heads that share keys: here a KV head takes the mean of its query heads.
+Positions stay those of the text, so a prompt has to fit the backbone's.
+
+Letters: H query heads, K KV heads, T new tokens, n pairs, w observation window, D head dimension,
+L layers, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation.reader import Footprint, Prediction, measured
+from edgeinfinite.models.architecture import architecture_of
+from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.attention_call import AttentionCall
+from edgeinfinite.models.exact_attention import causal_attention
+
+_CHUNK = 256
+
+
+@dataclass(frozen=True)
+class Compression:
+    """A way to compress a prompt.
+
+    Args:
+        window: w, newest tokens that observe and always stay.
+        kernel: neighbours that share the best of their attention, odd.
+        beta: how steep the layers' budgets fall: of what an average layer keeps beside the window,
+            the highest one keeps 1 / beta; None keeps as many in every layer.
+    """
+
+    window: int
+    kernel: int
+    beta: int | None = None
+
+
+COMPRESSIONS = {
+    "snapkv": Compression(window=32, kernel=7),
+    "pyramidkv": Compression(window=8, kernel=7, beta=20),
+}
+"""With the values of the papers' own code for LongBench."""
+
+
+def layer_budgets(compression: Compression, average: int, layers: int, tokens: int) -> list[int]:
+    """Pairs that every layer keeps, the window included; their mean is `average`.
+
+    PyramidKV's arithmetic sequence: the highest layer keeps 1 / beta of the average beside the
+    window, the lowest twice the average less that, no layer more than there are.
+
+    Args:
+        compression: how.
+        average: pairs of an average layer.
+        layers: L.
+        tokens: of the prompt.
+    """
+    if compression.beta is None or layers == 1 or average >= tokens:
+        return [min(average, tokens)] * layers
+    spare = average - compression.window
+    most = min(2 * spare - spare // compression.beta, tokens - compression.window)
+    least = 2 * spare - most
+    line = np.linspace(most, least, layers)
+    # Rounded so that the sum is exact.
+    ends = np.rint(np.cumsum(line)).astype(int)
+    return [int(n) + compression.window for n in np.diff(ends, prepend=0)]
+
+
+def most_attended(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    keep: int,
+    kernel: int,
+    *,
+    scaling: float,
+    softcap: float | None = None,
+) -> torch.Tensor:
+    """The pairs that SnapKV keeps of one layer.
+
+    Args:
+        query: `[H, w, D]`, of the prompt's last tokens, after RoPE.
+        key: `[K, n, D]`, after RoPE.
+        keep: pairs to keep, w < keep <= n.
+        kernel: see `Compression`.
+        scaling: factor on the scores.
+        softcap: see `AttentionState.attend`.
+
+    Returns:
+        Indices `[K, keep]` in the order of the text, the last w of them the window.
+    """
+    heads, window, _ = query.shape
+    kv_heads, pairs, _ = key.shape
+    grouped = query.float().reshape(kv_heads, heads // kv_heads * window, -1)
+    scores = grouped @ key.float().transpose(1, 2) * scaling
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
+    scores = scores.reshape(kv_heads, heads // kv_heads, window, pairs)
+    future = torch.ones(window, pairs, dtype=torch.bool).triu(pairs - window + 1)
+    weights = scores.masked_fill(future, float("-inf")).softmax(-1)
+    attention = weights[..., : pairs - window].sum(2)
+    pooled = functional.max_pool1d(attention, kernel, stride=1, padding=kernel // 2).mean(1)
+    best = pooled.topk(keep - window, dim=-1).indices.sort(-1).values
+    newest = torch.arange(pairs - window, pairs).expand(kv_heads, window)
+    return torch.cat((best, newest), dim=-1)
+
+
+class GrowingState:
+    """An `AttentionState` that grows with the text and can drop pairs, head by head.
+
+    Args:
+        layers: L.
+        window: w, newest queries to remember.
+        dtype: of the cache.
+    """
+
+    def __init__(self, layers: int, window: int, dtype: torch.dtype) -> None:
+        self.has_memory = torch.zeros(1)
+        self.read = 0
+        self._window, self._dtype = window, dtype
+        self.keys: list[torch.Tensor] = [torch.empty(0)] * layers
+        self.values: list[torch.Tensor] = [torch.empty(0)] * layers
+        self.queries: list[torch.Tensor] = [torch.empty(0)] * layers
+        self._scaling: tuple[float, float | None] = (1.0, None)
+
+    def positions(self, tokens: int) -> torch.Tensor:
+        """Those of the text, whatever was dropped."""
+        return (self.read + torch.arange(tokens)).unsqueeze(0)
+
+    def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """There is none."""
+        raise NotImplementedError(f"layer {layer} has no memory")
+
+    def attend(self, call: AttentionCall) -> torch.Tensor:
+        """See `AttentionState.attend`."""
+        if call.sliding_window is not None:
+            raise EdgeInfiniteError(
+                "snapkv and pyramidkv are for models whose layers all have full attention; "
+                "leave them out of --methods"
+            )
+        layer, query = call.layer, call.query
+        key, value = call.key.to(self._dtype), call.value.to(self._dtype)
+        if len(self.keys[layer]):
+            key = torch.cat((self.keys[layer], key), dim=2)
+            value = torch.cat((self.values[layer], value), dim=2)
+            observed = torch.cat((self.queries[layer], query), dim=2)
+        else:
+            observed = query
+        self.keys[layer], self.values[layer] = key, value
+        self.queries[layer] = observed[:, :, -self._window :].clone()
+        self._scaling = call.scaling, call.softcap
+        return causal_attention(call, key.to(query.dtype), value.to(query.dtype))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all pairs."""
+        return sum(cache.nbytes for cache in (*self.keys, *self.values))
+
+    def compress(self, compression: Compression, average: int) -> None:
+        """Drops all but `average` pairs of an average layer; nothing if there are no more."""
+        scaling, softcap = self._scaling
+        budgets = layer_budgets(compression, average, len(self.keys), self.read)
+        for layer, keep in enumerate(budgets):
+            keys, values = self.keys[layer][0], self.values[layer][0]
+            if keep >= keys.shape[1]:
+                continue
+            chosen = most_attended(
+                self.queries[layer][0],
+                keys,
+                keep,
+                compression.kernel,
+                scaling=scaling,
+                softcap=softcap,
+            )
+            rows = chosen.unsqueeze(-1).expand(-1, -1, keys.shape[-1])
+            self.keys[layer] = keys.gather(1, rows).unsqueeze(0)
+            self.values[layer] = values.gather(1, rows).unsqueeze(0)
+
+
+class CompressedPromptReader:
+    """As `methods.Reader`: reads a prompt, compresses it, and goes on.
+
+    Args:
+        model: attached without gates.
+        compression: how.
+        average: pairs of an average layer after the compression.
+        prompt_tokens: tokens of the text after which the cache is compressed.
+        dtype: of the cache.
+
+    Raises:
+        EdgeInfiniteError: no more pairs may stay than the window has.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        compression: Compression,
+        average: int,
+        prompt_tokens: int,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        if average <= compression.window:
+            raise EdgeInfiniteError(
+                f"{average} slots don't hold more than the {compression.window} tokens of the "
+                "observation window; give a larger cache"
+            )
+        self._model, self._compression, self._average = model, compression, average
+        self._prompt_tokens = prompt_tokens
+        layers = len(architecture_of(model).layers)
+        self._state = GrowingState(layers, compression.window, dtype)
+        self._last: torch.Tensor | None = None
+        self._peak, self._sum = 0, 0
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the state as it is now."""
+        return self._state.nbytes
+
+    @property
+    def footprint(self) -> Footprint:
+        """See there."""
+        return Footprint(self.state_bytes, self._peak, round(self._sum / max(1, self._state.read)))
+
+    @property
+    def logits(self) -> np.ndarray:
+        """`[V]` float32 after the last token read."""
+        assert self._last is not None, "nothing has been read"
+        return self._last[-1].numpy()
+
+    def skip(self, tokens: Sequence[int], progress: Callable[[int], None] | None = None) -> None:
+        """Reads on without measuring."""
+        self._run(tokens, 1, progress)
+
+    def read(self, tokens: Sequence[int]) -> Prediction:
+        """Reads on and measures."""
+        predictions = self._run(tokens, 0, None)
+        return Prediction(
+            np.concatenate([part.nats for part in predictions]),
+            np.concatenate([part.best for part in predictions]),
+        )
+
+    def _run(
+        self, tokens: Sequence[int], kept: int, progress: Callable[[int], None] | None
+    ) -> list[Prediction]:
+        state, predictions, at = self._state, [], 0
+        while at < len(tokens):
+            left = self._prompt_tokens - state.read
+            count = min(_CHUNK, len(tokens) - at, left if left > 0 else _CHUNK)
+            ids = torch.tensor([tokens[at : at + count]])
+            before = state.nbytes
+            with torch.inference_mode():
+                logits = run_tokens(self._model, ids, state, logits_to_keep=kept)[0].float()
+                if not kept:
+                    predictions.append(measured(logits, ids[0], self._last))
+                self._last = logits[-1:].clone()
+                state.read += count
+                at += count
+                self._peak = max(self._peak, state.nbytes)
+                self._sum += (before + state.nbytes) // 2 * count  # it grows token by token
+                if state.read == self._prompt_tokens:
+                    state.compress(self._compression, self._average)
+            if progress:
+                progress(count)
+        return predictions
+
+    def save(self) -> Callable[[], None]:
+        """Remembers the state: its tensors are replaced, never written to."""
+        state = self._state
+        kept = list(state.keys), list(state.values), list(state.queries), state.read
+        counters = self._last, self._peak, self._sum
+
+        def restore() -> None:
+            state.keys, state.values, state.queries = (list(tensors) for tensors in kept[:3])
+            state.read = kept[3]
+            self._last, self._peak, self._sum = counters
+
+        return restore

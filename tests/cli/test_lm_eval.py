@@ -1,0 +1,105 @@
+"""`edgeinfinite lm-eval`: tasks of lm-evaluation-harness, on a checkpoint and on an artifact."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("lm_eval")
+
+from lm_eval import simple_evaluate
+from lm_eval.models.huggingface import HFLM
+from lm_eval.tasks import TaskManager
+
+from edgeinfinite.cli import main
+from edgeinfinite.cli.lm_eval import result_rows
+from edgeinfinite.models.loading import load_backbone
+
+CARRY = ["--policy", "carry", "--segment-length", "16", "--sink-length", "4"]
+CARRY += ["--window-length", "300"]
+TASK = """\
+task: tiny_choice
+dataset_path: json
+dataset_kwargs: {{data_files: {{test: {rows}}}}}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "{{{{story}}}} Who?"
+doc_to_choice: "{{{{choices}}}}"
+doc_to_target: "{{{{label}}}}"
+metric_list: [{{metric: acc, aggregation: mean, higher_is_better: true}}]
+"""
+
+
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory) -> Path:
+    """A folder with a task over rows of its own, so that nothing is downloaded."""
+    folder = tmp_path_factory.mktemp("tasks")
+    rows = folder / "rows.json"
+    stories = [
+        {"story": f"The {animal} went {way}.", "choices": ["a dog", "a cat", "an owl"], "label": i}
+        for i, animal in enumerate(("dog", "cat", "owl"))
+        for way in ("home", "away", "up", "down")
+    ]
+    rows.write_text(json.dumps(stories))
+    (folder / "tiny_choice.yaml").write_text(TASK.format(rows=rows))
+    return folder
+
+
+def figures(path: Path) -> dict[str, float]:
+    return {row["metric"]: row["value"] for row in json.loads(path.read_text())["rows"]}
+
+
+def test_a_task_gives_the_figures_that_the_hf_model_gives(
+    checkpoint, tasks, tmp_path, capsys, monkeypatch
+):
+    backbone = load_backbone(str(checkpoint))
+    theirs = simple_evaluate(
+        model=HFLM(pretrained=backbone.model, tokenizer=backbone.tokenizer, device="cpu"),
+        tasks=["tiny_choice"],
+        task_manager=TaskManager(include_path=str(tasks)),
+    )
+    out = [tmp_path / "model.json", tmp_path / "artifact.json"]
+    common = ["--tasks", "tiny_choice", "--include-path", str(tasks)]
+    command = ["lm-eval", "--model", str(checkpoint), *CARRY, *common]
+    assert main([*command, "--json", str(out[0])]) == 0
+    assert "tiny_choice" in capsys.readouterr().out
+    expected = theirs["results"]["tiny_choice"]["acc,none"]
+    assert 0 < expected < 1 and figures(out[0])["acc"] == pytest.approx(expected)
+
+    artifact = tmp_path / "artifact"
+    export = ["export", "--model", str(checkpoint), "--gate", "none", *CARRY]
+    assert main([*export, "--output", str(artifact)]) == 0
+    command = ["lm-eval", "--model", str(artifact), *common, "--threads", "1"]
+    assert main([*command, "--json", str(out[1])]) == 0
+    assert figures(out[1])["acc"] == pytest.approx(expected)
+    assert main([*command, "--policy", "carry"]) == 2
+    assert "an artifact has its own" in capsys.readouterr().err
+
+
+def test_rows_are_figures_with_their_errors_and_no_lengths_that_were_not_asked_for():
+    results = {
+        "niah_single_1": {"alias": "niah", "4096,none": 0.5, "4096_stderr,none": "N/A",
+                          "8192,none": -1},
+        "arc": {"acc,none": 0.25, "acc_stderr,none": 0.1},
+    }  # fmt: skip
+    assert result_rows(results) == [
+        {"task": "niah_single_1", "metric": "4096", "filter": "none", "value": 0.5, "stderr": None},
+        {"task": "arc", "metric": "acc", "filter": "none", "value": 0.25, "stderr": 0.1},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--tasks", "no_such_task"], "no task 'no_such_task'"),
+        (["--tasks", "tiny_choice", "--method", "snapkv"], "unknown method 'snapkv'"),
+        (["--tasks", "tiny_choice", "--json", "nowhere/rows.json"], "create it first"),
+    ],
+)
+def test_bad_input_is_one_line(checkpoint, tasks, capsys, more, says):
+    command = ["lm-eval", "--model", str(checkpoint), "--include-path", str(tasks), *CARRY, *more]
+    assert main(command) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("edgeinfinite: error: ") and says in error

@@ -1,0 +1,160 @@
+"""Our model of lm-evaluation-harness is the harness's own, where the text fits the cache."""
+
+from __future__ import annotations
+
+import pytest
+from tiny_artifact import tiny_checkpoint
+from tiny_longbench import tiny_longbench
+
+pytest.importorskip("lm_eval")
+
+from lm_eval.api.instance import Instance
+from lm_eval.models.huggingface import HFLM
+
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation.harness import HarnessModel
+from edgeinfinite.evaluation.longbench.folder import read_folder
+from edgeinfinite.evaluation.longbench.measure import measure_longbench, planned
+from edgeinfinite.evaluation.longbench.options import LongBenchOptions
+from edgeinfinite.evaluation.longbench.systems import model_system
+from edgeinfinite.evaluation.longbench.tasks import chosen_tasks
+from edgeinfinite.evaluation.methods import Reader
+from edgeinfinite.evaluation.options import Setting
+from edgeinfinite.evaluation.results import Results
+from edgeinfinite.models.loading import load_backbone
+
+SETTING = Setting(Geometry(32, 4, 400, policy="carry"))
+SMALL = Setting(Geometry(8, 4, 16, policy="carry"))
+DOCUMENT = "A dog went home. A cat went away, far away. "
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory):
+    return load_backbone(str(tiny_checkpoint(tmp_path_factory.mktemp("tiny") / "tiny")))
+
+
+@pytest.fixture(scope="module")
+def theirs(backbone) -> HFLM:
+    return HFLM(pretrained=backbone.model, tokenizer=backbone.tokenizer, device="cpu", batch_size=1)
+
+
+def ours(backbone, setting: Setting = SETTING, read: list[int] | None = None) -> HarnessModel:
+    class Counting(Reader):
+        def skip(self, tokens, progress=None):
+            if read is not None:
+                read.append(len(tokens))
+            super().skip(tokens, progress)
+
+    return HarnessModel(
+        lambda tokens: Counting(backbone.model, "edgeinfinite", setting, tokens),
+        backbone.tokenizer,
+        frozenset({backbone.tokenizer.eos_token_id}),
+        "tiny edgeinfinite",
+    )
+
+
+def requests(kind: str, *arguments: tuple) -> list[Instance]:
+    return [Instance(kind, {}, args, index) for index, args in enumerate(arguments)]
+
+
+def test_log_likelihoods_are_those_of_the_hf_model(backbone, theirs):
+    asked = requests(
+        "loglikelihood",
+        (DOCUMENT + "Who went home? ", "A dog"),
+        (DOCUMENT + "Who went home? ", "A cat"),
+        (DOCUMENT + "Who went away?", " A cat"),
+        ("Something else.", " Yes"),
+        ("", "A text without a context"),
+    )
+    expected = theirs.loglikelihood(asked, disable_tqdm=True)
+    got = ours(backbone).loglikelihood(asked, disable_tqdm=True)
+    for (value, greedy), (wanted, best) in zip(got, expected, strict=True):
+        assert value == pytest.approx(wanted, rel=1e-4) and greedy == best
+
+
+def test_the_likeliest_continuation_is_known_as_such(backbone):
+    model = ours(backbone)
+    context = model.tok_encode(DOCUMENT)
+    reader = Reader(backbone.model, "edgeinfinite", SETTING, 400)
+    reader.skip(context)
+    likeliest = []
+    for _ in range(3):
+        likeliest.append(int(reader.logits.argmax()))
+        reader.skip(likeliest[-1:])
+    other = [*likeliest[:2], (likeliest[2] + 1) % 90]
+    asked = [(("", ""), context, continuation) for continuation in (likeliest, other)]
+    found = model._loglikelihood_tokens(asked, disable_tqdm=True)
+    assert [greedy for _, greedy in found] == [True, False]
+    assert found[0][0] > found[1][0]
+
+
+def test_rolling_log_likelihoods_are_those_of_the_hf_model(backbone, theirs):
+    asked = requests("loglikelihood_rolling", (DOCUMENT,), ("Short.",))
+    expected = theirs.loglikelihood_rolling(asked, disable_tqdm=True)
+    assert ours(backbone).loglikelihood_rolling(asked, disable_tqdm=True) == pytest.approx(
+        expected, rel=1e-4
+    )
+
+
+@pytest.mark.parametrize("until", [[], ["e"], ["\n\n", "a"]])
+def test_answers_are_those_of_the_hf_model(backbone, theirs, until):
+    settings = {"until": until, "max_gen_toks": 12, "do_sample": False}
+    asked = requests("generate_until", (DOCUMENT, settings), ("Something", settings))
+    expected = theirs.generate_until(asked, disable_tqdm=True)
+    assert ours(backbone).generate_until(asked, disable_tqdm=True) == expected
+
+
+def test_requests_that_begin_alike_share_one_reading(backbone):
+    context = DOCUMENT * 3
+    asked = requests(
+        "loglikelihood",
+        *((context + question, answer) for question in ("Who?", "When?") for answer in "xyz"),
+    )
+    read: list[int] = []
+    shared = ours(backbone, SMALL, read).loglikelihood(asked, disable_tqdm=True)
+    assert sum(read) < len(context) + 2 * 16
+    for request, result in zip(asked, shared, strict=True):
+        (alone,) = ours(backbone, SMALL).loglikelihood([request], disable_tqdm=True)
+        assert result[0] == pytest.approx(alone[0], rel=1e-5)
+
+
+def test_texts_longer_than_the_models_positions_are_read_in_one_piece(backbone):
+    text = DOCUMENT * 20
+    assert len(text) > backbone.model.config.max_position_embeddings
+    model = ours(backbone, SMALL)
+    (total,) = model.loglikelihood_rolling(
+        requests("loglikelihood_rolling", (text,)), disable_tqdm=True
+    )
+    ((alone, _),) = model.loglikelihood(requests("loglikelihood", ("", text)), disable_tqdm=True)
+    assert total == pytest.approx(alone, rel=1e-6)
+
+
+def test_the_chat_template_is_the_tokenizers(backbone, theirs):
+    history = [{"role": "user", "content": "Hi"}]
+    assert ours(backbone).apply_chat_template(history) == theirs.apply_chat_template(history)
+    assert ours(backbone).chat_template(True) == backbone.tokenizer.chat_template
+
+
+def test_what_it_says_of_a_row_is_what_evaluate_longbench_says(backbone, tmp_path):
+    (data,) = read_folder(tiny_longbench(tmp_path / "data"), chosen_tasks(("trec",)))
+    system = model_system(backbone, SMALL, ["edgeinfinite"])
+    options, results = LongBenchOptions(), Results(None, "evaluate longbench", {})
+    readings = planned([data], system, options)
+    measure_longbench(readings, system, options, results, lambda method, new: None)
+    ((row,), (source,)) = results.rows, data.rows
+    text = data.prompt.format(context=source.context, input=source.input)
+    model = ours(backbone, SMALL)
+    settings = {"until": [], "max_gen_toks": data.answer_length}
+    asked = requests("generate_until", (text, settings))
+    assert model.generate_until(asked, disable_tqdm=True) == [row["answer"]]
+    answer = f" {source.answers[0]}"
+    asked = requests("loglikelihood", (text, answer))
+    ((total, _),) = model.loglikelihood(asked, disable_tqdm=True)
+    assert -total / len(answer) == pytest.approx(row["answer_nats"], rel=1e-6)
+
+
+def test_sampling_is_refused(backbone):
+    settings = {"do_sample": True, "temperature": 0.7}
+    with pytest.raises(EdgeInfiniteError, match="greedy"):
+        ours(backbone).generate_until(requests("generate_until", ("Hi", settings)))
