@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,10 +13,14 @@ from transformers import PreTrainedModel
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.export.checks import Check
 from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.models.grouped_weight import GroupedWeight
 from edgeinfinite.runtime_py.manifest import GraphSpec, Manifest, QuantizationInfo, TensorSpec
 
 Progress = Callable[[str, float], None]
 """Called with what is being done now and the share that is done, 0 to 1."""
+
+Integers = Mapping[str, GroupedWeight]
+"""Weights whose integers are chosen already, by the names of `model.named_parameters()`."""
 
 _PACKAGES = {
     "onnx": ("edgeinfinite.export.onnx", "pip install 'edgeinfinite[onnx]'"),
@@ -55,7 +59,13 @@ class Backend(Protocol):
     """Packages whose versions go into the manifest, beside torch and transformers."""
 
     def export_graphs(
-        self, model: PreTrainedModel, recipe: Recipe, folder: Path, target: str, progress: Progress
+        self,
+        model: PreTrainedModel,
+        recipe: Recipe,
+        folder: Path,
+        target: str,
+        progress: Progress,
+        integers: Integers | None = None,
     ) -> ExportedGraphs:
         """Writes the graphs into `folder`.
 
@@ -65,6 +75,8 @@ class Backend(Protocol):
             folder: exists and is empty.
             target: one of `targets`.
             progress: see `Progress`.
+            integers: of what the recipe quantizes, weights to be taken over as they are, as far as
+                the back end can hold them; never with fewer bits.
 
         Raises:
             EdgeInfiniteError: the architecture has something that the back end can't digest.
@@ -75,14 +87,16 @@ class Backend(Protocol):
         """`io:GRAPH` for each graph: does the file take and give what the manifest says?"""
         ...
 
-    def quantized_reference(self, model: PreTrainedModel, recipe: Recipe) -> PreTrainedModel:
+    def quantized_reference(
+        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
+    ) -> PreTrainedModel:
         """A PyTorch model whose weights are those that the artifact computes with, dequantized.
 
         Comparing with it separates errors of the graph from the loss of quantization.
 
         Args:
             model: after `attach`; left as it is, its unquantized weights may be shared.
-            recipe: as given to `export_graphs`.
+            recipe, integers: as given to `export_graphs`.
         """
         ...
 

@@ -172,8 +172,14 @@ def _write_artifact(
     report: Progress,
 ) -> None:
     model = backbone.model
+    integers = backbone.integers if recipe.keeps_integers else None
     exported = backend.export_graphs(
-        model, recipe, folder, options.target, lambda what, done: report(what, 0.1 + 0.6 * done)
+        model,
+        recipe,
+        folder,
+        options.target,
+        lambda what, done: report(what, 0.1 + 0.6 * done),
+        integers,
     )
     report("writing the tokenizer", 0.7)
     write_text_files(backbone, folder)
@@ -185,7 +191,7 @@ def _write_artifact(
     write_manifest(folder, manifest)
     checks = check_parity(
         folder,
-        TorchEngine(backend.quantized_reference(model, recipe)),
+        TorchEngine(backend.quantized_reference(model, recipe, integers)),
         progress=lambda what, done: report(what, 0.72 + 0.28 * done),
     )
     _refuse_failed(checks)

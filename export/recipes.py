@@ -1,5 +1,8 @@
 """Quantization recipes: which weight gets how many bits. How they are packed is the back end's.
 
+5 and 6 bits are stored as such and computed as 8 (`onnx/passes/narrow_codes.py`), or packed as 8
+where a back end has nothing else.
+
 A recipe is an ordered list of rules over the names of weights, as `model.state_dict()` has them;
 the first rule that matches decides, None (and no rule at all) leaves the weight alone. An
 embedding that is tied to the LM head goes by the embedding's name.
@@ -18,7 +21,7 @@ class WeightFormat:
     """Integers with one scale for every group of consecutive inputs of an output row.
 
     Args:
-        bits: 4 or 8.
+        bits: 4, 5, 6 or 8.
         group: inputs that share a scale.
         symmetric: False gives each group a zero point as well.
     """
@@ -41,10 +44,18 @@ class Rule:
 
 @dataclass(frozen=True)
 class Recipe:
-    """An ordered list of rules under a name."""
+    """An ordered list of rules under a name.
+
+    Args:
+        name: as `--quantize` and the manifest have it.
+        rules: see above.
+        keeps_integers: a weight that the checkpoint has in integers of 4 to 8 bits keeps those,
+            whatever bits the rules give: nothing is rounded twice.
+    """
 
     name: str
     rules: tuple[Rule, ...] = ()
+    keeps_integers: bool = False
 
     def format_of(self, weight: str) -> WeightFormat | None:
         """The format of a weight, None to leave it alone."""
@@ -71,6 +82,7 @@ RECIPES = {
                 Rule(_EMBEDDING, WeightFormat(8)),
                 Rule(r"\.weight$", WeightFormat(4, symmetric=False)),
             ),
+            keeps_integers=True,
         ),
     )
 }

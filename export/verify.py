@@ -87,7 +87,8 @@ def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Eng
     attach(backbone.model, config)
     backend = backend_named(manifest.backend)
     recipe = recipe_named(manifest.quantization.recipe)
-    engine = TorchEngine(backend.quantized_reference(backbone.model, recipe))
+    integers = backbone.integers if recipe.keeps_integers else None
+    engine = TorchEngine(backend.quantized_reference(backbone.model, recipe, integers))
     _check_state(folder, manifest, engine)
     return engine, Check("weights", same, float(same))
 

@@ -8,7 +8,7 @@ import torch
 from torch.export import ExportedProgram
 from transformers import PreTrainedModel
 
-from edgeinfinite.export.backend import ExportedGraphs, Progress
+from edgeinfinite.export.backend import ExportedGraphs, Integers, Progress
 from edgeinfinite.export.checks import Check
 from edgeinfinite.export.executorch.graphs import Graph, graphs_of, state_of
 from edgeinfinite.export.executorch.lowering import lower, write_program
@@ -33,13 +33,19 @@ class ExecuTorchBackend:
     tools = ("executorch", "torchao")
 
     def export_graphs(
-        self, model: PreTrainedModel, recipe: Recipe, folder: Path, target: str, progress: Progress
+        self,
+        model: PreTrainedModel,
+        recipe: Recipe,
+        folder: Path,
+        target: str,
+        progress: Progress,
+        integers: Integers | None = None,
     ) -> ExportedGraphs:
         """See `export.backend.Backend.export_graphs`."""
         shape = ModelShape.of(model)
         state = state_of(shape)
         progress("quantizing", 0.0)
-        twin, quantization = quantized(model, recipe)
+        twin, quantization = quantized(model, recipe, integers)
         graphs = graphs_of(twin, state)
         programs, found = {}, {}
         with rope_tables(twin, shape.geometry.capacity):
@@ -63,9 +69,11 @@ class ExecuTorchBackend:
         """See `export.backend.Backend.check_signatures`."""
         return check_signatures(folder, manifest)
 
-    def quantized_reference(self, model: PreTrainedModel, recipe: Recipe) -> PreTrainedModel:
+    def quantized_reference(
+        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
+    ) -> PreTrainedModel:
         """See `export.backend.Backend.quantized_reference`; it quantizes activations as well."""
-        return reference(model, recipe)
+        return reference(model, recipe, integers)
 
 
 def _trace(graph: Graph) -> ExportedProgram:

@@ -12,7 +12,7 @@ import torch
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 from transformers import PreTrainedModel
 
-from edgeinfinite.export.backend import ExportedGraphs, Progress
+from edgeinfinite.export.backend import ExportedGraphs, Integers, Progress
 from edgeinfinite.export.carry_graph import CarryMemory
 from edgeinfinite.export.checks import Check
 from edgeinfinite.export.graphs import (
@@ -28,6 +28,7 @@ from edgeinfinite.export.onnx.passes.half_precision import halve_constants, halv
 from edgeinfinite.export.onnx.passes.last_token import last_token_only
 from edgeinfinite.export.onnx.passes.memory_gate import absorb_gates
 from edgeinfinite.export.onnx.passes.merge_linears import merge_linears
+from edgeinfinite.export.onnx.passes.narrow_codes import narrow_codes
 from edgeinfinite.export.onnx.passes.quantized_weights import (
     QuantizedWeights,
     quantize_weights,
@@ -64,16 +65,22 @@ class OnnxBackend:
     tools = ("onnx", "onnxruntime", "onnxscript", "onnx-ir")
 
     def __init__(self) -> None:
-        self._weights: tuple[PreTrainedModel, Recipe, QuantizedWeights] | None = None
+        self._last: tuple[PreTrainedModel, Recipe, Integers | None, QuantizedWeights] | None = None
 
     def export_graphs(
-        self, model: PreTrainedModel, recipe: Recipe, folder: Path, target: str, progress: Progress
+        self,
+        model: PreTrainedModel,
+        recipe: Recipe,
+        folder: Path,
+        target: str,
+        progress: Progress,
+        integers: Integers | None = None,
     ) -> ExportedGraphs:
         """See `Backend.export_graphs`."""
         shape = ModelShape.of(model)
         state = shape.state()
         progress("quantizing", 0.0)
-        weights = self._quantized(model, recipe)
+        weights = self._quantized(model, recipe, integers)
         progress("tracing the model", 0.3)
         traced, applied = _trace_model(model, weights)
         operators = {PREFILL: _operators(traced)}
@@ -104,9 +111,11 @@ class OnnxBackend:
         details: dict[str, Any] = {"passes": applied, "operators": operators}
         return ExportedGraphs(graphs, state, _info(model, recipe, weights), details)
 
-    def quantized_reference(self, model: PreTrainedModel, recipe: Recipe) -> PreTrainedModel:
+    def quantized_reference(
+        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
+    ) -> PreTrainedModel:
         """See `Backend.quantized_reference`."""
-        weights = self._quantized(model, recipe)
+        weights = self._quantized(model, recipe, integers)
         if not weights:
             return model
         dequantized = {
@@ -119,11 +128,15 @@ class OnnxBackend:
         """See `Backend.check_signatures`."""
         return check_signatures(folder, manifest)
 
-    def _quantized(self, model: PreTrainedModel, recipe: Recipe) -> QuantizedWeights:
+    def _quantized(
+        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None
+    ) -> QuantizedWeights:
         """Quantizes once for the graphs and for the reference."""
-        if self._weights is None or self._weights[0] is not model or self._weights[1] != recipe:
-            self._weights = (model, recipe, quantize_weights(model, recipe))
-        return self._weights[2]
+        last = self._last
+        if last is None or last[0] is not model or last[1] != recipe or last[2] is not integers:
+            weights = quantize_weights(model, recipe, integers)
+            last = self._last = (model, recipe, integers, weights)
+        return last[3]
 
 
 def _trace_model(
@@ -144,7 +157,8 @@ def _trace_model(
     with fused_rotary(swapped) as applied["rotary"]:
         new_state = partial(OnnxState, gates=gates)
         traced = trace(PrefillSegment(swapped, new_state, state, cache_outputs(state)).eval())
-    for rewrite in (simplify_shapes, fuse_skip_norms, merge_linears, halve_scales):
+    passes = (simplify_shapes, fuse_skip_norms, merge_linears, halve_scales, narrow_codes)
+    for rewrite in passes:
         applied[rewrite.__name__] = rewrite(traced)
     RemoveUnusedNodesPass()(traced)
     return traced, applied

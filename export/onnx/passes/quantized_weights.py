@@ -9,9 +9,11 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from edgeinfinite.export.backend import Integers
 from edgeinfinite.export.onnx import operators
-from edgeinfinite.export.onnx.quantize import QuantizedWeight, can_quantize, quantize
+from edgeinfinite.export.onnx.quantize import QuantizedWeight, can_quantize, quantize, take_over
 from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.models.grouped_weight import GroupedWeight
 
 
 class QuantizedLinear(nn.Module):
@@ -29,7 +31,7 @@ class QuantizedLinear(nn.Module):
 
     def __init__(self, weight: QuantizedWeight, bias: torch.Tensor | None) -> None:
         super().__init__()
-        self.bits, self.group = weight.format.bits, weight.format.group
+        self.bits, self.group = weight.packed_bits, weight.format.group
         self.offsets = 0 if weight.offsets is None else weight.scales.shape[1]
         wide = weight.widened()
         self.register_buffer("codes", wide.packed_codes())
@@ -69,7 +71,7 @@ class QuantizedEmbedding(nn.Module):
     def __init__(self, weight: QuantizedWeight, factor: float = 1.0) -> None:
         super().__init__()
         self.factor = factor
-        self.bits, self.group = weight.format.bits, weight.format.group
+        self.bits, self.group = weight.packed_bits, weight.format.group
         self.register_buffer("codes", weight.packed_codes().flatten(1))
         self.register_buffer("scales", weight.scales)
         self.register_buffer("zeros", weight.packed_zeros())
@@ -86,13 +88,26 @@ QuantizedWeights = dict[str, QuantizedWeight]
 """By the weight's name in `model.state_dict()`; a tied embedding goes by the embedding's name."""
 
 
-def quantize_weights(model: PreTrainedModel, recipe: Recipe) -> QuantizedWeights:
-    """Quantizes what the recipe names, as far as it is a matrix of a Linear or Embedding."""
+def quantize_weights(
+    model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
+) -> QuantizedWeights:
+    """Quantizes what the recipe names, as far as it is a matrix of a Linear or Embedding.
+
+    Args:
+        model: left as it is.
+        recipe: decides what is quantized.
+        integers: weights that are taken over instead of being rounded.
+    """
     weights = {}
+    known = integers or {}
     for name, parameter in model.named_parameters():
         chosen = recipe.format_of(name)
         owner = model.get_submodule(name.rpartition(".")[0])
-        if chosen and _replaceable(owner) and can_quantize(parameter, chosen):
+        if not chosen or not _replaceable(owner):
+            continue
+        if name in known and _fits(known[name], owner):
+            weights[name] = take_over(known[name])
+        elif can_quantize(parameter, chosen):
             weights[name] = quantize(parameter, chosen, offsets=type(owner) is nn.Linear)
     return weights
 
@@ -109,6 +124,11 @@ def swap_quantized(model: PreTrainedModel, weights: QuantizedWeights) -> None:
                 setattr(parent, name, QuantizedLinear(weight, module.bias))
             else:
                 setattr(parent, name, QuantizedEmbedding(weight, _factor(module) or 1.0))
+
+
+def _fits(weight: GroupedWeight, owner: nn.Module) -> bool:
+    """An embedding has no place for offsets, and its operator knows 4 and 8 bits."""
+    return type(owner) is nn.Linear or (weight.symmetric and weight.bits in (4, 8))
 
 
 def _replaceable(module: nn.Module) -> bool:
