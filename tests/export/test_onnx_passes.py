@@ -238,6 +238,26 @@ def test_codes_of_5_and_6_bits_are_stored_so_and_give_the_same_numbers(
     assert planes == codes * bits // 8
 
 
+@pytest.mark.parametrize("bits", [5, 6])
+def test_a_narrow_embedding_shares_its_bytes_with_the_tied_head(inputs, tmp_path, bits):
+    model = attached(GEOMETRY)
+    model.lm_head.weight = model.model.embed_tokens.weight
+    weights = quantize_weights(model, Recipe("test", (Rule("embed", WeightFormat(bits)),)))
+    graph = traced(model, lambda swapped: swap_quantized(swapped, weights))
+    for node in graph.graph:
+        if node.op_type == "MatMulNBits":
+            node.attributes["accuracy_level"] = ir.AttrInt64("accuracy_level", 1)
+    halve_scales(graph)
+    narrow_codes(graph)
+    table = torch.nn.Parameter(next(iter(weights.values())).dequantized())
+    reference = shared_copy(model, {id(model.lm_head.weight): table})
+    assert_equal(in_onnxruntime(graph, inputs, tmp_path), in_pytorch(reference, inputs))
+    stored = {name: v.const_value.tobytes() for name, v in graph.graph.initializers.items()}
+    for plane in ("_low", "_high"):  # the file holds equal bytes once
+        head = next(data for name, data in stored.items() if name.endswith(plane))
+        assert list(stored.values()).count(head) == 2
+
+
 def test_codes_that_use_all_8_bits_stay_as_they_are(model):
     rules = (Rule("gate\\.|norm|embed|head", None), Rule("weight", WeightFormat(8)))
     weights = quantize_weights(model, Recipe("test", rules))

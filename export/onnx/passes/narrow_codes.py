@@ -56,6 +56,20 @@ def code_bits(node: ir.Node) -> int:
     return bits
 
 
+def planes(codes: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Codes `[O, I]` of 5 or 6 bits, as they are stored.
+
+    Returns:
+        The lower 4 bits of pairs, `[O, I / 2]`; what is left of so many as fit into a byte,
+        `[O, I * r / 8]`; and for each such byte its codes' upper halves, `[256, 8 / r]`; all uint8.
+    """
+    rest = bits - 4
+    groups = codes[:, None, :]
+    high = _packed(groups >> 4, rest)[:, 0]
+    low = (codes[:, 0::2] & 15) | (codes[:, 1::2] << 4)
+    return np.ascontiguousarray(low), high, _table(rest, 0)
+
+
 def _base(node: ir.Node, width: int) -> int:
     """The code that is stored as 0: around 128 where that stands for zero in every group."""
     has_zeros = len(node.inputs) > 3 and node.inputs[3] is not None
