@@ -15,7 +15,16 @@ from edgeinfinite import EdgeInfiniteError, __version__
 from edgeinfinite.arguments import given
 from edgeinfinite.evaluation.command import add_evaluate
 from edgeinfinite.models.geometry import GeometryOptions
-from edgeinfinite.options import ANSWER, BENCH, CHAT, EXPORT, GENERATE, GEOMETRY, VERIFY
+from edgeinfinite.options import (
+    ANSWER,
+    BENCH,
+    CHAT,
+    EXPORT,
+    GENERATE,
+    GEOMETRY,
+    QUANTIZE_REPORT,
+    VERIFY,
+)
 from edgeinfinite.runtime_py.generation import Generation, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.statistics import GenerationStatistics, write_rows
@@ -65,10 +74,37 @@ def export(arguments: argparse.Namespace) -> int:
     """Writes the artifact of a model."""
     asked = GeometryOptions(**given(arguments, GeometryOptions))
     from edgeinfinite.export.exporter import ExportOptions, export_artifact
+    from edgeinfinite.export.mixing.plan import QuantizationOptions
 
-    options = ExportOptions(**given(arguments, ExportOptions), geometry=asked)
+    quantization = QuantizationOptions(**given(arguments, QuantizationOptions))
+    options = ExportOptions(
+        **given(arguments, ExportOptions), geometry=asked, quantization=quantization
+    )
     folder = export_artifact(options)
     print(f"{folder}: {_folder_bytes(folder) / 1e6:,.1f} MB")
+    return 0
+
+
+def quantize_report(arguments: argparse.Namespace) -> int:
+    """Measures what every weight would lose in every format, and how many bytes it would take."""
+    check_writable(arguments.output)
+    from tqdm import tqdm
+
+    from edgeinfinite.export.mixing import report
+
+    options = report.ReportOptions(**given(arguments, report.ReportOptions))
+    with tqdm(
+        total=1.0, file=sys.stderr, disable=None, bar_format="{desc}: {bar} {elapsed}"
+    ) as bar:
+
+        def show(what: str, done: float) -> None:
+            bar.set_description_str(what)
+            bar.n = done
+            bar.refresh()
+
+        choices = report.quantize_report(options, show)
+    for line in report.table(choices):
+        print(line)
     return 0
 
 
@@ -281,12 +317,13 @@ def _parser() -> argparse.ArgumentParser:
     for command, options in (
         (export, EXPORT),
         (verify, VERIFY),
+        (quantize_report, QUANTIZE_REPORT),
         (generate, GENERATE | ANSWER),
         (chat, CHAT | ANSWER),
         (bench, BENCH),
     ):
         about = (command.__doc__ or "").strip()
-        sub = commands.add_parser(command.__name__, help=about, description=about)
+        sub = commands.add_parser(command.__name__.replace("_", "-"), help=about, description=about)
         sub.set_defaults(command=command)
         prompt = sub.add_mutually_exclusive_group(required=True) if command is generate else sub
         for name, settings in options.items():

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.export.checks import Check
-from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.models.grouped_weight import GroupedWeight
 from edgeinfinite.runtime_py.manifest import GraphSpec, Manifest, QuantizationInfo, TensorSpec
 
@@ -55,6 +56,9 @@ class Backend(Protocol):
     cache_types: tuple[str, ...]
     """What `--cache-type` may name, see `EdgeInfiniteConfig`."""
 
+    formats: tuple[WeightFormat, ...]
+    """What a weight may be rounded to, for `export.mixing` to choose from."""
+
     tools: tuple[str, ...]
     """Packages whose versions go into the manifest, beside torch and transformers."""
 
@@ -81,6 +85,20 @@ class Backend(Protocol):
         Raises:
             EdgeInfiniteError: the architecture has something that the back end can't digest.
         """
+        ...
+
+    def rounded(
+        self, weight: torch.Tensor, form: WeightFormat, *, embedding: bool
+    ) -> tuple[torch.Tensor, int]:
+        """A weight `[O, I]` as the artifact would compute with it, and the bytes it would take."""
+        ...
+
+    def held(self, weight: GroupedWeight, *, embedding: bool) -> tuple[torch.Tensor, int] | None:
+        """As `rounded`, of integers chosen already; None where they can't be taken over."""
+        ...
+
+    def grid(self, group: torch.Tensor, form: WeightFormat) -> tuple[torch.Tensor, torch.Tensor]:
+        """Scales and zero points, `[O]` float32, for a group of columns `[O, g]`."""
         ...
 
     def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:

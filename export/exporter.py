@@ -18,6 +18,7 @@ from edgeinfinite.export.backend import Backend, ExportedGraphs, Progress, backe
 from edgeinfinite.export.checks import Check
 from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE, choose_gate, tell_gate
 from edgeinfinite.export.graphs import ModelShape
+from edgeinfinite.export.mixing.plan import QuantizationOptions, plan_quantization
 from edgeinfinite.export.output_folder import check_output, unfinished
 from edgeinfinite.export.parity import check_parity
 from edgeinfinite.export.recipes import Recipe, recipe_named
@@ -48,6 +49,12 @@ from edgeinfinite.runtime_py.manifest import (
     write_manifest,
 )
 
+_GRAPH_BYTES = 36_000
+"""Of the graphs and the manifest, for each layer; the demo model's and Gemma's are 28,000."""
+
+_ROPE_BYTES = 1_500_000
+"""Of the tables of angles and of what is stored beside the weights, at most."""
+
 
 @dataclass(frozen=True)
 class ExportOptions:
@@ -68,6 +75,7 @@ class ExportOptions:
             recall slots (`carry`); None leaves the geometry as it is.
         cache_type: of the KV cache's numbers; None takes float16 for quantized weights and within
             `state_mb`, where the back end can, else float32.
+        quantization: a size or a loss to choose formats for, and calibrated rounding.
     """
 
     model: str
@@ -80,6 +88,7 @@ class ExportOptions:
     scorer: str | None = None
     state_mb: float | None = None
     cache_type: str | None = None
+    quantization: QuantizationOptions = field(default_factory=QuantizationOptions)
 
 
 def export_artifact(options: ExportOptions, progress: Progress | None = None) -> Path:
@@ -172,31 +181,64 @@ def _write_artifact(
     report: Progress,
 ) -> None:
     model = backbone.model
-    integers = backbone.integers if recipe.keeps_integers else None
-    exported = backend.export_graphs(
-        model,
-        recipe,
-        folder,
-        options.target,
-        lambda what, done: report(what, 0.1 + 0.6 * done),
-        integers,
-    )
-    report("writing the tokenizer", 0.7)
+    report("writing the tokenizer", 0.05)
     write_text_files(backbone, folder)
     gate_info = _write_gate(model, gate, folder)
     scorers: list[Any] = [layer.retention_scorer for layer in attention_layers(model)]
     if scorers[0] is not None:
         save_layers(folder / SCORER_FILE, scorers, _card_of_scorer(model))
+    plan = plan_quantization(
+        backbone,
+        backend,
+        recipe,
+        options.quantization,
+        lambda: _left_for_weights(model, recipe, options, folder),
+        lambda what, done: report(what, 0.05 + 0.05 * done),
+    )
+    exported = backend.export_graphs(
+        model,
+        plan.recipe,
+        folder,
+        options.target,
+        lambda what, done: report(what, 0.1 + 0.6 * done),
+        plan.integers,
+    )
+    exported.details["calibrated"] = plan.calibrated
     manifest = _manifest(backbone, gate_info, exported, options, backend, folder)
     write_manifest(folder, manifest)
+    _refuse_larger(folder, options.quantization.max_mb)
     checks = check_parity(
         folder,
-        TorchEngine(backend.quantized_reference(model, recipe, integers)),
+        TorchEngine(backend.quantized_reference(model, plan.recipe, plan.integers)),
         progress=lambda what, done: report(what, 0.72 + 0.28 * done),
     )
     _refuse_failed(checks)
     parity = {check.check: check.value for check in checks}
     write_manifest(folder, replace(manifest, parity=parity))
+
+
+def _left_for_weights(
+    model: PreTrainedModel, recipe: Recipe, options: ExportOptions, folder: Path
+) -> float:
+    """Bytes under `max_mb`, when what isn't quantized and the graphs are taken off.
+
+    Args:
+        model, recipe, options: of this export.
+        folder: holds every file but the back end's.
+    """
+    files = sum(file.stat().st_size for file in folder.iterdir())
+    floats = sum(4 * p.numel() for n, p in model.named_parameters() if not recipe.format_of(n))
+    graphs = _GRAPH_BYTES * ModelShape.of(model).layers
+    return 1e6 * (options.quantization.max_mb or 0.0) - files - floats - graphs - _ROPE_BYTES
+
+
+def _refuse_larger(folder: Path, max_mb: float | None) -> None:
+    size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
+    if max_mb is not None and size > max_mb:
+        raise EdgeInfiniteError(
+            f"the artifact came out at {size:,.2f} MB; nothing was written. Ask for "
+            f"{2 * max_mb - size:,.1f} MB to get one below {max_mb:,.1f}"
+        )
 
 
 def _card_of_scorer(model: PreTrainedModel) -> dict[str, str]:

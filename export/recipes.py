@@ -11,6 +11,7 @@ embedding that is tied to the LM head goes by the embedding's name.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from edgeinfinite import EdgeInfiniteError
@@ -32,6 +33,18 @@ class WeightFormat:
 
     def __str__(self) -> str:
         return f"int{self.bits} {'symmetric' if self.symmetric else 'asymmetric'} g{self.group}"
+
+    @classmethod
+    def parse(cls, text: str) -> WeightFormat:
+        """From what `str` gives, whatever follows; without a group it is 32.
+
+        Raises:
+            EdgeInfiniteError: it is something else.
+        """
+        match = re.match(r"int(\d) (a?)symmetric(?: g(\d+))?", text)
+        if match is None:
+            raise EdgeInfiniteError(f"{text!r} is no format of weights")
+        return cls(int(match[1]), int(match[3] or 32), symmetric=not match[2])
 
 
 @dataclass(frozen=True)
@@ -86,6 +99,17 @@ RECIPES = {
         ),
     )
 }
+
+
+def exact_recipe(name: str, formats: Mapping[str, WeightFormat]) -> Recipe:
+    """A recipe with one rule a weight; what isn't named is left alone.
+
+    Args:
+        name: of the recipe that it was made from.
+        formats: by weight.
+    """
+    rules = (Rule(f"^{re.escape(weight)}$", form) for weight, form in formats.items())
+    return Recipe(name, tuple(rules), keeps_integers=True)
 
 
 def recipe_named(name: str) -> Recipe:

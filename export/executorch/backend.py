@@ -11,14 +11,16 @@ from transformers import PreTrainedModel
 from edgeinfinite.export.backend import ExportedGraphs, Integers, Progress
 from edgeinfinite.export.checks import Check
 from edgeinfinite.export.executorch.graphs import Graph, graphs_of, state_of
+from edgeinfinite.export.executorch.groups import choose_grid, take_over
 from edgeinfinite.export.executorch.lowering import lower, write_program
 from edgeinfinite.export.executorch.passes import run_passes
 from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
-from edgeinfinite.export.executorch.quantize import quantized, reference
+from edgeinfinite.export.executorch.quantize import quantized, reference, rounded
 from edgeinfinite.export.executorch.report import describe
 from edgeinfinite.export.executorch.signature import check_signatures
 from edgeinfinite.export.graphs import ModelShape
-from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.export.recipes import Recipe, WeightFormat
+from edgeinfinite.models.grouped_weight import GroupedWeight
 from edgeinfinite.runtime_py.manifest import Manifest
 
 PROGRAM_FILE = "model.pte"
@@ -30,6 +32,7 @@ class ExecuTorchBackend:
     name = "executorch"
     targets = ("cpu",)
     cache_types = ("float32",)
+    formats = (WeightFormat(4), WeightFormat(8))
     tools = ("executorch", "torchao")
 
     def export_graphs(
@@ -64,6 +67,23 @@ class ExecuTorchBackend:
             quantization=quantization,
             details=details,
         )
+
+    def rounded(
+        self, weight: torch.Tensor, form: WeightFormat, *, embedding: bool
+    ) -> tuple[torch.Tensor, int]:
+        """See `Backend.rounded`."""
+        return rounded(weight, 8 if embedding else form.bits)
+
+    def held(self, weight: GroupedWeight, *, embedding: bool) -> tuple[torch.Tensor, int] | None:
+        """See `Backend.held`: 4 bits only, more become rows of 8."""
+        if embedding or weight.bits != 4:
+            return None
+        groups = take_over(weight)
+        return groups.dequantized(), groups.stored_bytes
+
+    def grid(self, group: torch.Tensor, form: WeightFormat) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `Backend.grid`."""
+        return choose_grid(group)
 
     def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:
         """See `export.backend.Backend.check_signatures`."""

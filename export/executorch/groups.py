@@ -50,6 +50,12 @@ class Groups:
     scales: torch.Tensor
     offsets: torch.Tensor | None = None
 
+    @property
+    def stored_bytes(self) -> int:
+        """What it takes in the file."""
+        offsets = 0 if self.offsets is None else self.offsets.numel() + 4 * len(self.offsets)
+        return self.codes.numel() // 2 + 2 * self.scales.numel() + offsets
+
     def dequantized(self) -> torch.Tensor:
         """The weight `[O, I]` float32."""
         weight = self.codes.unflatten(1, (-1, GROUP)) * self.scales.unsqueeze(2)
@@ -65,6 +71,12 @@ def choose_groups(weight: torch.Tensor) -> Groups:
     if _error(some, _with_offsets(some)) < _OFFSETS_PAY * _error(some, _symmetric(some)):
         return _with_offsets(groups)
     return _symmetric(groups)
+
+
+def choose_grid(group: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scales and zero points, `[O]` float32, that lose least on a group of columns `[O, g]`."""
+    scales = _symmetric(group.unsqueeze(1)).scales.squeeze(1)
+    return scales, torch.full_like(scales, -_LOWEST)
 
 
 def take_over(weight: GroupedWeight) -> Groups:

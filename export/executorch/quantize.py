@@ -142,6 +142,14 @@ def reference(
     return twin
 
 
+def rounded(weight: torch.Tensor, bits: int) -> tuple[torch.Tensor, int]:
+    """A weight `[O, I]` as the artifact would compute with it, and the bytes it would take."""
+    if bits == 4 and weight.shape[1] % GROUP == 0:
+        groups = choose_groups(weight)
+        return groups.dequantized(), groups.stored_bytes
+    return _rows(weight).dequantize(), weight.numel() + 4 * len(weight)
+
+
 def _packed(
     model: PreTrainedModel, recipe: Recipe, integers: Integers
 ) -> tuple[PreTrainedModel, QuantizationInfo]:

@@ -39,10 +39,12 @@ from edgeinfinite.export.onnx.passes.rotary import FusedRotaryTable, fused_rotar
 from edgeinfinite.export.onnx.passes.simplify_shapes import simplify_shapes
 from edgeinfinite.export.onnx.passes.skip_norm import fuse_skip_norms
 from edgeinfinite.export.onnx.passes.tied_head import untransposed_head
+from edgeinfinite.export.onnx.quantize import choose_grid, quantize, take_over
 from edgeinfinite.export.onnx.signature import check_signatures
 from edgeinfinite.export.onnx.state import OnnxState
 from edgeinfinite.export.onnx.trace import trace
-from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.export.recipes import Recipe, WeightFormat
+from edgeinfinite.models.grouped_weight import GroupedWeight
 from edgeinfinite.runtime_py.manifest import (
     COMPRESS,
     DECODE,
@@ -62,6 +64,15 @@ class OnnxBackend:
     name = "onnx"
     targets = ("cpu",)
     cache_types = ("float32", "float16")
+    formats = (
+        WeightFormat(4, 32, symmetric=False),
+        WeightFormat(4, 64, symmetric=False),
+        WeightFormat(4, 128, symmetric=False),
+        WeightFormat(4),
+        WeightFormat(5),
+        WeightFormat(6),
+        WeightFormat(8),
+    )
     tools = ("onnx", "onnxruntime", "onnxscript", "onnx-ir")
 
     def __init__(self) -> None:
@@ -123,6 +134,24 @@ class OnnxBackend:
             for name, w in weights.items()
         }
         return shared_copy(model, dequantized)
+
+    def rounded(
+        self, weight: torch.Tensor, form: WeightFormat, *, embedding: bool
+    ) -> tuple[torch.Tensor, int]:
+        """See `Backend.rounded`."""
+        quantized = quantize(weight, form, offsets=not embedding)
+        return quantized.dequantized(), quantized.stored_bytes
+
+    def held(self, weight: GroupedWeight, *, embedding: bool) -> tuple[torch.Tensor, int] | None:
+        """See `Backend.held`."""
+        if embedding and not weight.symmetric:
+            return None
+        quantized = take_over(weight)
+        return quantized.dequantized(), quantized.stored_bytes
+
+    def grid(self, group: torch.Tensor, form: WeightFormat) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `Backend.grid`."""
+        return choose_grid(group, form)
 
     def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:
         """See `Backend.check_signatures`."""

@@ -80,6 +80,14 @@ class QuantizedWeight:
         """Of a packed code: 4 or 8."""
         return 4 if self.format.bits == 4 else 8
 
+    @property
+    def stored_bytes(self) -> int:
+        """What it takes in the file."""
+        wide = self.widened()
+        groups = wide.scales.numel()
+        zeros = 0 if wide.zeros is None else groups * self.packed_bits // 8
+        return wide.codes.numel() * self.format.bits // 8 + 2 * groups + zeros
+
     def packed_codes(self) -> torch.Tensor:
         """`[O, n, g * packed_bits / 8]` uint8, the first of two 4-bit codes in the low half."""
         groups = self.codes.unflatten(1, (-1, self.format.group))
@@ -132,6 +140,15 @@ def take_over(weight: GroupedWeight) -> QuantizedWeight:
     if weight.levels is None:
         return QuantizedWeight(shape, weight.codes, scales, None)
     return _leveled(shape, weight.codes, scales, weight.levels)
+
+
+def choose_grid(group: torch.Tensor, form: WeightFormat) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scales and zero points, `[O]` float32, that lose least on a group of columns `[O, g]`."""
+    best = _best(group.unsqueeze(1), form, _SHRINKS)
+    middle = torch.full_like(best.scales, 2.0 ** (form.bits - 1))
+    zeros = middle if best.zeros is None else best.zeros.float()
+    scales = torch.where(best.scales == 0, _TINY, best.scales)
+    return scales.squeeze(1), zeros.squeeze(1)
 
 
 def _offsets_pay(groups: torch.Tensor, format: WeightFormat) -> bool:

@@ -1,0 +1,168 @@
+"""From what a user asks for (a size, a loss, calibrated rounding) to a recipe and its integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from edgeinfinite import EdgeInfiniteError
+from edgeinfinite.export.backend import Backend, Integers
+from edgeinfinite.export.default_text import default_text
+from edgeinfinite.export.mixing.gptq import round_by_inputs
+from edgeinfinite.export.mixing.knapsack import Mix, within_bytes, within_loss
+from edgeinfinite.export.mixing.measure import (
+    AS_LOADED,
+    Rows,
+    Statistics,
+    measure,
+    statistics_of,
+    subject_of,
+)
+from edgeinfinite.export.mixing.statistics import Progress
+from edgeinfinite.export.recipes import Recipe, WeightFormat, exact_recipe
+from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.models.loading import Backbone
+from edgeinfinite.text_file import read_text_file
+
+_ROUNDED_WELL = 8
+"""Bits from which on nearest rounding loses nothing that calibration could win."""
+
+
+@dataclass(frozen=True)
+class QuantizationOptions:
+    """What a user may ask for beside a recipe.
+
+    Args:
+        max_mb: of the whole artifact; None for the recipe's own formats.
+        max_loss: nats a token that the weights may lose, as measured by second order.
+        calibrate: a text to round by, or `default`; None rounds to nearest.
+        report: rows of `quantize-report`, to be read and gone on with.
+    """
+
+    max_mb: float | None = None
+    max_loss: float | None = None
+    calibrate: str | None = None
+    report: Path | None = None
+
+
+@dataclass(frozen=True)
+class QuantizationPlan:
+    """What a back end is given.
+
+    Args:
+        recipe: a format for every weight.
+        integers: weights whose codes are chosen already.
+        calibrated: some of them by calibrated rounding, which nothing but the artifact has.
+    """
+
+    recipe: Recipe
+    integers: Integers
+    calibrated: bool = False
+
+
+def plan_quantization(
+    backbone: Backbone,
+    backend: Backend,
+    recipe: Recipe,
+    options: QuantizationOptions,
+    size: Callable[[], float],
+    progress: Progress,
+) -> QuantizationPlan:
+    """Decides formats, then integers.
+
+    Args:
+        backbone: loaded.
+        backend: which will pack them.
+        recipe: of `--quantize`.
+        options: see there.
+        size: bytes that are left for the weights under `max_mb`.
+        progress: told what is done.
+
+    Raises:
+        EdgeInfiniteError: options exclude each other, the text is too short, or nothing fits.
+    """
+    integers = dict(backbone.integers) if recipe.keeps_integers else {}
+    mixes = options.max_mb is not None or options.max_loss is not None
+    if not mixes and options.calibrate is None:
+        return QuantizationPlan(recipe, integers)
+    _check(recipe, options)
+    asked = options.calibrate or "default"
+    text = default_text() if asked == "default" else read_text_file(Path(asked))
+    statistics = statistics_of(backbone, text, progress)
+    if mixes:
+        rows = options.report and Rows(options.report, subject_of(backbone, backend, text))
+        choices = measure(
+            backbone,
+            backend,
+            recipe,
+            statistics,
+            progress,
+            known=rows.rows if rows else (),
+            save=rows.add if rows else lambda _: None,
+        )
+        if options.max_mb is not None:
+            mix = within_bytes(choices, size())
+        else:
+            mix = within_loss(choices, options.max_loss or 0.0)
+        recipe, integers = _as_recipe(recipe, mix, integers)
+    calibrated = {}
+    if options.calibrate is not None:
+        calibrated = _calibrated(backbone, backend, recipe, integers, statistics(), progress)
+    return QuantizationPlan(recipe, integers | calibrated, bool(calibrated))
+
+
+def _check(recipe: Recipe, options: QuantizationOptions) -> None:
+    if options.max_mb is not None and options.max_loss is not None:
+        raise EdgeInfiniteError("--max-mb and --max-loss exclude each other; leave one out")
+    if recipe.name != "int4":
+        raise EdgeInfiniteError(
+            "--max-mb, --max-loss and --calibrate are for --quantize int4, which chooses formats"
+        )
+
+
+def _as_recipe(
+    recipe: Recipe, mix: Mix, integers: dict[str, GroupedWeight]
+) -> tuple[Recipe, dict[str, GroupedWeight]]:
+    """Exact rules; the checkpoint's integers stay where the mix chose them."""
+    kept = {
+        name: weight
+        for name, weight in integers.items()
+        if name not in mix or mix[name].format == AS_LOADED
+    }
+    formats = {
+        name: WeightFormat(kept[name].bits, kept[name].group, kept[name].symmetric)
+        if name in kept
+        else WeightFormat.parse(choice.format)
+        for name, choice in mix.items()
+    }
+    return exact_recipe(recipe.name, formats), kept
+
+
+def _calibrated(
+    backbone: Backbone,
+    backend: Backend,
+    recipe: Recipe,
+    integers: Integers,
+    statistics: Statistics,
+    progress: Progress,
+) -> dict[str, GroupedWeight]:
+    """GPTQ for every linear layer of fewer than 8 bits that has no integers yet."""
+    found = {}
+    linears = [
+        (f"{name}.weight", module)
+        for name, module in backbone.model.named_modules()
+        if type(module) is nn.Linear and f"{name}.weight" in statistics
+    ]
+    for index, (name, module) in enumerate(linears):
+        progress(f"rounding {name}", index / len(linears))
+        form, inputs = recipe.format_of(name), statistics[name].inputs
+        if form is None or form.bits >= _ROUNDED_WELL or name in integers or inputs is None:
+            continue
+        if module.in_features % form.group == 0:
+            with torch.no_grad():
+                found[name] = round_by_inputs(module.weight, inputs, form, backend.grid)
+    return found
