@@ -74,7 +74,9 @@ def export(arguments: argparse.Namespace) -> int:
     """Writes the artifact of a model."""
     asked = GeometryOptions(**given(arguments, GeometryOptions))
     from edgeinfinite.export.exporter import ExportOptions, export_artifact
+    from edgeinfinite.export.loss import told
     from edgeinfinite.export.mixing.plan import QuantizationOptions
+    from edgeinfinite.runtime_py.manifest import read_manifest
 
     quantization = QuantizationOptions(**given(arguments, QuantizationOptions))
     options = ExportOptions(
@@ -82,6 +84,8 @@ def export(arguments: argparse.Namespace) -> int:
     )
     folder = export_artifact(options)
     print(f"{folder}: {_folder_bytes(folder) / 1e6:,.1f} MB")
+    for line in told(read_manifest(folder).parity):
+        print(line, file=sys.stderr if line.startswith("warning") else sys.stdout)
     return 0
 
 

@@ -16,8 +16,10 @@ from transformers import PreTrainedModel
 from edgeinfinite import EdgeInfiniteError, __version__
 from edgeinfinite.export.backend import Backend, ExportedGraphs, Progress, backend_named
 from edgeinfinite.export.checks import Check
+from edgeinfinite.export.default_text import chosen_text
 from edgeinfinite.export.gates import GATE_FILE, SCORER_FILE, choose_gate, tell_gate
 from edgeinfinite.export.graphs import ModelShape
+from edgeinfinite.export.loss import measure_losses
 from edgeinfinite.export.mixing.plan import QuantizationOptions, plan_quantization
 from edgeinfinite.export.output_folder import check_output, unfinished
 from edgeinfinite.export.parity import check_parity
@@ -210,10 +212,14 @@ def _write_artifact(
     checks = check_parity(
         folder,
         TorchEngine(backend.quantized_reference(model, plan.recipe, plan.integers)),
-        progress=lambda what, done: report(what, 0.72 + 0.28 * done),
+        progress=lambda what, done: report(what, 0.72 + 0.26 * done),
     )
     _refuse_failed(checks)
     parity = {check.check: check.value for check in checks}
+    if recipe.name != "none":
+        report("measuring what the weights lose", 0.98)
+        _, held_out = chosen_text(options.quantization.calibrate)
+        parity |= measure_losses(folder, model, held_out).figures()
     write_manifest(folder, replace(manifest, parity=parity))
 
 

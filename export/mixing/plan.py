@@ -11,7 +11,7 @@ from torch import nn
 
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend, Integers
-from edgeinfinite.export.default_text import default_text
+from edgeinfinite.export.default_text import chosen_text
 from edgeinfinite.export.mixing.gptq import round_by_inputs
 from edgeinfinite.export.mixing.knapsack import Mix, within_bytes, within_loss
 from edgeinfinite.export.mixing.measure import (
@@ -26,7 +26,6 @@ from edgeinfinite.export.mixing.statistics import Progress
 from edgeinfinite.export.recipes import Recipe, WeightFormat, exact_recipe
 from edgeinfinite.models.grouped_weight import GroupedWeight
 from edgeinfinite.models.loading import Backbone
-from edgeinfinite.text_file import read_text_file
 
 _ROUNDED_WELL = 8
 """Bits from which on nearest rounding loses nothing that calibration could win."""
@@ -90,8 +89,7 @@ def plan_quantization(
     if not mixes and options.calibrate is None:
         return QuantizationPlan(recipe, integers)
     _check(recipe, options)
-    asked = options.calibrate or "default"
-    text = default_text() if asked == "default" else read_text_file(Path(asked))
+    text, _ = chosen_text(options.calibrate)
     statistics = statistics_of(backbone, text, progress)
     if mixes:
         rows = options.report and Rows(options.report, subject_of(backbone, backend, text))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgeinfinite.export.backend import Progress, backend_named
-from edgeinfinite.export.default_text import default_text
+from edgeinfinite.export.default_text import chosen_text
 from edgeinfinite.export.mixing.knapsack import Choice, within_bytes
 from edgeinfinite.export.mixing.measure import (
     Choices,
@@ -20,7 +20,7 @@ from edgeinfinite.export.mixing.measure import (
 )
 from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.models.loading import load_backbone
-from edgeinfinite.text_file import check_writable, read_text_file
+from edgeinfinite.text_file import check_writable
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,7 @@ def quantize_report(options: ReportOptions, progress: Progress) -> Choices:
     """
     if options.plot:
         check_writable(options.plot)
-    chosen = options.calibrate
-    text = default_text() if chosen == "default" else read_text_file(Path(chosen))
+    text, _ = chosen_text(options.calibrate)
     backbone = load_backbone(options.model)
     backend = backend_named(options.backend)
     rows = Rows(options.output, subject_of(backbone, backend, text))
