@@ -53,7 +53,8 @@ def read_gguf_weights(path: Path, model: PreTrainedModel) -> dict[str, GroupedWe
             by_shape[int(tensor.shape[1]), int(tensor.shape[0])].append(tensor)
     found = {}
     for name, parameter in model.named_parameters():
-        candidates = by_shape.get(tuple(parameter.shape), [])
+        shape = tuple(parameter.shape)
+        candidates = by_shape.get((shape[0], shape[-1]), []) if len(shape) == 2 else []
         for tensor in candidates:
             weight = _weight(tensor, formats[tensor.tensor_type.name], parameter)
             if weight is not None:

@@ -6,8 +6,11 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
@@ -22,6 +25,12 @@ AS_LOADED = "as in the checkpoint"
 """The choice of taking over the integers that the checkpoint has."""
 
 SEQUENCES, LENGTH = 8, 512
+
+Row = dict[str, Any]
+"""`weight`, and the fields of a `Choice`."""
+
+Rounded = tuple[torch.Tensor, int]
+"""A weight as the artifact would compute with it, and the bytes it would take."""
 
 Choices = dict[str, list[Choice]]
 Statistics = dict[str, WeightStatistics]
@@ -53,8 +62,8 @@ def measure(
     statistics: Callable[[], Statistics],
     progress: Progress,
     *,
-    known: Sequence[dict[str, object]] = (),
-    save: Callable[[dict[str, object]], None] = lambda _: None,
+    known: Sequence[Row] = (),
+    save: Callable[[Row], None] = lambda _: None,
 ) -> Choices:
     """Rounds every weight to every format, and asks the statistics what the error costs.
 
@@ -68,7 +77,7 @@ def measure(
         save: is given every new row.
     """
     choices: Choices = {}
-    done = {(row["weight"], row["format"]): Choice(**_choice(row)) for row in known}
+    done = {(row["weight"], row["format"]): _choice(row) for row in known}
     gathered: Statistics | None = None
     weights = list(_weights(backbone, recipe))
     for index, (name, owner) in enumerate(weights):
@@ -78,15 +87,15 @@ def measure(
             if choice is None:
                 gathered = gathered or statistics()
                 values, size = rounded()
-                error = values - owner.weight.detach().float()
+                error = values - backbone.model.get_parameter(name).detach().float()
                 choice = Choice(label, size, gathered[name].loss(error))
                 save({"weight": name} | asdict(choice))
             choices.setdefault(name, []).append(choice)
     return choices
 
 
-def _choice(row: dict[str, object]) -> dict[str, object]:
-    return {name: row[name] for name in ("format", "bytes", "loss")}
+def _choice(row: Row) -> Choice:
+    return Choice(row["format"], row["bytes"], row["loss"])
 
 
 def _weights(backbone: Backbone, recipe: Recipe) -> Iterator[tuple[str, nn.Module]]:
@@ -98,16 +107,16 @@ def _weights(backbone: Backbone, recipe: Recipe) -> Iterator[tuple[str, nn.Modul
 
 def _candidates(
     backbone: Backbone, backend: Backend, name: str, owner: nn.Module
-) -> Iterator[tuple[str, Callable[[], tuple[object, int]]]]:
+) -> Iterator[tuple[str, Callable[[], Rounded]]]:
     """Labels, and functions that give the rounded weight and its bytes."""
-    weight = owner.weight
+    weight = backbone.model.get_parameter(name)
     embedding = isinstance(owner, nn.Embedding)
     integers = backbone.integers.get(name)
     if integers is not None and (held := backend.held(integers, embedding=embedding)):
         yield AS_LOADED, lambda: held
     for form in backend.formats:
         if weight.shape[1] % form.group == 0:
-            yield str(form), lambda form=form: backend.rounded(weight, form, embedding=embedding)
+            yield str(form), partial(backend.rounded, weight, form, embedding=embedding)
 
 
 class Rows:
@@ -120,7 +129,7 @@ class Rows:
 
     def __init__(self, path: Path, subject: dict[str, str]) -> None:
         self._path = path
-        self.rows: list[dict[str, object]] = []
+        self.rows: list[Row] = []
         if path.is_file():
             first, *rest = path.read_text(encoding="utf-8").splitlines() or ["{}"]
             if json.loads(first) != subject:
@@ -130,7 +139,7 @@ class Rows:
             self.rows = [json.loads(line) for line in rest if line.endswith("}")]
         self._write("w", json.dumps(subject), *map(json.dumps, self.rows))
 
-    def add(self, row: dict[str, object]) -> None:
+    def add(self, row: Row) -> None:
         """Appends a row."""
         self.rows.append(row)
         self._write("a", json.dumps(row))
