@@ -2,8 +2,8 @@
 
 MatMulNBits computes with 4 and 8 bits. A weight whose codes use 5 or 6 of the 8 is stored in two
 planes, one of 4 bits and one of what is left. onnxruntime puts them together when it loads the
-graph: it folds what depends on constants only. While it loads, that takes about four bytes a weight
-of memory (`docs/quantization.md`).
+graph: it folds what depends on constants only. For a moment that takes about four bytes a weight of
+memory, before the weights are packed (`docs/quantization.md`).
 
 Letters: O outputs, n groups in a row, g group, r bits of a code in the upper plane.
 """
