@@ -1,7 +1,7 @@
 """glibc keeps freed memory for later; while onnxruntime loads a graph it must give it back.
 
-onnxruntime puts codes of 5 and 6 bits together while it loads (`export/onnx/passes/narrow_codes.py`)
-and frees what that took, in pieces of a megabyte. glibc takes such pieces from its heap, where they
+onnxruntime puts codes of 5 and 6 bits together while it loads (the export's `narrow_codes.py`) and
+frees what that took, in pieces of a megabyte. glibc takes such pieces from its heap, where they
 stay: Gemma 3 270M held 650 MB after loading, and 424 MB with pieces mapped one by one. Other
 allocators, Android's among them, map such pieces anyway.
 """

@@ -14,7 +14,10 @@ gguf = pytest.importorskip("gguf")
 from gguf import GGMLQuantizationType, GGUFWriter  # noqa: E402
 from gguf.quants import dequantize, quantize  # noqa: E402
 
+from edgeinfinite.export.onnx import quantize as onnx_quantize  # noqa: E402
+from edgeinfinite.export.recipes import WeightFormat  # noqa: E402
 from edgeinfinite.models.gguf_weights import read_gguf_weights  # noqa: E402
+from edgeinfinite.models.loading import DEMO_MODEL, load_backbone  # noqa: E402
 
 ROWS, COLUMNS = 12, 512
 KINDS = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K")
@@ -97,3 +100,20 @@ def test_what_is_not_the_files_is_left_out(tmp_path):
     changed[-1] += 1
     model = model_of({"changed": changed, "plain": np.ones((4, 64), np.float32)})
     assert read_gguf_weights(path, model) == {}
+
+
+@pytest.mark.slow
+def test_taking_over_the_demo_models_file_gives_what_rounding_its_floats_gave():
+    """It lies on the groups of its file (Q4_1): its artifact is the same, bit for bit."""
+    backbone = load_backbone(DEMO_MODEL)
+    assert set(backbone.integers) == {
+        n for n, p in backbone.model.named_parameters() if p.dim() == 2
+    }
+    form = WeightFormat(4, symmetric=False)
+    for name in ("model.layers.0.self_attn.q_proj.weight", "model.layers.17.mlp.down_proj.weight"):
+        taken = onnx_quantize.take_over(backbone.integers[name]).widened()
+        rounded = onnx_quantize.quantize(
+            backbone.model.get_parameter(name), form, offsets=True
+        ).widened()
+        for part in ("codes", "scales", "zeros"):
+            assert torch.equal(getattr(taken, part), getattr(rounded, part))
