@@ -54,8 +54,11 @@ from edgeinfinite.runtime_py.manifest import (
 _GRAPH_BYTES = 36_000
 """Of the graphs and the manifest, for each layer; the demo model's and Gemma's are 28,000."""
 
-_ROPE_BYTES = 1_500_000
-"""Of the tables of angles and of what is stored beside the weights, at most."""
+_ROPE_BYTES = 1_000_000
+"""Of the tables of angles that moving a window needs, under `carry` (the demo model's: 920,000)."""
+
+_SPARE_BYTES = 20_000
+"""Of the manifest's figures and of tensors that begin at a cache line."""
 
 
 @dataclass(frozen=True)
@@ -234,8 +237,10 @@ def _left_for_weights(
     """
     files = sum(file.stat().st_size for file in folder.iterdir())
     floats = sum(4 * p.numel() for n, p in model.named_parameters() if not recipe.format_of(n))
-    graphs = _GRAPH_BYTES * ModelShape.of(model).layers
-    return 1e6 * (options.quantization.max_mb or 0.0) - files - floats - graphs - _ROPE_BYTES
+    shape = ModelShape.of(model)
+    others = _GRAPH_BYTES * shape.layers + _SPARE_BYTES
+    others += _ROPE_BYTES if shape.geometry.policy == "carry" else 0
+    return 1e6 * (options.quantization.max_mb or 0.0) - files - floats - others
 
 
 def _refuse_larger(folder: Path, max_mb: float | None) -> None:

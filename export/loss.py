@@ -25,16 +25,17 @@ TOKENS = 512
 MUCH = 0.05
 """Nats a token above which a loss deserves a warning: all that recall slots win is half of it."""
 
-CHECKPOINT, ARTIFACT = "loss:checkpoint", "loss:artifact"
-"""In the manifest's parity figures."""
+CHECKPOINT, ARTIFACT, COUNT = "loss:checkpoint", "loss:artifact", "loss:tokens"
+"""In the manifest's parity figures: nats a token, and how many tokens."""
 
 
 @dataclass(frozen=True)
 class Losses:
-    """Nats a token on the same text."""
+    """Nats a token on the same text of so many tokens."""
 
     checkpoint: float
     artifact: float
+    tokens: float
 
     @property
     def above(self) -> float:
@@ -43,16 +44,16 @@ class Losses:
 
     def figures(self) -> dict[str, float]:
         """For the manifest."""
-        return {CHECKPOINT: self.checkpoint, ARTIFACT: self.artifact}
+        return {CHECKPOINT: self.checkpoint, ARTIFACT: self.artifact, COUNT: self.tokens}
 
 
 def told(figures: Mapping[str, float]) -> list[str]:
     """Lines for people about a manifest's parity figures; none where nothing is quantized."""
     if CHECKPOINT not in figures:
         return []
-    losses = Losses(figures[CHECKPOINT], figures[ARTIFACT])
+    losses = Losses(figures[CHECKPOINT], figures[ARTIFACT], figures[COUNT])
     lines = [
-        f"loss {losses.artifact:.3f} nats a token on {TOKENS} tokens, "
+        f"loss {losses.artifact:.3f} nats a token on {losses.tokens:.0f} tokens, "
         f"{losses.above:+.3f} to the checkpoint"
     ]
     if losses.above > MUCH:
@@ -74,7 +75,7 @@ def measure_losses(folder: Path, model: PreTrainedModel, text: str) -> Losses:
     engine = load_engine(folder)
     room = min(TOKENS, engine.geometry.capacity - 1)
     tokens = load_tokenizer(folder).encode_text(text[: 16 * TOKENS])[:room]
-    return Losses(_of_checkpoint(model, tokens), _of_artifact(engine, tokens))
+    return Losses(_of_checkpoint(model, tokens), _of_artifact(engine, tokens), len(tokens))
 
 
 def _of_checkpoint(model: PreTrainedModel, tokens: Sequence[int]) -> float:

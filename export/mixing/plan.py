@@ -16,6 +16,7 @@ from edgeinfinite.export.mixing.gptq import round_by_inputs
 from edgeinfinite.export.mixing.knapsack import Mix, within_bytes, within_loss
 from edgeinfinite.export.mixing.measure import (
     AS_LOADED,
+    Choices,
     Rows,
     Statistics,
     measure,
@@ -78,7 +79,7 @@ def plan_quantization(
         backend: which will pack them.
         recipe: of `--quantize`.
         options: see there.
-        size: bytes that are left for the weights under `max_mb`.
+        size: bytes that `max_mb` leaves for what the recipe names.
         progress: told what is done.
 
     Raises:
@@ -103,7 +104,7 @@ def plan_quantization(
             save=rows.add if rows else lambda _: None,
         )
         if options.max_mb is not None:
-            mix = within_bytes(choices, size())
+            mix = within_bytes(choices, size() - _left_alone(backbone, recipe, choices))
         else:
             mix = within_loss(choices, options.max_loss or 0.0)
         recipe, integers = _as_recipe(recipe, mix, integers)
@@ -120,6 +121,12 @@ def _check(recipe: Recipe, options: QuantizationOptions) -> None:
         raise EdgeInfiniteError(
             "--max-mb, --max-loss and --calibrate are for --quantize int4, which chooses formats"
         )
+
+
+def _left_alone(backbone: Backbone, recipe: Recipe, choices: Choices) -> int:
+    """Bytes of weights that the recipe names and no format fits."""
+    named = backbone.model.named_parameters()
+    return sum(4 * p.numel() for name, p in named if recipe.format_of(name) and name not in choices)
 
 
 def _as_recipe(
