@@ -83,6 +83,10 @@ _KEPT = (Rule(r"memory_gate\.", None), Rule(r"norm", None), Rule(r"bias$", None)
 
 _EMBEDDING = r"(embed_tokens|lm_head)\.weight$"
 
+_COSTLY = r"\.(v_proj|down_proj)\.weight$"
+"""A third of SmolLM2's weights, and four fifths of what 4 bits cost it (`docs/quantization.md`):
+values go straight into the residual stream, and the MLP's inner channels have outliers."""
+
 RECIPES = {
     recipe.name: recipe
     for recipe in (
@@ -93,6 +97,7 @@ RECIPES = {
             (
                 *_KEPT,
                 Rule(_EMBEDDING, WeightFormat(8)),
+                Rule(_COSTLY, WeightFormat(6)),
                 Rule(r"\.weight$", WeightFormat(4, symmetric=False)),
             ),
             keeps_integers=True,

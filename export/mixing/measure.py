@@ -17,6 +17,7 @@ from transformers import PreTrainedTokenizerBase
 from edgeinfinite import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend
 from edgeinfinite.export.mixing.knapsack import Choice
+from edgeinfinite.export.mixing.scaling import scale_inputs
 from edgeinfinite.export.mixing.statistics import Progress, WeightStatistics, collect
 from edgeinfinite.export.recipes import Recipe
 from edgeinfinite.models.loading import Backbone
@@ -160,13 +161,20 @@ def subject_of(backbone: Backbone, backend: Backend, text: str) -> dict[str, str
 
 
 def statistics_of(backbone: Backbone, text: str, progress: Progress) -> Callable[[], Statistics]:
-    """Collects them once, when they are first asked for."""
+    """Collects them once, when they are first asked for, and scales the model by them.
+
+    Args:
+        backbone: its model is changed then (`scaling.py`); it computes the same function.
+        text: for calibration.
+        progress: told what is done.
+    """
     known: list[Statistics] = []
     texts = calibration_texts(backbone.tokenizer, text)
 
     def gathered() -> Statistics:
         if not known:
             known.append(collect(backbone.model, texts, progress))
+            scale_inputs(backbone.model, known[0], backbone.integers)
         return known[0]
 
     return gathered

@@ -56,7 +56,7 @@ class QuantizationPlan:
     Args:
         recipe: a format for every weight.
         integers: weights whose codes are chosen already.
-        calibrated: some of them by calibrated rounding, which nothing but the artifact has.
+        calibrated: by a text, so that nothing but the artifact has the scaled and rounded weights.
     """
 
     recipe: Recipe
@@ -91,9 +91,11 @@ def plan_quantization(
         return QuantizationPlan(recipe, integers)
     _check(recipe, options)
     text, _ = chosen_text(options.calibrate)
+    digest = subject_of(backbone, backend, text)  # before the model is scaled
     statistics = statistics_of(backbone, text, progress)
+    scaled = statistics()
     if mixes:
-        rows = options.report and Rows(options.report, subject_of(backbone, backend, text))
+        rows = options.report and Rows(options.report, digest)
         choices = measure(
             backbone,
             backend,
@@ -110,8 +112,8 @@ def plan_quantization(
         recipe, integers = _as_recipe(recipe, mix, integers)
     calibrated = {}
     if options.calibrate is not None:
-        calibrated = _calibrated(backbone, backend, recipe, integers, statistics(), progress)
-    return QuantizationPlan(recipe, integers | calibrated, bool(calibrated))
+        calibrated = _calibrated(backbone, backend, recipe, integers, scaled, progress)
+    return QuantizationPlan(recipe, integers | calibrated, calibrated=True)
 
 
 def _check(recipe: Recipe, options: QuantizationOptions) -> None:
