@@ -94,6 +94,19 @@ class ExecuTorchBackend:
         """See `export.backend.Backend.weights_bytes`."""
         return stored_bytes(model, recipe, integers)
 
+    def rounded(
+        self, weight: torch.Tensor, form: WeightFormat, *, embedding: bool
+    ) -> tuple[torch.Tensor, int]:
+        """See `Backend.rounded`."""
+        return rounded(weight, 8 if embedding else form.bits)
+
+    def held(self, weight: GroupedWeight, *, embedding: bool) -> tuple[torch.Tensor, int] | None:
+        """See `Backend.held`: 4 bits only, more become rows of 8."""
+        if embedding or weight.bits != 4:
+            return None
+        groups = take_over(weight)
+        return groups.dequantized(), groups.stored_bytes
+
     def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:
         """See `export.backend.Backend.check_signatures`."""
         return check_signatures(folder, manifest)

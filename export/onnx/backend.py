@@ -152,6 +152,20 @@ class OnnxBackend:
             for name, parameter in model.named_parameters()
         )
 
+    def rounded(
+        self, weight: torch.Tensor, form: WeightFormat, *, embedding: bool
+    ) -> tuple[torch.Tensor, int]:
+        """See `Backend.rounded`."""
+        quantized = quantize(weight, form, offsets=not embedding)
+        return quantized.dequantized(), quantized.stored_bytes
+
+    def held(self, weight: GroupedWeight, *, embedding: bool) -> tuple[torch.Tensor, int] | None:
+        """See `Backend.held`."""
+        if embedding and not weight.symmetric:
+            return None
+        quantized = take_over(weight)
+        return quantized.dequantized(), quantized.stored_bytes
+
     def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:
         """See `Backend.check_signatures`."""
         return check_signatures(folder, manifest)

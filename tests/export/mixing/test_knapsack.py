@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from edgeinfinite.errors import EdgeInfiniteError
@@ -48,6 +48,7 @@ def test_with_bytes_for_everything_every_weight_gets_its_best_format(choices):
 @given(CHOICES, st.floats(0, 4))
 def test_a_mix_never_exceeds_its_loss(choices, loss):
     best = sum(min(o.loss for o in c) for c in choices.values())
+    assume(abs(best - loss) > 1e-9)  # sums are rounded
     if best > loss:
         with pytest.raises(EdgeInfiniteError, match="the best loses"):
             within_loss(choices, loss)
