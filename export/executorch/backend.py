@@ -13,10 +13,11 @@ from edgeinfinite.artifact.manifest import Manifest
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Integers, Progress
 from edgeinfinite.export.executorch.graphs import Graph, graphs_of, state_of
+from edgeinfinite.export.executorch.groups import take_over
 from edgeinfinite.export.executorch.lowering import lower, write_program
 from edgeinfinite.export.executorch.passes import run_passes
 from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
-from edgeinfinite.export.executorch.quantize import quantized, reference, stored_bytes
+from edgeinfinite.export.executorch.quantize import quantized, reference, rounded, stored_bytes
 from edgeinfinite.export.executorch.report import describe
 from edgeinfinite.export.executorch.signature import check_signatures
 from edgeinfinite.export.graphs.shape import ModelShape
@@ -24,6 +25,7 @@ from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.attach import config_of
+from edgeinfinite.models.grouped_weight import GroupedWeight
 
 PROGRAM_FILE = "model.pte"
 
