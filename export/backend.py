@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.backends import backend_entry
@@ -16,11 +17,15 @@ from edgeinfinite.artifact.manifest import Manifest, QuantizationInfo
 from edgeinfinite.artifact.tensors import GraphSpec, TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.checks import Check
-from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.models.architecture import Architecture
+from edgeinfinite.models.grouped_weight import GroupedWeight
 
 Progress = Callable[[str, float], None]
 """Called with what is being done now and the share that is done, 0 to 1."""
+
+Integers = Mapping[str, GroupedWeight]
+"""Weights whose integers are chosen already, by the names of `model.named_parameters()`."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,9 @@ class Backend(Protocol):
     cache_types: tuple[str, ...]
     """What `--cache-type` may name, see `EdgeInfiniteConfig`."""
 
+    formats: tuple[WeightFormat, ...]
+    """What a weight may be rounded to, for `export.mixing` to choose from."""
+
     tools: tuple[str, ...]
     """Packages whose versions go into the manifest, beside torch and transformers."""
 
@@ -64,7 +72,13 @@ class Backend(Protocol):
         ...
 
     def export_graphs(
-        self, model: PreTrainedModel, recipe: Recipe, folder: Path, target: str, progress: Progress
+        self,
+        model: PreTrainedModel,
+        recipe: Recipe,
+        folder: Path,
+        target: str,
+        progress: Progress,
+        integers: Integers | None = None,
     ) -> ExportedGraphs:
         """Writes the graphs into `folder`.
 
@@ -74,13 +88,17 @@ class Backend(Protocol):
             folder: exists and is empty.
             target: one of those that `artifact.backends` has for it.
             progress: see `Progress`.
+            integers: of what the recipe quantizes, weights to be taken over as they are, as far as
+                the back end can hold them; never with fewer bits.
 
         Raises:
             EdgeInfiniteError: see `check_architecture`.
         """
         ...
 
-    def weights_bytes(self, model: PreTrainedModel, recipe: Recipe) -> int:
+    def weights_bytes(
+        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
+    ) -> int:
         """Bytes of all weights as `export_graphs` would store them.
 
         Args:
@@ -89,18 +107,30 @@ class Backend(Protocol):
         """
         ...
 
+    def rounded(
+        self, weight: torch.Tensor, form: WeightFormat, *, embedding: bool
+    ) -> tuple[torch.Tensor, int]:
+        """A weight `[O, I]` as the artifact would compute with it, and the bytes it would take."""
+        ...
+
+    def held(self, weight: GroupedWeight, *, embedding: bool) -> tuple[torch.Tensor, int] | None:
+        """As `rounded`, of integers chosen already; None where they can't be taken over."""
+        ...
+
     def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:
         """`io:GRAPH` for each graph: does the file take and give what the manifest says?"""
         ...
 
-    def quantized_reference(self, model: PreTrainedModel, recipe: Recipe) -> PreTrainedModel:
+    def quantized_reference(
+        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
+    ) -> PreTrainedModel:
         """A PyTorch model whose weights are those that the artifact computes with, dequantized.
 
         Comparing with it separates errors of the graph from the loss of quantization.
 
         Args:
             model: after `attach`; left as it is, its unquantized weights may be shared.
-            recipe: as given to `export_graphs`.
+            recipe, integers: as given to `export_graphs`.
         """
         ...
 

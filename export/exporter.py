@@ -27,12 +27,16 @@ from edgeinfinite.artifact.manifest import (
 )
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Progress
+from edgeinfinite.export.default_text import chosen_text
 from edgeinfinite.export.graphs.shape import ModelShape
-from edgeinfinite.export.options import ExportOptions
+from edgeinfinite.export.loss import measure_losses
+from edgeinfinite.export.mixing.plan import plan_quantization
+from edgeinfinite.export.options import ExportOptions, QuantizationOptions
 from edgeinfinite.export.output_folder import unfinished
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.plan import ExportPlan, plan_export
+from edgeinfinite.export.recipes import Recipe
 from edgeinfinite.export.text_files import write_text_files
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import (
@@ -47,6 +51,15 @@ from edgeinfinite.models.recall.scorer_file import save_scorers
 from edgeinfinite.models.trained_file import modules_digest, read_metadata
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.version import __version__
+
+_GRAPH_BYTES = 36_000
+"""Of the graphs and the manifest, for each layer; the demo model's and Gemma's are 28,000."""
+
+_ROPE_BYTES = 1_000_000
+"""Of the tables of angles that moving a window needs, under `carry` (the demo model's: 920,000)."""
+
+_SPARE_BYTES = 20_000
+"""Of the manifest's figures and of tensors that begin at a cache line."""
 
 
 def export_artifact(
@@ -80,28 +93,69 @@ def export_artifact(
 
 
 def _write_artifact(plan: ExportPlan, folder: Path, report: Progress) -> None:
-    model, backend, recipe = plan.backbone.model, plan.backend, plan.recipe
-    exported = backend.export_graphs(
-        model,
-        recipe,
-        folder,
-        plan.options.target,
-        lambda what, done: report(what, 0.1 + 0.6 * done),
-    )
-    report("writing the tokenizer", 0.7)
+    model, backend, asked = plan.backbone.model, plan.backend, plan.options.quantization
+    report("writing the tokenizer", 0.05)
     write_text_files(plan.backbone, folder)
     gate_info = _write_gate(model, plan.config.gate, folder)
     scorer_info = _write_scorer(model, folder)
+    weights = plan_quantization(
+        plan.backbone,
+        backend,
+        plan.recipe,
+        asked,
+        lambda: _left_for_weights(model, plan.recipe, asked, folder),
+        lambda what, done: report(what, 0.05 + 0.05 * done),
+    )
+    exported = backend.export_graphs(
+        model,
+        weights.recipe,
+        folder,
+        plan.options.target,
+        lambda what, done: report(what, 0.1 + 0.6 * done),
+        weights.integers,
+    )
+    exported.details["calibrated"] = weights.calibrated
     manifest = _manifest(plan, gate_info, scorer_info, exported, folder)
     write_manifest(folder, manifest)
+    _refuse_larger(folder, asked.max_mb)
     checks = check_parity(
         folder,
-        TorchEngine(backend.quantized_reference(model, recipe)),
-        progress=lambda what, done: report(what, 0.72 + 0.28 * done),
+        TorchEngine(backend.quantized_reference(model, weights.recipe, weights.integers)),
+        progress=lambda what, done: report(what, 0.72 + 0.26 * done),
     )
     _refuse_failed(checks)
     parity = {check.check: check.value for check in checks}
+    if plan.recipe.name != "none":
+        report("measuring what the weights lose", 0.98)
+        _, held_out = chosen_text(asked.calibrate)
+        parity |= measure_losses(folder, model, held_out).figures()
     write_manifest(folder, replace(manifest, parity=parity))
+
+
+def _left_for_weights(
+    model: PreTrainedModel, recipe: Recipe, asked: QuantizationOptions, folder: Path
+) -> float:
+    """Bytes under `max_mb`, when what isn't quantized and the graphs are taken off.
+
+    Args:
+        model, recipe, asked: of this export.
+        folder: holds every file but the back end's.
+    """
+    files = sum(file.stat().st_size for file in folder.iterdir())
+    floats = sum(4 * p.numel() for n, p in model.named_parameters() if not recipe.format_of(n))
+    shape = ModelShape.of(model)
+    others = _GRAPH_BYTES * shape.layers + _SPARE_BYTES
+    others += _ROPE_BYTES if shape.geometry.policy == "carry" else 0
+    return 1e6 * (asked.max_mb or 0.0) - files - floats - others
+
+
+def _refuse_larger(folder: Path, max_mb: float | None) -> None:
+    size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
+    if max_mb is not None and size > max_mb:
+        raise EdgeInfiniteError(
+            f"the artifact came out at {size:,.2f} MB; nothing was written. Ask for "
+            f"{2 * max_mb - size:,.1f} MB to get one below {max_mb:,.1f}"
+        )
 
 
 def _write_scorer(model: PreTrainedModel, folder: Path) -> ScorerInfo | None:

@@ -12,6 +12,24 @@ from edgeinfinite.models.geometry_options import GeometryOptions
 
 
 @dataclass(frozen=True)
+class QuantizationOptions:
+    """What a user may ask for beside a recipe.
+
+    Args:
+        max_mb: of the whole artifact; None for the recipe's own formats.
+        max_loss: nats a token that the weights may lose, as measured by second order.
+        calibrate: a text to scale and choose by, or `default`; None does neither unless a size or
+            a loss is asked for.
+        report: rows of `quantize-report`, to be read and gone on with.
+    """
+
+    max_mb: float | None = None
+    max_loss: float | None = None
+    calibrate: str | None = None
+    report: Path | None = None
+
+
+@dataclass(frozen=True)
 class ExportOptions:
     """What to export.
 
@@ -24,6 +42,7 @@ class ExportOptions:
         geometry, gate, scorer, state_mb: see `ModelOptions`.
         cache_type: of the KV cache's numbers; None takes float16 for quantized weights and within
             `state_mb`, where the back end can, else float32.
+        quantization: a size or a loss to choose formats for, a text to do it by.
 
     Raises:
         EdgeInfiniteError: state_mb isn't a size.
@@ -39,6 +58,7 @@ class ExportOptions:
     scorer: str | None = None
     state_mb: float | None = None
     cache_type: str | None = None
+    quantization: QuantizationOptions = field(default_factory=QuantizationOptions)
 
     def __post_init__(self) -> None:
         if self.state_mb is not None and not 0 < self.state_mb < math.inf:

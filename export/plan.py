@@ -48,7 +48,8 @@ class ExportPlan:
 
     def weights_bytes(self) -> int:
         """Bytes of the weights as the artifact will hold them; quantizes them to know it."""
-        return self.backend.weights_bytes(self.backbone.model, self.recipe)
+        integers = self.backbone.integers if self.recipe.keeps_integers else None
+        return self.backend.weights_bytes(self.backbone.model, self.recipe, integers)
 
     def table(self) -> str:
         """The plan for people: what `export --dry-run` prints."""

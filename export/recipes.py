@@ -1,5 +1,8 @@
 """Quantization recipes: which weight gets how many bits. How they are packed is the back end's.
 
+5 and 6 bits are stored as such and computed as 8 (`onnx/passes/narrow_codes.py`), or packed as 8
+where a back end has nothing else.
+
 A recipe is an ordered list of rules over the names of weights, as `model.state_dict()` has them;
 the first rule that matches decides, None (and no rule at all) leaves the weight alone. An
 embedding that is tied to the LM head goes by the embedding's name.
@@ -8,6 +11,7 @@ embedding that is tied to the LM head goes by the embedding's name.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from edgeinfinite.errors import EdgeInfiniteError
@@ -18,7 +22,7 @@ class WeightFormat:
     """Integers with one scale for every group of consecutive inputs of an output row.
 
     Args:
-        bits: 4 or 8.
+        bits: 4, 5, 6 or 8.
         group: inputs that share a scale.
         symmetric: False gives each group a zero point as well.
     """
@@ -29,6 +33,18 @@ class WeightFormat:
 
     def __str__(self) -> str:
         return f"int{self.bits} {'symmetric' if self.symmetric else 'asymmetric'} g{self.group}"
+
+    @classmethod
+    def parse(cls, text: str) -> WeightFormat:
+        """From what `str` gives, whatever follows; without a group it is 32.
+
+        Raises:
+            EdgeInfiniteError: it is something else.
+        """
+        match = re.match(r"int(\d) (a?)symmetric(?: g(\d+))?", text)
+        if match is None:
+            raise EdgeInfiniteError(f"{text!r} is no format of weights")
+        return cls(int(match[1]), int(match[3] or 32), symmetric=not match[2])
 
 
 @dataclass(frozen=True)
@@ -41,10 +57,18 @@ class Rule:
 
 @dataclass(frozen=True)
 class Recipe:
-    """An ordered list of rules under a name."""
+    """An ordered list of rules under a name.
+
+    Args:
+        name: as `--quantize` and the manifest have it.
+        rules: see above.
+        keeps_integers: a weight that the checkpoint has in integers of 4 to 8 bits keeps those,
+            whatever bits the rules give: nothing is rounded twice.
+    """
 
     name: str
     rules: tuple[Rule, ...] = ()
+    keeps_integers: bool = False
 
     def format_of(self, weight: str) -> WeightFormat | None:
         """The format of a weight, None to leave it alone."""
@@ -59,6 +83,10 @@ _KEPT = (Rule(r"memory_gate\.", None), Rule(r"norm", None), Rule(r"bias$", None)
 
 _EMBEDDING = r"(embed_tokens|lm_head)\.weight$"
 
+_COSTLY = r"\.(v_proj|down_proj)\.weight$"
+"""A third of SmolLM2's weights, and four fifths of what 4 bits cost it (`docs/quantization.md`):
+values go straight into the residual stream, and the MLP's inner channels have outliers."""
+
 RECIPES = {
     recipe.name: recipe
     for recipe in (
@@ -69,11 +97,24 @@ RECIPES = {
             (
                 *_KEPT,
                 Rule(_EMBEDDING, WeightFormat(8)),
+                Rule(_COSTLY, WeightFormat(6)),
                 Rule(r"\.weight$", WeightFormat(4, symmetric=False)),
             ),
+            keeps_integers=True,
         ),
     )
 }
+
+
+def exact_recipe(name: str, formats: Mapping[str, WeightFormat]) -> Recipe:
+    """A recipe with one rule a weight; what isn't named is left alone.
+
+    Args:
+        name: of the recipe that it was made from.
+        formats: by weight.
+    """
+    rules = (Rule(f"^{re.escape(weight)}$", form) for weight, form in formats.items())
+    return Recipe(name, tuple(rules), keeps_integers=True)
 
 
 def recipe_named(name: str) -> Recipe:

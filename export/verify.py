@@ -13,14 +13,14 @@ from edgeinfinite.artifact.manifest import (
     read_manifest,
 )
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.backend import Progress, backend_named
+from edgeinfinite.export.backend import Integers, Progress, backend_named
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.checks import Check
-from edgeinfinite.export.recipes import recipe_named
+from edgeinfinite.export.recipes import Recipe, WeightFormat, exact_recipe, recipe_named
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
-from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 
@@ -67,11 +67,12 @@ def verify_artifact(
             folder, other, text=words, same_weights=False, every_call=True, progress=progress
         )
     reference, weights = _reference(folder, manifest, model)
-    return [
-        *checks,
-        weights,
-        *check_parity(folder, reference, text=words, every_call=True, progress=progress),
-    ]
+    # Scaled weights are in the artifact only: it is compared with the float checkpoint.
+    same = not manifest.details.get("calibrated")
+    parity = check_parity(
+        folder, reference, text=words, same_weights=same, every_call=True, progress=progress
+    )
+    return [*checks, weights, *parity]
 
 
 def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Engine, Check]:
@@ -92,10 +93,27 @@ def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Eng
     )
     attach(backbone.model, config)
     backend = backend_named(manifest.backend)
-    recipe = recipe_named(manifest.quantization.recipe)
-    engine = TorchEngine(backend.quantized_reference(backbone.model, recipe))
+    if manifest.details.get("calibrated"):
+        engine = TorchEngine(backbone.model)
+    else:
+        recipe, integers = _as_exported(backbone, manifest)
+        engine = TorchEngine(backend.quantized_reference(backbone.model, recipe, integers))
     _check_state(folder, manifest, engine)
     return engine, Check("weights", same, float(same))
+
+
+def _as_exported(backbone: Backbone, manifest: Manifest) -> tuple[Recipe, Integers]:
+    """The formats that the manifest names, and the checkpoint's integers where they are those."""
+    named = recipe_named(manifest.quantization.recipe)
+    formats = {
+        name: WeightFormat.parse(text) for name, text in manifest.quantization.quantized.items()
+    }
+    integers = {
+        name: weight
+        for name, weight in (backbone.integers if named.keeps_integers else {}).items()
+        if name in formats and (manifest.backend != "onnx" or weight.bits == formats[name].bits)
+    }
+    return exact_recipe(named.name, formats), integers
 
 
 def _check_state(folder: Path, manifest: Manifest, reference: Engine) -> None:

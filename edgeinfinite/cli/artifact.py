@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from pathlib import Path
 
+from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.cli.arguments import given
 from edgeinfinite.cli.notes import note
-from edgeinfinite.export.options import ExportOptions
+from edgeinfinite.export.options import ExportOptions, QuantizationOptions
 from edgeinfinite.export.output_folder import check_output
 from edgeinfinite.files import check_writable
 from edgeinfinite.models.geometry_options import GeometryOptions
@@ -18,7 +20,10 @@ from edgeinfinite.runtime_py.statistics import write_rows
 def export(arguments: argparse.Namespace) -> int:
     """Writes the artifact of a model."""
     asked = GeometryOptions(**given(arguments, GeometryOptions))
-    options = ExportOptions(**given(arguments, ExportOptions), geometry=asked)
+    quantization = QuantizationOptions(**given(arguments, QuantizationOptions))
+    options = ExportOptions(
+        **given(arguments, ExportOptions), geometry=asked, quantization=quantization
+    )
     check_output(options.output)
     # Only now: these load torch, which takes its seconds.
     from edgeinfinite.export.exporter import export_artifact
@@ -32,6 +37,32 @@ def export(arguments: argparse.Namespace) -> int:
         return 0
     folder = export_artifact(options, tell=note)
     print(f"{folder}: {_folder_bytes(folder) / 1e6:,.1f} MB")
+    from edgeinfinite.export.loss import told
+
+    for line in told(read_manifest(folder).parity):
+        print(line, file=sys.stderr if line.startswith("warning") else sys.stdout)
+    return 0
+
+
+def quantize_report(arguments: argparse.Namespace) -> int:
+    """Measures what every weight would lose in every format, and how many bytes it would take."""
+    check_writable(arguments.output)
+    from tqdm import tqdm
+
+    from edgeinfinite.export.mixing import report
+
+    options = report.ReportOptions(**given(arguments, report.ReportOptions))
+    form = "{desc}: {bar} {elapsed}"
+    with tqdm(total=1.0, file=sys.stderr, disable=None, bar_format=form) as bar:
+
+        def show(what: str, done: float) -> None:
+            bar.set_description_str(what)
+            bar.n = done
+            bar.refresh()
+
+        choices = report.quantize_report(options, show)
+    for line in report.table(choices):
+        print(line)
     return 0
 
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from edgeinfinite.cli.answer import chat, generate
 from edgeinfinite.cli.arguments import add_options
-from edgeinfinite.cli.artifact import export, verify
+from edgeinfinite.cli.artifact import export, quantize_report, verify
 from edgeinfinite.cli.bench import bench
 from edgeinfinite.cli.evaluate import add_evaluate
 from edgeinfinite.cli.lm_eval import add_lm_eval
@@ -25,6 +25,7 @@ from edgeinfinite.cli.options import (
     GENERATE,
     GEOMETRY,
     PROMPT,
+    QUANTIZE_REPORT,
     VERIFY,
 )
 from edgeinfinite.cli.quiet import quieten
@@ -100,12 +101,14 @@ def _parser() -> argparse.ArgumentParser:
     for command, options, read_by in (
         (export, EXPORT, (ExportOptions,)),
         (verify, VERIFY, ()),
+        (quantize_report, QUANTIZE_REPORT, ()),
         (generate, GENERATE | ANSWER, (SamplingOptions,)),
         (chat, CHAT | ANSWER, (SamplingOptions,)),
         (bench, BENCH, (BenchOptions,)),
     ):
         about = (command.__doc__ or "").strip()
-        sub = commands.add_parser(command.__name__, help=about, description=about)
+        name = command.__name__.replace("_", "-")
+        sub = commands.add_parser(name, help=about, description=about)
         sub.set_defaults(command=command)
         if command is generate:
             add_options(sub.add_mutually_exclusive_group(required=True), PROMPT)

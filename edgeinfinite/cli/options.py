@@ -79,6 +79,20 @@ EXPORT = GEOMETRY | {
     "--backend": option(choices=tuple(BACKENDS)),
     "--target": option(choices=TARGETS),
     "--quantize": option(choices=("none", "int8", "int4")),
+    "--max-mb": option(
+        "largest artifact: formats of weights are chosen to lose least within it",
+        type=float,
+        metavar="MB",
+    ),
+    "--max-loss": option(
+        "nats a token that the weights may lose; the smallest artifact that loses no more",
+        type=float,
+        metavar="NATS",
+    ),
+    "--calibrate": option("round weights by what a text makes of them", metavar="TEXT|default"),
+    "--report": option(
+        "what quantize-report measured; goes on where it ends", type=Path, metavar="FILE"
+    ),
     "--state-mb": option(
         "largest state: chooses segment length or recall slots, and a float16 cache where there is "
         "one",
@@ -91,6 +105,19 @@ EXPORT = GEOMETRY | {
         action="store_true",
         default=False,
     ),
+}
+
+QUANTIZE_REPORT = {
+    "--model": option("the checkpoint", metavar=MODEL, required=True),
+    "--output": option(
+        "rows, one JSON object a line; a run that ended early goes on",
+        type=Path,
+        metavar="FILE.jsonl",
+        required=True,
+    ),
+    "--backend": option("whose formats", choices=tuple(BACKENDS)),
+    "--calibrate": option("text to measure with", metavar="TEXT|default"),
+    "--plot": file_option("loss against bytes", "FILE.png"),
 }
 
 VERIFY = ARTIFACT | {

@@ -11,19 +11,21 @@ from transformers import PreTrainedModel
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import Manifest
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.backend import ExportedGraphs, Progress
+from edgeinfinite.export.backend import ExportedGraphs, Integers, Progress
 from edgeinfinite.export.executorch.graphs import Graph, graphs_of, state_of
+from edgeinfinite.export.executorch.groups import take_over
 from edgeinfinite.export.executorch.lowering import lower, write_program
 from edgeinfinite.export.executorch.passes import run_passes
 from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
-from edgeinfinite.export.executorch.quantize import quantized, reference, stored_bytes
+from edgeinfinite.export.executorch.quantize import quantized, reference, rounded, stored_bytes
 from edgeinfinite.export.executorch.report import describe
 from edgeinfinite.export.executorch.signature import check_signatures
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.parity.checks import Check
-from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.attach import config_of
+from edgeinfinite.models.grouped_weight import GroupedWeight
 
 PROGRAM_FILE = "model.pte"
 
@@ -33,6 +35,7 @@ class ExecuTorchBackend:
 
     name = "executorch"
     cache_types = ("float32",)
+    formats = (WeightFormat(4), WeightFormat(8))
     tools = ("executorch", "torchao")
 
     def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
@@ -54,14 +57,20 @@ class ExecuTorchBackend:
             )
 
     def export_graphs(
-        self, model: PreTrainedModel, recipe: Recipe, folder: Path, target: str, progress: Progress
+        self,
+        model: PreTrainedModel,
+        recipe: Recipe,
+        folder: Path,
+        target: str,
+        progress: Progress,
+        integers: Integers | None = None,
     ) -> ExportedGraphs:
         """See `export.backend.Backend.export_graphs`."""
         self.check_architecture(architecture_of(model), config_of(model).geometry)
         shape = ModelShape.of(model)
         state = state_of(shape)
         progress("quantizing", 0.0)
-        twin, quantization = quantized(model, recipe)
+        twin, quantization = quantized(model, recipe, integers)
         graphs = graphs_of(twin, state)
         programs, found = {}, {}
         with rope_tables(twin, shape.geometry.capacity):
@@ -81,17 +90,34 @@ class ExecuTorchBackend:
             details=details,
         )
 
-    def weights_bytes(self, model: PreTrainedModel, recipe: Recipe) -> int:
+    def weights_bytes(
+        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
+    ) -> int:
         """See `export.backend.Backend.weights_bytes`."""
-        return stored_bytes(model, recipe)
+        return stored_bytes(model, recipe, integers)
+
+    def rounded(
+        self, weight: torch.Tensor, form: WeightFormat, *, embedding: bool
+    ) -> tuple[torch.Tensor, int]:
+        """See `Backend.rounded`."""
+        return rounded(weight, 8 if embedding else form.bits)
+
+    def held(self, weight: GroupedWeight, *, embedding: bool) -> tuple[torch.Tensor, int] | None:
+        """See `Backend.held`: 4 bits only, more become rows of 8."""
+        if embedding or weight.bits != 4:
+            return None
+        groups = take_over(weight)
+        return groups.dequantized(), groups.stored_bytes
 
     def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:
         """See `export.backend.Backend.check_signatures`."""
         return check_signatures(folder, manifest)
 
-    def quantized_reference(self, model: PreTrainedModel, recipe: Recipe) -> PreTrainedModel:
+    def quantized_reference(
+        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
+    ) -> PreTrainedModel:
         """See `export.backend.Backend.quantized_reference`; it quantizes activations as well."""
-        return reference(model, recipe)
+        return reference(model, recipe, integers)
 
 
 def _trace(graph: Graph) -> ExportedProgram:

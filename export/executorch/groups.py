@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 import torch
 
+from edgeinfinite.models.grouped_weight import GroupedWeight
+
 GROUP = 32
 """The smallest that XNNPACK takes, and that of GGUF's formats."""
 
@@ -48,6 +50,12 @@ class Groups:
     scales: torch.Tensor
     offsets: torch.Tensor | None = None
 
+    @property
+    def stored_bytes(self) -> int:
+        """What it takes in the file."""
+        offsets = 0 if self.offsets is None else self.offsets.numel() + 4 * len(self.offsets)
+        return self.codes.numel() // 2 + 2 * self.scales.numel() + offsets
+
     def dequantized(self) -> torch.Tensor:
         """The weight `[O, I]` float32."""
         weight = self.codes.unflatten(1, (-1, GROUP)) * self.scales.unsqueeze(2)
@@ -63,6 +71,24 @@ def choose_groups(weight: torch.Tensor) -> Groups:
     if _error(some, _with_offsets(some)) < _OFFSETS_PAY * _error(some, _symmetric(some)):
         return _with_offsets(groups)
     return _symmetric(groups)
+
+
+def take_over(weight: GroupedWeight) -> Groups:
+    """Codes of 4 bits in groups of 32 that were chosen elsewhere, as they are.
+
+    Scales are rounded to bfloat16, and offsets make up for what that does to a group's mean.
+    """
+    assert weight.bits == 4 and weight.group == GROUP
+    codes = (weight.codes.float() + _LOWEST).unflatten(1, (-1, GROUP))
+    # XNNPACK wants positive scales: s c is -s (-1 - c), and -s once more, which is an offset.
+    turned = weight.scales < 0
+    codes = torch.where(turned.unsqueeze(2), -1.0 - codes, codes)
+    scales = _stored(weight.scales.abs())
+    offsets = None
+    if weight.levels is not None or bool(turned.any()):
+        exact = weight.dequantized().unflatten(1, (-1, GROUP))
+        offsets = (exact - codes * scales.unsqueeze(2)).mean(2)
+    return Groups(codes.flatten(1).to(torch.int8), scales, offsets)
 
 
 def _error(groups: torch.Tensor, chosen: Groups) -> float:

@@ -1,7 +1,8 @@
 """How a recipe's formats are packed for XNNPACK, as torchao's tensors.
 
 XNNPACK has symmetric weights only: 4 bits in groups of 32, or 8 bits with one scale a row. A
-recipe's 4 bits become the former, with offsets where they pay (`groups.py`), its 8 bits the latter.
+recipe's 4 bits become the former, with offsets where they pay (`groups.py`), its 5, 6 and 8 bits
+the latter.
 The inputs of such layers are quantized to 8 bits, token by token, while they run.
 
 Letters: T tokens, O outputs, I inputs, n groups in a row, V vocabulary, d width.
@@ -22,9 +23,11 @@ from torchao.utils import unwrap_tensor_subclass
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.manifest import QuantizationInfo
-from edgeinfinite.export.executorch.groups import GROUP, Groups, choose_groups
+from edgeinfinite.export.backend import Integers
+from edgeinfinite.export.executorch.groups import GROUP, Groups, choose_groups, take_over
 from edgeinfinite.export.parity.sensitivity import RoundsInput
 from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.models.grouped_weight import GroupedWeight
 
 _ROWS = "int8 symmetric, one scale a row"
 _GROUPS = f"int4 symmetric g{GROUP}"
@@ -106,41 +109,46 @@ class RoundedInputLinear(nn.Linear, RoundsInput):
         return nn.functional.linear((steps - zero) / per_unit, self.weight, self.bias)
 
 
-def quantized(model: PreTrainedModel, recipe: Recipe) -> tuple[PreTrainedModel, QuantizationInfo]:
+def quantized(
+    model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
+) -> tuple[PreTrainedModel, QuantizationInfo]:
     """A copy of the model for tracing; nothing that isn't quantized is duplicated.
 
     Args:
         model: after `attach`; left as it is.
         recipe: which weights get how many bits.
+        integers: weights to be taken over as they are: those of 4 bits; more become 8.
 
     Returns:
         The copy, and what became of each weight by name.
     """
-    twin, info = _packed(model, recipe)
+    twin, info = _packed(model, recipe, integers or {})
     unwrap_tensor_subclass(twin)  # plain tensors, which can be traced
     return twin, info
 
 
-def reference(model: PreTrainedModel, recipe: Recipe) -> PreTrainedModel:
+def reference(
+    model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
+) -> PreTrainedModel:
     """A copy of the model that computes as the artifact does, in plain PyTorch.
 
     Args:
-        model, recipe: as for `quantized`.
+        model, recipe, integers: as for `quantized`.
     """
-    twin, _ = _packed(model, recipe)
+    twin, _ = _packed(model, recipe, integers or {})
     for name, module in list(twin.named_modules()):
         if isinstance(getattr(module, "weight", None), IntxUnpackedToInt8Tensor):
             twin.set_submodule(name, RoundedInputLinear(module.weight, module.bias))
     return twin
 
 
-def stored_bytes(model: PreTrainedModel, recipe: Recipe) -> int:
+def stored_bytes(model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None) -> int:
     """Bytes of all weights in the program; a tied LM head's codes are the embedding's own.
 
     Args:
-        model, recipe: as for `quantized`.
+        model, recipe, integers: as for `quantized`.
     """
-    twin, _ = _packed(model, recipe)
+    twin, _ = _packed(model, recipe, integers or {})
     sizes: dict[int, int] = {}
     tied = model.get_input_embeddings().weight is model.get_output_embeddings().weight
     for module in twin.modules():
@@ -161,7 +169,17 @@ def _bytes(parameter: torch.Tensor) -> int:
     return parameter.numel() * (8 if rows else 4) // 8 + scale * parameter.scale.numel()
 
 
-def _packed(model: PreTrainedModel, recipe: Recipe) -> tuple[PreTrainedModel, QuantizationInfo]:
+def rounded(weight: torch.Tensor, bits: int) -> tuple[torch.Tensor, int]:
+    """A weight `[O, I]` as the artifact would compute with it, and the bytes it would take."""
+    if bits == 4 and weight.shape[1] % GROUP == 0:
+        groups = choose_groups(weight)
+        return groups.dequantized(), groups.stored_bytes
+    return _rows(weight).dequantize(), weight.numel() + 4 * len(weight)
+
+
+def _packed(
+    model: PreTrainedModel, recipe: Recipe, integers: Integers
+) -> tuple[PreTrainedModel, QuantizationInfo]:
     twin = copy.deepcopy(model, {id(p): p for p in (*model.parameters(), *model.buffers())})
     packed: dict[str, str] = {}
     embedding = model.get_input_embeddings().weight
@@ -176,17 +194,21 @@ def _packed(model: PreTrainedModel, recipe: Recipe) -> tuple[PreTrainedModel, Qu
             twin.set_input_embeddings(QuantizedEmbedding(module.weight, factor))
             packed[f"{name}.weight"] = _ROWS
         elif isinstance(module, nn.Linear) and chosen:
-            layer, packed[f"{name}.weight"] = _packed_linear(module, chosen.bits)
+            known = integers.get(names[id(weight)])
+            bits = chosen.bits if known is None else known.bits
+            layer, packed[f"{name}.weight"] = _packed_linear(module, bits, known)
             twin.set_submodule(name, layer)
     left = [name for name, _ in model.named_parameters() if name not in packed]
     return twin, QuantizationInfo(recipe.name, packed, left)
 
 
-def _packed_linear(layer: nn.Linear, bits: int) -> tuple[nn.Module, str]:
+def _packed_linear(
+    layer: nn.Linear, bits: int, known: GroupedWeight | None = None
+) -> tuple[nn.Module, str]:
     """The layer over packed weights, and what it is called in the manifest."""
-    if bits == 8 or layer.in_features % GROUP:
+    if bits > 4 or layer.in_features % GROUP:
         return _linear(_rows(layer.weight), layer.bias), _ROWS
-    groups = choose_groups(layer.weight)
+    groups = choose_groups(layer.weight) if known is None else take_over(known)
     codes = _linear(_four_bits(groups), layer.bias)
     if groups.offsets is None:
         return codes, _GROUPS

@@ -16,7 +16,7 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import Manifest, QuantizationInfo
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.backend import ExportedGraphs, Progress
+from edgeinfinite.export.backend import ExportedGraphs, Integers, Progress
 from edgeinfinite.export.graphs.carry import CarryMemory
 from edgeinfinite.export.graphs.compress import CompressMemory
 from edgeinfinite.export.graphs.shape import ModelShape
@@ -28,10 +28,10 @@ from edgeinfinite.export.onnx.passes.half_precision import halve_constants, halv
 from edgeinfinite.export.onnx.passes.last_token import last_token_only
 from edgeinfinite.export.onnx.passes.memory_gate import absorb_gates
 from edgeinfinite.export.onnx.passes.merge_linears import merge_linears
+from edgeinfinite.export.onnx.passes.narrow_codes import narrow_codes
 from edgeinfinite.export.onnx.passes.quantized_weights import (
     QuantizedWeights,
     quantize_weights,
-    stored_bytes,
     swap_quantized,
 )
 from edgeinfinite.export.onnx.passes.rms_norm import fuse_rms_norms
@@ -39,13 +39,15 @@ from edgeinfinite.export.onnx.passes.rotary import FusedRotaryTable, fused_rotar
 from edgeinfinite.export.onnx.passes.simplify_shapes import simplify_shapes
 from edgeinfinite.export.onnx.passes.skip_norm import fuse_skip_norms
 from edgeinfinite.export.onnx.passes.tied_head import untransposed_head
+from edgeinfinite.export.onnx.quantize import quantize, take_over
 from edgeinfinite.export.onnx.signature import check_signatures
 from edgeinfinite.export.onnx.state import OnnxState
 from edgeinfinite.export.onnx.trace import trace
 from edgeinfinite.export.parity.checks import Check
-from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.attach import config_of
+from edgeinfinite.models.grouped_weight import GroupedWeight
 
 FILES = {name: f"{name}.onnx" for name in (PREFILL, DECODE, COMPRESS)}
 """`decode_step` is `prefill_segment` with T fixed to 1, for hosts that need fixed shapes; the
@@ -59,10 +61,21 @@ class OnnxBackend:
 
     name = "onnx"
     cache_types = ("float32", "float16")
+    formats = (
+        WeightFormat(4, 32, symmetric=False),
+        WeightFormat(4, 64, symmetric=False),
+        WeightFormat(4, 128, symmetric=False),
+        WeightFormat(4),
+        WeightFormat(5, 64),
+        WeightFormat(5),
+        WeightFormat(6, 64),
+        WeightFormat(6),
+        WeightFormat(8),
+    )
     tools = ("onnx", "onnxruntime", "onnxscript", "onnx-ir")
 
     def __init__(self) -> None:
-        self._weights: tuple[PreTrainedModel, Recipe, QuantizedWeights] | None = None
+        self._last: tuple[PreTrainedModel, Recipe, Integers | None, QuantizedWeights] | None = None
 
     def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
         """See `Backend.check_architecture`; capped scores and sliding windows it can do."""
@@ -74,14 +87,20 @@ class OnnxBackend:
             )
 
     def export_graphs(
-        self, model: PreTrainedModel, recipe: Recipe, folder: Path, target: str, progress: Progress
+        self,
+        model: PreTrainedModel,
+        recipe: Recipe,
+        folder: Path,
+        target: str,
+        progress: Progress,
+        integers: Integers | None = None,
     ) -> ExportedGraphs:
         """See `Backend.export_graphs`."""
         self.check_architecture(architecture_of(model), config_of(model).geometry)
         shape = ModelShape.of(model)
         state = shape.state()
         progress("quantizing", 0.0)
-        weights = self._quantized(model, recipe)
+        weights = self._quantized(model, recipe, integers)
         progress("tracing the model", 0.3)
         traced, applied = _trace_model(model, weights)
         operators = {PREFILL: _operators(traced)}
@@ -112,9 +131,11 @@ class OnnxBackend:
         details: dict[str, Any] = {"passes": applied, "operators": operators}
         return ExportedGraphs(graphs, state, _info(model, recipe, weights), details)
 
-    def quantized_reference(self, model: PreTrainedModel, recipe: Recipe) -> PreTrainedModel:
+    def quantized_reference(
+        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
+    ) -> PreTrainedModel:
         """See `Backend.quantized_reference`."""
-        weights = self._quantized(model, recipe)
+        weights = self._quantized(model, recipe, integers)
         if not weights:
             return model
         dequantized = {
@@ -123,23 +144,43 @@ class OnnxBackend:
         }
         return shared_copy(model, dequantized)
 
-    def weights_bytes(self, model: PreTrainedModel, recipe: Recipe) -> int:
+    def weights_bytes(
+        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
+    ) -> int:
         """See `Backend.weights_bytes`."""
-        weights = self._quantized(model, recipe)
+        weights = self._quantized(model, recipe, integers)
         return sum(
-            stored_bytes(weights[name]) if name in weights else parameter.numel() * 4
+            weights[name].stored_bytes if name in weights else parameter.numel() * 4
             for name, parameter in model.named_parameters()
         )
+
+    def rounded(
+        self, weight: torch.Tensor, form: WeightFormat, *, embedding: bool
+    ) -> tuple[torch.Tensor, int]:
+        """See `Backend.rounded`."""
+        quantized = quantize(weight, form, offsets=not embedding)
+        return quantized.dequantized(), quantized.stored_bytes
+
+    def held(self, weight: GroupedWeight, *, embedding: bool) -> tuple[torch.Tensor, int] | None:
+        """See `Backend.held`."""
+        if embedding and not weight.symmetric:
+            return None
+        quantized = take_over(weight)
+        return quantized.dequantized(), quantized.stored_bytes
 
     def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:
         """See `Backend.check_signatures`."""
         return check_signatures(folder, manifest)
 
-    def _quantized(self, model: PreTrainedModel, recipe: Recipe) -> QuantizedWeights:
+    def _quantized(
+        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None
+    ) -> QuantizedWeights:
         """Quantizes once for the graphs and for the reference."""
-        if self._weights is None or self._weights[0] is not model or self._weights[1] != recipe:
-            self._weights = (model, recipe, quantize_weights(model, recipe))
-        return self._weights[2]
+        last = self._last
+        if last is None or last[0] is not model or last[1] != recipe or last[2] is not integers:
+            weights = quantize_weights(model, recipe, integers)
+            last = self._last = (model, recipe, integers, weights)
+        return last[3]
 
 
 def _trace_model(
@@ -160,7 +201,8 @@ def _trace_model(
     with fused_rotary(swapped) as applied["rotary"]:
         new_state = partial(OnnxState, gates=gates)
         traced = trace(PrefillSegment(swapped, new_state, state, cache_outputs(state)).eval())
-    for rewrite in (simplify_shapes, fuse_skip_norms, merge_linears, halve_scales):
+    passes = (simplify_shapes, fuse_skip_norms, merge_linears, halve_scales, narrow_codes)
+    for rewrite in passes:
         applied[rewrite.__name__] = rewrite(traced)
     RemoveUnusedNodesPass()(traced)
     return traced, applied

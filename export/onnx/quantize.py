@@ -11,6 +11,7 @@ import torch
 from torch.nn import functional
 
 from edgeinfinite.export.recipes import WeightFormat
+from edgeinfinite.models.grouped_weight import GroupedWeight
 
 _SHRINKS = (0.88, 0.94, 1.0, 1.04)
 """Ranges tried for a group of 4-bit codes, as a share of the full range of its weights."""
@@ -32,6 +33,8 @@ _TINY = torch.finfo(torch.float32).tiny
 @dataclass(frozen=True)
 class QuantizedWeight:
     """w = (code - zero) * scale + offset.
+
+    The operators compute with 4 and 8 bits: codes of 5 and 6 bits are packed as codes of 8.
 
     Args:
         format: bits and group.
@@ -72,14 +75,30 @@ class QuantizedWeight:
             torch.cat((self.zeros, self.offsets.zeros), 1),
         )
 
+    @property
+    def packed_bits(self) -> int:
+        """Of a packed code: 4 or 8."""
+        return 4 if self.format.bits == 4 else 8
+
+    @property
+    def stored_bytes(self) -> int:
+        """What it takes in the file."""
+        wide = self.widened()
+        groups = wide.scales.numel()
+        zeros = 0 if wide.zeros is None else groups * self.packed_bits // 8
+        return wide.codes.numel() * self.format.bits // 8 + 2 * groups + zeros
+
     def packed_codes(self) -> torch.Tensor:
-        """`[O, n, g * bits / 8]` uint8, the first of two 4-bit codes in the low half."""
+        """`[O, n, g * packed_bits / 8]` uint8, the first of two 4-bit codes in the low half."""
         groups = self.codes.unflatten(1, (-1, self.format.group))
-        return _pack(groups) if self.format.bits == 4 else groups
+        if self.format.bits == 4:
+            return _pack(groups)
+        # Without zero points the operator takes 128 for zero.
+        return groups if self.zeros is not None else groups + (128 - 2 ** (self.format.bits - 1))
 
     def packed_zeros(self) -> torch.Tensor | None:
-        """`[O, ceil(n * bits / 8)]` uint8."""
-        if self.zeros is None or self.format.bits == 8:
+        """`[O, ceil(n * packed_bits / 8)]` uint8."""
+        if self.zeros is None or self.packed_bits == 8:
             return self.zeros
         return _pack(functional.pad(self.zeros, (0, self.zeros.shape[1] % 2)))
 
@@ -94,8 +113,8 @@ def quantize(
 ) -> QuantizedWeight:
     """Rounds a weight `[O, I]` to groups of integers with the least squared error.
 
-    8 bits: the scale that just holds the largest weight. 4 bits: of some narrower ranges, and of
-    the two whole numbers next to each range's zero point, the one with the least squared error,
+    8 bits: the scale that just holds the largest weight. Fewer: of some narrower ranges, and of the
+    two whole numbers next to each range's zero point, the one with the least squared error,
     the scale refitted by least squares.
 
     Args:
@@ -109,6 +128,18 @@ def quantize(
     if offsets and not format.symmetric and _offsets_pay(groups, format):
         return _with_offsets(groups, format)
     return _best(groups, format, _SHRINKS)
+
+
+def take_over(weight: GroupedWeight) -> QuantizedWeight:
+    """Integers that were chosen elsewhere, as they are; levels become zero points and offsets.
+
+    Scales are rounded to half precision, which changes none of a file's that are halves.
+    """
+    shape = WeightFormat(weight.bits, weight.group, weight.symmetric)
+    scales = _half(weight.scales)
+    if weight.levels is None:
+        return QuantizedWeight(shape, weight.codes, scales, None)
+    return _leveled(shape, weight.codes, scales, weight.levels)
 
 
 def _offsets_pay(groups: torch.Tensor, format: WeightFormat) -> bool:
@@ -127,17 +158,23 @@ def _with_offsets(groups: torch.Tensor, format: WeightFormat) -> QuantizedWeight
     top = 2**format.bits - 1
     low, high = groups.aminmax(dim=2, keepdim=True)
     scales = _half(((high - low) / top).clamp_min(_TINY))
-    zeros = (-low / scales).round().clamp(0, top)
-    rest = (low + scales * zeros).squeeze(2)
     codes = ((groups - low) / scales).round()
-    padded = functional.pad(rest, (0, -rest.shape[1] % format.group))
-    return QuantizedWeight(
-        format,
-        codes.flatten(1).to(torch.uint8),
-        scales.squeeze(2),
-        zeros.squeeze(2).to(torch.uint8),
-        _best(padded.unflatten(1, (-1, format.group)), format, _SHRINKS),
-    )
+    codes = codes.flatten(1).to(torch.uint8)
+    return _leveled(format, codes, scales.squeeze(2), low.squeeze(2))
+
+
+def _leveled(
+    format: WeightFormat, codes: torch.Tensor, scales: torch.Tensor, levels: torch.Tensor
+) -> QuantizedWeight:
+    """Codes `[O, I]` whose groups have levels `[O, n]`; no offsets where zero points do."""
+    steps = torch.where(scales == 0, _TINY, scales)
+    zeros = (-levels / steps).round().clamp(0, 2**format.bits - 1)
+    rest = levels + scales * zeros
+    offsets = None
+    if bool((rest.abs() > _HALF_LOSS * scales.abs()).any()):
+        padded = functional.pad(rest, (0, -rest.shape[1] % format.group))
+        offsets = _best(padded.unflatten(1, (-1, format.group)), format, _SHRINKS)
+    return QuantizedWeight(format, codes, scales, zeros.to(torch.uint8), offsets)
 
 
 def _best(

@@ -19,6 +19,7 @@ import numpy as np
 from edgeinfinite.artifact.manifest import Manifest, cache_type_of, load_manifest
 from edgeinfinite.artifact.tensors import SCORES, SUMS
 from edgeinfinite.export.backend import Progress
+from edgeinfinite.export.default_text import default_text
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.compression import CompressionParity
 from edgeinfinite.export.parity.sensitivity import nudged
@@ -254,15 +255,8 @@ def _probe(engine: ProbedEngine, session: Session, tokens: Iterator[int]) -> Non
 
 def _tokens(folder: Path, text: str | None) -> Iterator[int]:
     """The text's tokens, again from the start where it ends."""
-    ids = load_tokenizer(folder).encode_text(text or _english())
+    ids = load_tokenizer(folder).encode_text(text or default_text())
     return cycle(ids)
-
-
-def _english() -> str:
-    """Python's own language reference, which is part of every Python."""
-    from pydoc_data.topics import topics
-
-    return "\n".join(topics[name] for name in sorted(topics))[:200_000]
 
 
 def _logits_error(logits: np.ndarray, wanted: np.ndarray) -> float:

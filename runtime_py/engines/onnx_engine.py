@@ -19,6 +19,7 @@ from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL, GraphSpec
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.carried import place_carried
 from edgeinfinite.runtime_py.engines.base import failed, usable_cpus
+from edgeinfinite.runtime_py.engines.malloc_options import freed_memory_goes_back
 from edgeinfinite.runtime_py.state import State
 
 CHUNK_LENGTH = 128
@@ -102,7 +103,8 @@ class OnnxEngine:
         # Threads spin while a call runs, where it pays, and sleep between calls.
         options.add_session_config_entry("session.force_spinning_stop", "1")
         try:
-            return self._ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+            with freed_memory_goes_back():
+                return self._ort.InferenceSession(path, options, ["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's own exceptions have no common base
             reason = " ".join(str(error).split())[:200]
             raise EdgeInfiniteError(

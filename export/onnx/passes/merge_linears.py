@@ -11,6 +11,8 @@ from collections import defaultdict
 import numpy as np
 import onnx_ir as ir
 
+from edgeinfinite.export.onnx.passes.narrow_codes import code_bits
+
 _TENSORS = (1, 2, 3, 5)
 """Inputs of MatMulNBits that have one row for each output: codes, scales, zeros, bias."""
 
@@ -34,10 +36,10 @@ def merge_linears(model: ir.Model) -> int:
 
 
 def _key(node: ir.Node) -> tuple[object, ...]:
-    """Equal for nodes that may be merged: same input, same format."""
+    """Equal for nodes that may be merged: same input, same format, stored in as many bits."""
     formats = tuple(node.attributes[name].as_int() for name in ("K", "bits", "block_size"))
     given = tuple(_input(node, index) is not None for index in _TENSORS)
-    return (node.inputs[0], formats, given)
+    return (node.inputs[0], formats, given, code_bits(node))
 
 
 def _input(node: ir.Node, index: int) -> ir.Value | None:

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.nn import functional
 from transformers import PreTrainedModel
 
+from edgeinfinite.export.backend import Integers
 from edgeinfinite.export.onnx import operators
-from edgeinfinite.export.onnx.quantize import QuantizedWeight, can_quantize, quantize
+from edgeinfinite.export.onnx.passes.narrow_codes import planes
+from edgeinfinite.export.onnx.quantize import QuantizedWeight, can_quantize, quantize, take_over
 from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.models.grouped_weight import GroupedWeight
 
 
 class QuantizedLinear(nn.Module):
@@ -29,7 +33,7 @@ class QuantizedLinear(nn.Module):
 
     def __init__(self, weight: QuantizedWeight, bias: torch.Tensor | None) -> None:
         super().__init__()
-        self.bits, self.group = weight.format.bits, weight.format.group
+        self.bits, self.group = weight.packed_bits, weight.format.group
         self.offsets = 0 if weight.offsets is None else weight.scales.shape[1]
         wide = weight.widened()
         self.register_buffer("codes", wide.packed_codes())
@@ -69,7 +73,7 @@ class QuantizedEmbedding(nn.Module):
     def __init__(self, weight: QuantizedWeight, factor: float = 1.0) -> None:
         super().__init__()
         self.factor = factor
-        self.bits, self.group = weight.format.bits, weight.format.group
+        self.bits, self.group = weight.packed_bits, weight.format.group
         self.register_buffer("codes", weight.packed_codes().flatten(1))
         self.register_buffer("scales", weight.scales)
         self.register_buffer("zeros", weight.packed_zeros())
@@ -82,27 +86,70 @@ class QuantizedEmbedding(nn.Module):
         return rows if self.factor == 1.0 else rows * self.factor
 
 
+class NarrowEmbedding(nn.Module):
+    """nn.Embedding over a table of 5 or 6 bits, for tracing: its bytes are the LM head's planes.
+
+    `narrow_codes` stores the head's codes in the same two planes. The head's are put together when
+    the graph is loaded; here that happens to the rows that are looked up, so the table stays on
+    disk.
+
+    Args:
+        weight: `[V, I]`, symmetric.
+        factor: what some models (Gemma) multiply an embedding with.
+    """
+
+    low: torch.Tensor
+    high: torch.Tensor
+    table: torch.Tensor
+    scales: torch.Tensor
+
+    def __init__(self, weight: QuantizedWeight, factor: float = 1.0) -> None:
+        super().__init__()
+        self.factor, self.group = factor, weight.format.group
+        low, high, table = planes(weight.codes.numpy(), weight.format.bits)
+        self.middle = 2 ** (weight.format.bits - 1)
+        self.register_buffer("low", torch.from_numpy(low))
+        self.register_buffer("high", torch.from_numpy(high))
+        self.register_buffer("table", torch.from_numpy(table))
+        self.register_buffer("scales", weight.scales.half())
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """`[B, T]` to `[B, T, I]`."""
+        pairs = functional.embedding(tokens, self.low).int()
+        low = torch.stack((pairs % 16, pairs // 16), -1).flatten(-2)
+        rest = functional.embedding(tokens, self.high).int()
+        high = functional.embedding(rest, self.table).flatten(-2).int()
+        groups = (low + high - self.middle).float().unflatten(-1, (-1, self.group))
+        scales = functional.embedding(tokens, self.scales).float()
+        return (groups * scales.unsqueeze(-1)).flatten(-2) * self.factor
+
+
 QuantizedWeights = dict[str, QuantizedWeight]
 """By the weight's name in `model.state_dict()`; a tied embedding goes by the embedding's name."""
 
 
-def quantize_weights(model: PreTrainedModel, recipe: Recipe) -> QuantizedWeights:
-    """Quantizes what the recipe names, as far as it is a matrix of a Linear or Embedding."""
+def quantize_weights(
+    model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
+) -> QuantizedWeights:
+    """Quantizes what the recipe names, as far as it is a matrix of a Linear or Embedding.
+
+    Args:
+        model: left as it is.
+        recipe: decides what is quantized.
+        integers: weights that are taken over instead of being rounded.
+    """
     weights = {}
+    known = integers or {}
     for name, parameter in model.named_parameters():
         chosen = recipe.format_of(name)
         owner = model.get_submodule(name.rpartition(".")[0])
-        if chosen and _replaceable(owner) and can_quantize(parameter, chosen):
+        if not chosen or not _replaceable(owner):
+            continue
+        if name in known and _fits(known[name], owner):
+            weights[name] = take_over(known[name])
+        elif can_quantize(parameter, chosen):
             weights[name] = quantize(parameter, chosen, offsets=type(owner) is nn.Linear)
     return weights
-
-
-def stored_bytes(weight: QuantizedWeight) -> int:
-    """Bytes of a weight in the artifact; scales are stored in half precision (`halve_scales`)."""
-    wide = weight.widened()
-    zeros = wide.packed_zeros()
-    packed = wide.packed_codes().nbytes + (0 if zeros is None else zeros.nbytes)
-    return packed + 2 * wide.scales.numel()
 
 
 def swap_quantized(model: PreTrainedModel, weights: QuantizedWeights) -> None:
@@ -116,7 +163,14 @@ def swap_quantized(model: PreTrainedModel, weights: QuantizedWeights) -> None:
             if type(module) is nn.Linear:
                 setattr(parent, name, QuantizedLinear(weight, module.bias))
             else:
-                setattr(parent, name, QuantizedEmbedding(weight, _factor(module) or 1.0))
+                narrow = weight.format.bits in (5, 6)
+                kind = NarrowEmbedding if narrow else QuantizedEmbedding
+                setattr(parent, name, kind(weight, _factor(module) or 1.0))
+
+
+def _fits(weight: GroupedWeight, owner: nn.Module) -> bool:
+    """An embedding has no place for offsets."""
+    return type(owner) is nn.Linear or weight.symmetric
 
 
 def _replaceable(module: nn.Module) -> bool:

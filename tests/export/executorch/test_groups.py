@@ -9,8 +9,9 @@ from torch import nn
 pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
-from edgeinfinite.export.executorch.groups import GROUP, choose_groups
+from edgeinfinite.export.executorch.groups import GROUP, choose_groups, take_over
 from edgeinfinite.export.executorch.quantize import OffsetLinear, _packed_linear
+from edgeinfinite.models.grouped_weight import GroupedWeight
 
 
 def weight_of_levels(rows: int = 40, groups: int = 3) -> torch.Tensor:
@@ -42,6 +43,18 @@ def test_scales_are_what_xnnpack_stores() -> None:
         torch.testing.assert_close(chosen.scales.bfloat16().float(), chosen.scales, rtol=0, atol=0)
         assert chosen.scales.min() > 0 and chosen.codes.abs().max() <= 8
         assert chosen.dequantized().isfinite().all()
+
+
+@pytest.mark.parametrize("levels", [False, True])
+def test_integers_of_4_bits_are_taken_over_but_for_bfloat16s_rounding(levels) -> None:
+    """Of scales of either sign, as Q4_0 has them."""
+    torch.manual_seed(0)
+    codes = torch.randint(0, 16, (12, 96)).to(torch.uint8)
+    scales = (torch.rand(12, 3) + 0.1) * torch.tensor([1.0, -1.0, 1.0])
+    weight = GroupedWeight(4, 32, codes, scales, torch.randn(12, 3) if levels else None)
+    taken = take_over(weight)
+    assert taken.scales.min() > 0 and taken.codes.min() == -8 and taken.codes.max() == 7
+    assert relative_error(weight.dequantized(), taken.dequantized()) < 2e-3
 
 
 def test_no_range_of_the_codes_would_lose_less() -> None:

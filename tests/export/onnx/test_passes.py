@@ -22,6 +22,7 @@ from edgeinfinite.export.onnx.passes.half_precision import halve_constants, halv
 from edgeinfinite.export.onnx.passes.last_token import last_token_only
 from edgeinfinite.export.onnx.passes.memory_gate import absorb_gates
 from edgeinfinite.export.onnx.passes.merge_linears import merge_linears
+from edgeinfinite.export.onnx.passes.narrow_codes import narrow_codes
 from edgeinfinite.export.onnx.passes.quantized_weights import quantize_weights, swap_quantized
 from edgeinfinite.export.onnx.passes.rms_norm import FusedRmsNorm, fuse_rms_norms
 from edgeinfinite.export.onnx.passes.rotary import fused_rotary
@@ -195,7 +196,8 @@ def test_rewrites_of_the_finished_graph_change_no_number(model, inputs, tmp_path
         assert rewrite(graph) > 0, rewrite.__name__
         assert_equal(in_onnxruntime(graph, inputs, tmp_path), before)
     assert "Transpose" not in operators(graph)
-    assert operators(graph).count("MatMulNBits") == 2 * 3 + 1  # down_proj has 48 inputs: no group
+    # V has more bits than Q and K; down_proj has 48 inputs: no group.
+    assert operators(graph).count("MatMulNBits") == 2 * 4 + 1
 
 
 def test_constants_that_half_precision_holds_exactly_are_stored_in_it(tmp_path):
@@ -219,6 +221,53 @@ def test_constants_that_half_precision_holds_exactly_are_stored_in_it(tmp_path):
     assert types == {ir.DataType.FLOAT16, ir.DataType.FLOAT}
     after = in_onnxruntime(graph, inputs, tmp_path)
     assert all(np.array_equal(after[name], before[name]) for name in before)
+
+
+@pytest.mark.parametrize("bits", [5, 6])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_codes_of_5_and_6_bits_are_stored_so_and_give_the_same_numbers(
+    model, inputs, tmp_path, bits, symmetric
+):
+    rules = (Rule("gate\\.|norm|embed|head", None), Rule("w", WeightFormat(bits, 32, symmetric)))
+    weights = quantize_weights(model, Recipe("test", rules))
+    graph = traced(model, lambda swapped: swap_quantized(swapped, weights))
+    before = in_onnxruntime(graph, inputs, tmp_path)
+    assert narrow_codes(graph) == len(weights) == 2 * 6
+    after = in_onnxruntime(graph, inputs, tmp_path)
+    assert all(np.array_equal(after[name], before[name]) for name in before)
+    sizes = {name: v.const_value.nbytes for name, v in graph.graph.initializers.items()}
+    planes = sum(size for name, size in sizes.items() if name.endswith(("_low", "_high")))
+    codes = sum(weight.codes.numel() for weight in weights.values())
+    assert planes == codes * bits // 8
+
+
+@pytest.mark.parametrize("bits", [5, 6])
+def test_a_narrow_embedding_shares_its_bytes_with_the_tied_head(inputs, tmp_path, bits):
+    model = attached(GEOMETRY)
+    model.lm_head.weight = model.model.embed_tokens.weight
+    weights = quantize_weights(model, Recipe("test", (Rule("embed", WeightFormat(bits)),)))
+    graph = traced(model, lambda swapped: swap_quantized(swapped, weights))
+    for node in graph.graph:
+        if node.op_type == "MatMulNBits":
+            node.attributes["accuracy_level"] = ir.AttrInt64("accuracy_level", 1)
+    halve_scales(graph)
+    narrow_codes(graph)
+    table = torch.nn.Parameter(next(iter(weights.values())).dequantized())
+    reference = shared_copy(model, {id(model.lm_head.weight): table})
+    assert_equal(in_onnxruntime(graph, inputs, tmp_path), in_pytorch(reference, inputs))
+    stored = {name: v.const_value.tobytes() for name, v in graph.graph.initializers.items()}
+    for plane in ("_low", "_high"):  # the file holds equal bytes once
+        head = next(data for name, data in stored.items() if name.endswith(plane))
+        assert list(stored.values()).count(head) == 2
+
+
+def test_codes_that_use_all_8_bits_stay_as_they_are(model):
+    rules = (Rule("gate\\.|norm|embed|head", None), Rule("weight", WeightFormat(8)))
+    weights = quantize_weights(model, Recipe("test", rules))
+    graph = traced(model, lambda swapped: swap_quantized(swapped, weights))
+    before = operators(graph)
+    assert narrow_codes(graph) == 0
+    assert operators(graph) == before and graph.graph.opset_imports[""] == 20
 
 
 @pytest.mark.parametrize("bits", [4, 8])

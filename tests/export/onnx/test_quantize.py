@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.onnx.quantize import can_quantize, quantize
+from edgeinfinite.export.onnx.quantize import can_quantize, quantize, take_over
 from edgeinfinite.export.recipes import Recipe, Rule, WeightFormat, recipe_named
+from edgeinfinite.models.grouped_weight import GroupedWeight
 
 INT8 = WeightFormat(8)
 INT4 = WeightFormat(4)
@@ -46,6 +47,51 @@ def test_weights_of_a_q4_1_checkpoint_are_kept_nearly_exactly_thanks_to_offsets(
 
 def test_a_checkpoint_never_quantized_before_gets_no_offsets():
     assert quantize(weight(), ASYMMETRIC, offsets=True).offsets is None
+
+
+def chosen(bits: int, *, levels: bool, group: int = 32) -> GroupedWeight:
+    """Integers as a file has them."""
+    generator = torch.Generator().manual_seed(0)
+    codes = torch.randint(0, 2**bits, (24, 128), generator=generator).to(torch.uint8)
+    scales = (0.5 + torch.rand(24, 128 // group, generator=generator)).half().float()
+    low = -scales * (2**bits - 1) * torch.rand(scales.shape, generator=generator)
+    return GroupedWeight(bits, group, codes, scales, low if levels else None)
+
+
+@pytest.mark.parametrize(("bits", "group"), [(4, 32), (5, 32), (6, 16), (8, 32)])
+def test_integers_around_zero_are_taken_over_exactly(bits, group):
+    weight = chosen(bits, levels=False, group=group)
+    taken = take_over(weight)
+    assert taken.offsets is None and taken.zeros is None
+    assert torch.equal(taken.dequantized(), weight.dequantized())
+
+
+@pytest.mark.parametrize("bits", [4, 5])
+def test_integers_with_levels_keep_their_codes_and_lose_next_to_nothing(bits):
+    weight = chosen(bits, levels=True)
+    taken = take_over(weight)
+    exact = weight.dequantized()
+    assert torch.equal(taken.codes, weight.codes) and taken.offsets is not None
+    step = weight.scales.repeat_interleave(32, 1)
+    assert float(((taken.dequantized() - exact) / step).square().mean().sqrt()) < 0.03
+
+
+def test_levels_that_zero_points_reach_need_no_offsets():
+    weight = chosen(4, levels=True)
+    whole = GroupedWeight(4, 32, weight.codes, weight.scales, -7.0 * weight.scales)
+    assert take_over(whole).offsets is None
+    assert torch.equal(take_over(whole).dequantized(), whole.dequantized())
+
+
+@pytest.mark.parametrize("bits", [5, 6])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_codes_of_5_and_6_bits_are_packed_as_codes_of_8(bits, symmetric):
+    quantized = quantize(weight(), WeightFormat(bits, symmetric=symmetric))
+    assert quantized.codes.max() < 2**bits
+    middle = 128 if symmetric else quantized.packed_zeros().unsqueeze(2).int()
+    values = (quantized.packed_codes().int() - middle) * quantized.scales.unsqueeze(2)
+    assert torch.equal(values.flatten(1), quantized.dequantized())
+    assert error(weight(), format=WeightFormat(bits)) < 0.05 / 2 ** (bits - 5)
 
 
 def test_zeros_stay_zeros():

@@ -1,0 +1,95 @@
+"""What a user asks first: how much worse than the checkpoint is the artifact?
+
+Both read one short text, the checkpoint in float32 with full attention, the artifact as it is, one
+token after the other, as far as its cache holds everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from edgeinfinite.runtime_py.engines import Engine, load_engine
+from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+
+TOKENS = 512
+
+MUCH = 0.05
+"""Nats a token above which a loss deserves a warning: all that recall slots win is half of it."""
+
+CHECKPOINT, ARTIFACT, COUNT = "loss:checkpoint", "loss:artifact", "loss:tokens"
+"""In the manifest's parity figures: nats a token, and how many tokens."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Nats a token on the same text of so many tokens."""
+
+    checkpoint: float
+    artifact: float
+    tokens: float
+
+    @property
+    def above(self) -> float:
+        """What the artifact loses."""
+        return self.artifact - self.checkpoint
+
+    def figures(self) -> dict[str, float]:
+        """For the manifest."""
+        return {CHECKPOINT: self.checkpoint, ARTIFACT: self.artifact, COUNT: self.tokens}
+
+
+def told(figures: Mapping[str, float]) -> list[str]:
+    """Lines for people about a manifest's parity figures; none where nothing is quantized."""
+    if CHECKPOINT not in figures:
+        return []
+    losses = Losses(figures[CHECKPOINT], figures[ARTIFACT], figures[COUNT])
+    lines = [
+        f"loss {losses.artifact:.3f} nats a token on {losses.tokens:.0f} tokens, "
+        f"{losses.above:+.3f} to the checkpoint"
+    ]
+    if losses.above > MUCH:
+        lines.append(
+            f"warning: that is more than {MUCH} nats; try --calibrate default, --max-loss 0.02 or "
+            "--quantize int8"
+        )
+    return lines
+
+
+def measure_losses(folder: Path, model: PreTrainedModel, text: str) -> Losses:
+    """The loss of an artifact and of its checkpoint.
+
+    Args:
+        folder: the artifact.
+        model: the checkpoint, float32, attached or not.
+        text: its start is read.
+    """
+    engine = load_engine(folder)
+    room = min(TOKENS, engine.geometry.capacity - 1)
+    tokens = load_tokenizer(folder).encode_text(text[: 16 * TOKENS])[:room]
+    return Losses(_of_checkpoint(model, tokens), _of_artifact(engine, tokens), len(tokens))
+
+
+def _of_checkpoint(model: PreTrainedModel, tokens: Sequence[int]) -> float:
+    ids = torch.tensor([list(tokens)])
+    with torch.no_grad():
+        logits = model(input_ids=ids, use_cache=False).logits[0, :-1]
+    return float(functional.cross_entropy(logits, ids[0, 1:]))
+
+
+def _of_artifact(engine: Engine, tokens: Sequence[int]) -> float:
+    session = Session(engine)
+    nats = []
+    for token, following in pairwise(tokens):
+        logits = session.append([token]).astype(np.float64)
+        highest = logits.max()
+        nats.append(highest + np.log(np.exp(logits - highest).sum()) - logits[following])
+    return float(np.mean(nats))

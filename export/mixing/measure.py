@@ -1,0 +1,180 @@
+"""For every weight and every format of a back end the loss that it costs and its bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedTokenizerBase
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.export.backend import Backend
+from edgeinfinite.export.mixing.knapsack import Choice
+from edgeinfinite.export.mixing.scaling import scale_inputs
+from edgeinfinite.export.mixing.statistics import Progress, WeightStatistics, collect
+from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.models.loading import Backbone
+
+AS_LOADED = "as in the checkpoint"
+"""The choice of taking over the integers that the checkpoint has."""
+
+SEQUENCES, LENGTH = 8, 512
+
+Row = dict[str, Any]
+"""`weight`, and the fields of a `Choice`."""
+
+Rounded = tuple[torch.Tensor, int]
+"""A weight as the artifact would compute with it, and the bytes it would take."""
+
+Choices = dict[str, list[Choice]]
+Statistics = dict[str, WeightStatistics]
+
+
+def calibration_texts(
+    tokenizer: PreTrainedTokenizerBase, text: str, *, sequences: int = SEQUENCES
+) -> list[list[int]]:
+    """Stretches of the text, evenly spread, as the model reads them.
+
+    Raises:
+        EdgeInfiniteError: the text is too short.
+    """
+    start = list(tokenizer("").input_ids)  # BOS, where the tokenizer adds one
+    ids = list(tokenizer(text, add_special_tokens=False).input_ids)
+    length = LENGTH - len(start)
+    if len(ids) < sequences * length:
+        raise EdgeInfiniteError(
+            f"the calibration text has {len(ids):,} tokens; {sequences * length:,} are needed"
+        )
+    step = (len(ids) - length) // (sequences - 1)
+    return [start + ids[index * step :][:length] for index in range(sequences)]
+
+
+def measure(
+    backbone: Backbone,
+    backend: Backend,
+    recipe: Recipe,
+    statistics: Callable[[], Statistics],
+    progress: Progress,
+    *,
+    known: Sequence[Row] = (),
+    save: Callable[[Row], None] = lambda _: None,
+) -> Choices:
+    """Rounds every weight to every format, and asks the statistics what the error costs.
+
+    Args:
+        backbone: loaded; its model attached or not.
+        backend: whose formats.
+        recipe: what it leaves alone isn't measured.
+        statistics: of the model, see `collect`; called when the first weight needs them.
+        progress: told what is done.
+        known: rows of a run before, see `Row`; they aren't measured again.
+        save: is given every new row.
+    """
+    choices: Choices = {}
+    done = {(row["weight"], row["format"]): _choice(row) for row in known}
+    gathered: Statistics | None = None
+    weights = list(_weights(backbone, recipe))
+    for index, (name, owner) in enumerate(weights):
+        progress(f"measuring {name}", index / len(weights))
+        for label, rounded in _candidates(backbone, backend, name, owner):
+            choice = done.get((name, label))
+            if choice is None:
+                gathered = gathered or statistics()
+                values, size = rounded()
+                error = values - backbone.model.get_parameter(name).detach().float()
+                choice = Choice(label, size, gathered[name].loss(error))
+                save({"weight": name} | asdict(choice))
+            choices.setdefault(name, []).append(choice)
+    return choices
+
+
+def _choice(row: Row) -> Choice:
+    return Choice(row["format"], row["bytes"], row["loss"])
+
+
+def _weights(backbone: Backbone, recipe: Recipe) -> Iterator[tuple[str, nn.Module]]:
+    for name, _ in backbone.model.named_parameters():
+        owner = backbone.model.get_submodule(name.rpartition(".")[0])
+        if recipe.format_of(name) and isinstance(owner, nn.Linear | nn.Embedding):
+            yield name, owner
+
+
+def _candidates(
+    backbone: Backbone, backend: Backend, name: str, owner: nn.Module
+) -> Iterator[tuple[str, Callable[[], Rounded]]]:
+    """Labels, and functions that give the rounded weight and its bytes."""
+    weight = backbone.model.get_parameter(name)
+    embedding = isinstance(owner, nn.Embedding)
+    integers = backbone.integers.get(name)
+    if integers is not None and (held := backend.held(integers, embedding=embedding)):
+        yield AS_LOADED, lambda: held
+    for form in backend.formats:
+        if weight.shape[1] % form.group == 0:
+            yield str(form), partial(backend.rounded, weight, form, embedding=embedding)
+
+
+class Rows:
+    """A file of measured rows that a killed run leaves behind, and the next one goes on with.
+
+    Args:
+        path: the file; its first line says what was measured.
+        subject: the checkpoint's digest, the back end and the text.
+    """
+
+    def __init__(self, path: Path, subject: dict[str, str]) -> None:
+        self._path = path
+        self.rows: list[Row] = []
+        if path.is_file():
+            first, *rest = path.read_text(encoding="utf-8").splitlines() or ["{}"]
+            if json.loads(first) != subject:
+                raise EdgeInfiniteError(
+                    f"{path} is of another model, back end or text; remove it or name another"
+                )
+            self.rows = [json.loads(line) for line in rest if line.endswith("}")]
+        self._write("w", json.dumps(subject), *map(json.dumps, self.rows))
+
+    def add(self, row: Row) -> None:
+        """Appends a row."""
+        self.rows.append(row)
+        self._write("a", json.dumps(row))
+
+    def _write(self, mode: str, *lines: str) -> None:
+        with self._path.open(mode, encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+
+def subject_of(backbone: Backbone, backend: Backend, text: str) -> dict[str, str]:
+    """What rows are about, for their file's first line."""
+    return {
+        "model": backbone.name,
+        "weights_sha256": backbone.weights_sha256,
+        "backend": backend.name,
+        "text_sha256": hashlib.sha256(text.encode()).hexdigest(),
+    }
+
+
+def statistics_of(backbone: Backbone, text: str, progress: Progress) -> Callable[[], Statistics]:
+    """Collects them once, when they are first asked for, and scales the model by them.
+
+    Args:
+        backbone: its model is changed then (`scaling.py`); it computes the same function.
+        text: for calibration.
+        progress: told what is done.
+    """
+    known: list[Statistics] = []
+    texts = calibration_texts(backbone.tokenizer, text)
+
+    def gathered() -> Statistics:
+        if not known:
+            known.append(collect(backbone.model, texts, progress))
+            scale_inputs(backbone.model, known[0], backbone.integers)
+        return known[0]
+
+    return gathered

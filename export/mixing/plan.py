@@ -1,0 +1,121 @@
+"""From what a user asks for (a size, a loss, calibrated rounding) to a recipe and its integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.export.backend import Backend, Integers
+from edgeinfinite.export.default_text import chosen_text
+from edgeinfinite.export.mixing.knapsack import Mix, within_bytes, within_loss
+from edgeinfinite.export.mixing.measure import (
+    AS_LOADED,
+    Choices,
+    Rows,
+    measure,
+    statistics_of,
+    subject_of,
+)
+from edgeinfinite.export.mixing.statistics import Progress
+from edgeinfinite.export.options import QuantizationOptions
+from edgeinfinite.export.recipes import Recipe, WeightFormat, exact_recipe
+from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.models.loading import Backbone
+
+
+@dataclass(frozen=True)
+class QuantizationPlan:
+    """What a back end is given.
+
+    Args:
+        recipe: a format for every weight.
+        integers: weights whose codes are chosen already.
+        calibrated: by a text, so that nothing but the artifact has the scaled and rounded weights.
+    """
+
+    recipe: Recipe
+    integers: Integers
+    calibrated: bool = False
+
+
+def plan_quantization(
+    backbone: Backbone,
+    backend: Backend,
+    recipe: Recipe,
+    options: QuantizationOptions,
+    size: Callable[[], float],
+    progress: Progress,
+) -> QuantizationPlan:
+    """Decides formats, then integers.
+
+    Args:
+        backbone: loaded.
+        backend: which will pack them.
+        recipe: of `--quantize`.
+        options: see there.
+        size: bytes that `max_mb` leaves for what the recipe names.
+        progress: told what is done.
+
+    Raises:
+        EdgeInfiniteError: options exclude each other, the text is too short, or nothing fits.
+    """
+    integers = dict(backbone.integers) if recipe.keeps_integers else {}
+    mixes = options.max_mb is not None or options.max_loss is not None
+    if not mixes and options.calibrate is None:
+        return QuantizationPlan(recipe, integers)
+    _check(recipe, options)
+    text, _ = chosen_text(options.calibrate)
+    digest = subject_of(backbone, backend, text)  # before the model is scaled
+    statistics = statistics_of(backbone, text, progress)
+    statistics()
+    if mixes:
+        rows = options.report and Rows(options.report, digest)
+        choices = measure(
+            backbone,
+            backend,
+            recipe,
+            statistics,
+            progress,
+            known=rows.rows if rows else (),
+            save=rows.add if rows else lambda _: None,
+        )
+        if options.max_mb is not None:
+            mix = within_bytes(choices, size() - _left_alone(backbone, recipe, choices))
+        else:
+            mix = within_loss(choices, options.max_loss or 0.0)
+        recipe, integers = _as_recipe(recipe, mix, integers)
+    return QuantizationPlan(recipe, integers, calibrated=True)
+
+
+def _check(recipe: Recipe, options: QuantizationOptions) -> None:
+    if options.max_mb is not None and options.max_loss is not None:
+        raise EdgeInfiniteError("--max-mb and --max-loss exclude each other; leave one out")
+    if recipe.name != "int4":
+        raise EdgeInfiniteError(
+            "--max-mb, --max-loss and --calibrate are for --quantize int4, which chooses formats"
+        )
+
+
+def _left_alone(backbone: Backbone, recipe: Recipe, choices: Choices) -> int:
+    """Bytes of weights that the recipe names and no format fits."""
+    named = backbone.model.named_parameters()
+    return sum(4 * p.numel() for name, p in named if recipe.format_of(name) and name not in choices)
+
+
+def _as_recipe(
+    recipe: Recipe, mix: Mix, integers: dict[str, GroupedWeight]
+) -> tuple[Recipe, dict[str, GroupedWeight]]:
+    """Exact rules; the checkpoint's integers stay where the mix chose them."""
+    kept = {
+        name: weight
+        for name, weight in integers.items()
+        if name not in mix or mix[name].format == AS_LOADED
+    }
+    formats = {
+        name: WeightFormat(kept[name].bits, kept[name].group, kept[name].symmetric)
+        if name in kept
+        else WeightFormat.parse(choice.format)
+        for name, choice in mix.items()
+    }
+    return exact_recipe(recipe.name, formats), kept

@@ -1,0 +1,123 @@
+"""`quantize-report`: the measured rows as a table by kind of weight, and as a plot."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgeinfinite.export.backend import Progress, backend_named
+from edgeinfinite.export.default_text import chosen_text
+from edgeinfinite.export.mixing.knapsack import Choice, within_bytes
+from edgeinfinite.export.mixing.measure import (
+    Choices,
+    Rows,
+    measure,
+    statistics_of,
+    subject_of,
+)
+from edgeinfinite.export.recipes import recipe_named
+from edgeinfinite.files import check_writable
+from edgeinfinite.models.loading import load_backbone
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What to measure.
+
+    Args:
+        model: what `load_backbone` takes.
+        output: file of the rows, one JSON object a line; a run that ended early is gone on with.
+        backend: whose formats are tried.
+        calibrate: text that the statistics are taken from, or `default`.
+        plot: file for the picture, None for none.
+    """
+
+    model: str
+    output: Path
+    backend: str = "onnx"
+    calibrate: str = "default"
+    plot: Path | None = None
+
+
+def quantize_report(options: ReportOptions, progress: Progress) -> Choices:
+    """Measures what `output` doesn't hold yet.
+
+    Returns:
+        The choices of every weight.
+
+    Raises:
+        EdgeInfiniteError: `output` is of another model, or the text is too short.
+    """
+    if options.plot:
+        check_writable(options.plot)
+    text, _ = chosen_text(options.calibrate)
+    backbone = load_backbone(options.model)
+    backend = backend_named(options.backend)
+    rows = Rows(options.output, subject_of(backbone, backend, text))
+    choices = measure(
+        backbone,
+        backend,
+        recipe_named("int4"),
+        statistics_of(backbone, text, progress),
+        progress,
+        known=rows.rows,
+        save=rows.add,
+    )
+    if options.plot:
+        plot(choices, options.plot)
+    return choices
+
+
+def table(choices: Mapping[str, Sequence[Choice]]) -> Iterator[str]:
+    """Lines: for each kind of weight and format the losses and bytes of all layers together."""
+    sums: dict[tuple[str, str], tuple[float, int]] = defaultdict(lambda: (0.0, 0))
+    for name, options in choices.items():
+        for choice in options:
+            key = (kind_of(name), choice.format)
+            loss, size = sums[key]
+            sums[key] = (loss + choice.loss, size + choice.bytes)
+    yield f"{'weights':<24}{'format':<26}{'nats':>9}{'MB':>9}"
+    for (kind, form), (loss, size) in sums.items():
+        yield f"{kind:<24}{form:<26}{loss:>9.4f}{size / 1e6:>9.2f}"
+
+
+def kind_of(name: str) -> str:
+    """A weight's name without the layer's number: `mlp.down_proj`."""
+    parts = re.sub(r"\.\d+\.", ".", name.removesuffix(".weight")).split(".")
+    return ".".join(part for part in parts if part not in ("model", "layers"))
+
+
+def frontier(choices: Mapping[str, Sequence[Choice]], points: int = 40) -> list[Choice]:
+    """The best mixes of some sizes, from the smallest on; `format` is empty."""
+    smallest = sum(min(c.bytes for c in options) for options in choices.values())
+    largest = sum(max(c.bytes for c in options) for options in choices.values())
+    found = []
+    for index in range(points):
+        mix = within_bytes(choices, smallest + (largest - smallest) * index / (points - 1))
+        total = sum(c.bytes for c in mix.values()), sum(c.loss for c in mix.values())
+        found.append(Choice("", *total))
+    return found
+
+
+def plot(choices: Mapping[str, Sequence[Choice]], path: Path) -> None:
+    """Loss against bytes: every format used throughout, and the best mixes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    mixes = frontier(choices)
+    axes.plot([c.bytes / 1e6 for c in mixes], [c.loss for c in mixes], label="best mix")
+    uniform: dict[str, list[Choice]] = defaultdict(list)
+    for options in choices.values():
+        for choice in options:
+            uniform[choice.format].append(choice)
+    for form, same in uniform.items():
+        if len(same) == len(choices):
+            size, loss = sum(c.bytes for c in same), sum(c.loss for c in same)
+            axes.plot(size / 1e6, loss, "o", label=f"{form} throughout")
+    axes.set(xlabel="MB of weights", ylabel="nats a token, to second order", yscale="log")
+    axes.legend(fontsize="small")
+    figure.savefig(path, dpi=120)

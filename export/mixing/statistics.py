@@ -1,0 +1,155 @@
+"""What a model's loss depends on: the inputs of every weight, and the gradients of its outputs.
+
+To second order, an error E of a weight `[O, I]` costs half of the mean over tokens of (gᵀ E x)²
+nats a token, where x are the weight's inputs and g is the gradient of the loss by its outputs, for
+labels that the model itself would say (then the Fisher information is the curvature). Taken apart
+as in K-FAC (Martens and Grosse 2015, arXiv 1503.05671): sum over rows of E[g²] Eᵀ E[x xᵀ] E / 2.
+E[x xᵀ] is also what GPTQ rounds by. Letters: T tokens, O outputs, I inputs, V vocabulary, d width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass
+class WeightStatistics:
+    """Of one weight, summed over tokens until `mean` is taken.
+
+    Args:
+        inputs: `[I, I]`, x xᵀ; None for an embedding that is no LM head.
+        outputs: `[O]`, g².
+        looked_up: `[T]` int64, tokens that an embedding looked up; None for a linear layer.
+        gradients: `[T, d]`, of what it looked up.
+    """
+
+    inputs: torch.Tensor | None = None
+    outputs: torch.Tensor | None = None
+    looked_up: torch.Tensor | None = None
+    gradients: torch.Tensor | None = None
+
+    def loss(self, error: torch.Tensor) -> float:
+        """Nats a token that an error `[O, I]` of the weight costs, to second order."""
+        total = 0.0
+        if self.inputs is not None and self.outputs is not None:
+            rows = ((error @ self.inputs) * error).sum(1)
+            total += 0.5 * float(rows @ self.outputs)
+        if self.looked_up is not None and self.gradients is not None:
+            moved = (error[self.looked_up] * self.gradients).sum(1)
+            total += 0.5 * float(moved.square().mean())
+        return total
+
+
+def collect(
+    model: PreTrainedModel, texts: Sequence[Sequence[int]], progress: Progress, *, seed: int = 0
+) -> dict[str, WeightStatistics]:
+    """Reads the texts forwards and backwards once.
+
+    Args:
+        model: float32, before `attach`; comes back as it was.
+        texts: token ids; each is read by itself.
+        progress: told what is done.
+        seed: of the labels drawn from the model's predictions.
+
+    Returns:
+        By the names of `model.named_parameters()`, for linear layers and embeddings.
+    """
+    found: dict[str, WeightStatistics] = {}
+    generator = torch.Generator().manual_seed(seed)
+    with _hooks(model, found), torch.enable_grad():
+        for index, text in enumerate(texts):
+            progress("reading the calibration text", index / len(texts))
+            tokens = torch.tensor([list(text)])
+            logits = model(input_ids=tokens, use_cache=False).logits[0]
+            with torch.no_grad():
+                shares = logits.softmax(-1)
+                labels = torch.multinomial(shares, 1, generator=generator).squeeze(1)
+                del shares
+            nn.functional.cross_entropy(logits, labels, reduction="sum").backward()
+            del logits
+    count = sum(map(len, texts))
+    scaled: set[int] = set()
+    for statistics in found.values():
+        for tensor in (statistics.inputs, statistics.outputs):
+            if tensor is not None and id(tensor) not in scaled:
+                scaled.add(id(tensor))
+                tensor /= count
+    return found
+
+
+@contextmanager
+def _hooks(model: PreTrainedModel, found: dict[str, WeightStatistics]) -> Any:
+    """While it is open, every linear layer and embedding adds to its weight's statistics."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    seen = _Inputs()
+    with ExitStack() as stack:
+        for module in model.modules():
+            name = names.get(id(getattr(module, "weight", None)))
+            if name is None or not isinstance(module, nn.Linear | nn.Embedding):
+                continue
+            statistics = found.setdefault(name, WeightStatistics())
+            hook = _linear_hook if isinstance(module, nn.Linear) else _embedding_hook
+            handle = module.register_forward_hook(hook(statistics, seen))
+            stack.callback(handle.remove)
+        yield
+
+
+class _Inputs:
+    """Layers over one input (Q, K and V; gate and up) share one sum of x xᵀ."""
+
+    def __init__(self) -> None:
+        self._last: torch.Tensor | None = None
+        self._sum: torch.Tensor | None = None
+
+    def add(self, statistics: WeightStatistics, x: torch.Tensor) -> None:
+        """Adds the inputs `[..., I]` of a call."""
+        if x is self._last and self._sum is not None:
+            statistics.inputs = self._sum
+            return
+        rows = x.detach().flatten(0, -2)
+        if statistics.inputs is None:
+            statistics.inputs = torch.zeros(rows.shape[1], rows.shape[1])
+        statistics.inputs.addmm_(rows.T, rows)
+        self._last, self._sum = x, statistics.inputs
+
+
+def _linear_hook(statistics: WeightStatistics, seen: _Inputs) -> Callable[..., None]:
+    def forward(_: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
+        seen.add(statistics, inputs[0])
+
+        def backward(gradient: torch.Tensor) -> None:
+            power = gradient.detach().flatten(0, -2).square().sum(0)
+            old = statistics.outputs
+            statistics.outputs = power if old is None else old + power
+
+        output.register_hook(backward)
+
+    return forward
+
+
+def _embedding_hook(statistics: WeightStatistics, _: _Inputs) -> Callable[..., None]:
+    def forward(module: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
+        tokens = inputs[0].flatten()
+        factor = float(getattr(module, "embed_scale", 1.0))
+        output.requires_grad_(True)  # the graph begins here: weights have no gradients
+
+        def backward(gradient: torch.Tensor) -> None:
+            rows = factor * gradient.detach().flatten(0, -2)
+            first = statistics.looked_up is None
+            looked_up = [tokens] if first else [statistics.looked_up, tokens]
+            gradients = [rows] if first else [statistics.gradients, rows]
+            statistics.looked_up = torch.cat(looked_up)  # type: ignore[arg-type]
+            statistics.gradients = torch.cat(gradients)  # type: ignore[arg-type]
+
+        output.register_hook(backward)
+
+    return forward

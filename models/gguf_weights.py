@@ -1,0 +1,156 @@
+"""The integers in a GGUF file, so that an export needn't round them a second time.
+
+transformers gives float weights only. The file's tensors are found again by the values of their
+rows, which also undoes the order that transformers gives the rows of Q and K for some
+architectures. Letters: O outputs (rows), I inputs (columns).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from edgeinfinite.models.grouped_weight import GroupedWeight
+
+Header = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]
+"""Blocks `[b, bytes]` to the scales `[b, groups]` and levels (likewise, or None) in them."""
+
+_SUPER = 256
+"""Weights in a block of the K formats, which holds several groups."""
+
+
+@dataclass(frozen=True)
+class _Format:
+    bits: int
+    group: int
+    block: int
+    header: Header
+
+
+def read_gguf_weights(path: Path, model: PreTrainedModel) -> dict[str, GroupedWeight]:
+    """The quantized matrices of a file, by the names of the model's parameters.
+
+    Args:
+        path: a `.gguf` file.
+        model: what transformers made of it, float32.
+
+    Returns:
+        Tensors in Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K. Others, and parameters whose
+        rows aren't the file's, are left out.
+    """
+    from gguf import GGUFReader
+
+    formats = _formats()
+    by_shape = defaultdict(list)
+    for tensor in GGUFReader(path).tensors:
+        if tensor.tensor_type.name in formats and len(tensor.shape) == 2:
+            by_shape[int(tensor.shape[1]), int(tensor.shape[0])].append(tensor)
+    found = {}
+    for name, parameter in model.named_parameters():
+        shape = tuple(parameter.shape)
+        candidates = by_shape.get((shape[0], shape[-1]), []) if len(shape) == 2 else []
+        for tensor in candidates:
+            weight = _weight(tensor, formats[tensor.tensor_type.name], parameter)
+            if weight is not None:
+                found[name] = weight
+                candidates.remove(tensor)
+                break
+    return found
+
+
+def _weight(tensor: object, format: _Format, parameter: torch.Tensor) -> GroupedWeight | None:
+    """The tensor as the parameter `[O, I]` has it; None where it is another one."""
+    from gguf.quants import dequantize
+
+    data, kind = tensor.data, tensor.tensor_type  # type: ignore[attr-defined]
+    wanted = parameter.detach().numpy()
+    if not _holds(wanted, dequantize(data[:1], kind)):
+        return None
+    values = dequantize(data, kind)
+    order = _order(values, wanted)
+    if order is None:
+        return None
+    rows, columns = values.shape
+    scales, levels = (
+        None if part is None else torch.from_numpy(part.reshape(rows, -1))
+        for part in format.header(data.reshape(rows * columns // format.block, -1))
+    )
+    assert scales is not None
+    codes = _codes(torch.from_numpy(values), format, scales, levels)
+    weight = GroupedWeight(format.bits, format.group, codes, scales, levels)
+    in_order = bool((order[1:] > order[:-1]).all())
+    return weight if in_order else weight.rows(torch.from_numpy(order))
+
+
+def _codes(
+    values: torch.Tensor, format: _Format, scales: torch.Tensor, levels: torch.Tensor | None
+) -> torch.Tensor:
+    """The codes `[O, I]` uint8 that give the values `[O, I]`, which are overwritten."""
+    groups = values.unflatten(1, (-1, format.group))
+    if levels is not None:
+        groups -= levels.unsqueeze(2)
+    groups /= torch.where(scales == 0, 1.0, scales).unsqueeze(2)
+    if levels is None:
+        groups += 2.0 ** (format.bits - 1)
+    return values.round_().to(torch.uint8)
+
+
+def _holds(values: np.ndarray, row: np.ndarray) -> bool:
+    """Whether the row `[1, I]` is one of the values' `[O, I]`."""
+    alike = np.flatnonzero(values[:, 0] == row[0, 0])
+    return bool((values[alike] == row).all(1).any())
+
+
+def _order(values: np.ndarray, wanted: np.ndarray) -> np.ndarray | None:
+    """For each wanted row `[O, I]` the row of the values that is the same; None if one isn't."""
+    if np.array_equal(values, wanted):
+        return np.arange(len(values))
+    places = {row.tobytes(): index for index, row in enumerate(values)}
+    order = [places.get(np.ascontiguousarray(row).tobytes(), -1) for row in wanted]
+    return None if -1 in order else np.array(order)
+
+
+def _formats() -> dict[str, _Format]:
+    return {
+        "Q4_0": _Format(4, 32, 32, _scale),
+        "Q4_1": _Format(4, 32, 32, _scale_and_level),
+        "Q5_0": _Format(5, 32, 32, _scale),
+        "Q5_1": _Format(5, 32, 32, _scale_and_level),
+        "Q8_0": _Format(8, 32, 32, _scale),
+        "Q4_K": _Format(4, 32, _SUPER, _scales_and_levels),
+        "Q5_K": _Format(5, 32, _SUPER, _scales_and_levels),
+        "Q6_K": _Format(6, 16, _SUPER, _scales_at_end),
+    }
+
+
+def _halves(blocks: np.ndarray, start: int) -> np.ndarray:
+    """The half at this byte of each block, `[b, 1]` float32."""
+    return np.ascontiguousarray(blocks[:, start : start + 2]).view(np.float16).astype(np.float32)
+
+
+def _scale(blocks: np.ndarray) -> tuple[np.ndarray, None]:
+    return _halves(blocks, 0), None
+
+
+def _scale_and_level(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return _halves(blocks, 0), _halves(blocks, 2)
+
+
+def _scales_and_levels(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eight groups with a 6-bit scale and a 6-bit minimum each, in units of two halves."""
+    from gguf.quants import Q4_K
+
+    scales, minimums = Q4_K.get_scale_min(np.ascontiguousarray(blocks[:, 4:16]))
+    return _halves(blocks, 0) * scales, -(_halves(blocks, 2) * minimums)
+
+
+def _scales_at_end(blocks: np.ndarray) -> tuple[np.ndarray, None]:
+    """Sixteen groups with an 8-bit scale each, in units of a half; both after the codes."""
+    scales = np.ascontiguousarray(blocks[:, -18:-2]).view(np.int8)
+    return _halves(blocks, blocks.shape[1] - 2) * scales, None

@@ -1,0 +1,52 @@
+"""A weight whose integers are already chosen: by the file it came from, or by calibrated rounding.
+
+Letters: O outputs (rows), I inputs (columns), g group, n = I / g groups in a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class GroupedWeight:
+    """w = code * scale + level.
+
+    Args:
+        bits: of a code: 4, 5, 6 or 8.
+        group: inputs that share a scale.
+        codes: `[O, I]` uint8, 0 .. 2 ** bits - 1.
+        scales: `[O, n]` float32.
+        levels: `[O, n]` float32, the weight at code 0; None where that is
+            -2 ** (bits - 1) * scale, the middle code being zero.
+    """
+
+    bits: int
+    group: int
+    codes: torch.Tensor
+    scales: torch.Tensor
+    levels: torch.Tensor | None = None
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the middle code is zero in every group."""
+        return self.levels is None
+
+    def dequantized(self) -> torch.Tensor:
+        """The weight `[O, I]`, float32."""
+        groups = self.codes.unflatten(1, (-1, self.group)).float()
+        scales = self.scales.unsqueeze(2)
+        if self.levels is None:
+            return ((groups - 2.0 ** (self.bits - 1)) * scales).flatten(1)
+        return (groups * scales + self.levels.unsqueeze(2)).flatten(1)
+
+    def rows(self, order: torch.Tensor) -> GroupedWeight:
+        """The same weight with its rows in another order.
+
+        Args:
+            order: int64, for each row of the result the row taken.
+        """
+        levels = None if self.levels is None else self.levels[order]
+        return GroupedWeight(self.bits, self.group, self.codes[order], self.scales[order], levels)

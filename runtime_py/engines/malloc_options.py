@@ -1,0 +1,37 @@
+"""glibc keeps freed memory for later; while onnxruntime loads a graph it must give it back.
+
+onnxruntime puts codes of 5 and 6 bits together while it loads (the export's `narrow_codes.py`) and
+frees what that took, in pieces of a megabyte. glibc takes such pieces from its heap, where they
+stay: Gemma 3 270M held 650 MB after loading, and 424 MB with pieces mapped one by one. Other
+allocators, Android's among them, map such pieces anyway.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h."""
+
+_SMALL = 64 * 1024
+_LARGE = 32 * 1024 * 1024
+"""What glibc's own threshold grows to once a piece of that size is freed."""
+
+
+@contextmanager
+def freed_memory_goes_back() -> Iterator[None]:
+    """While it is open, freed memory goes back to the system; elsewhere than on glibc nothing."""
+    linux = sys.platform == "linux"
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if linux else None
+    if set_option is None:
+        yield
+        return
+    set_option(_MMAP_THRESHOLD, _SMALL)
+    try:
+        yield
+    finally:
+        set_option(_MMAP_THRESHOLD, _LARGE)
+        set_option(_TRIM_THRESHOLD, 2 * _LARGE)

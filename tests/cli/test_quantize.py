@@ -1,0 +1,90 @@
+"""quantize-report, and exports for a size, for a loss and with calibrated rounding."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tiny_artifact import tiny_checkpoint
+
+from edgeinfinite.artifact.manifest import read_manifest
+from edgeinfinite.cli import main
+from edgeinfinite.export.loss import ARTIFACT, CHECKPOINT
+from edgeinfinite.export.verify import verify_artifact
+
+LENGTHS = ("--segment-length", "16", "--sink-length", "4", "--window-length", "8")
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
+
+
+def exported(checkpoint: Path, output: Path, *options: str) -> Path:
+    arguments = ["--model", str(checkpoint), "--output", str(output), *LENGTHS, *options]
+    assert main(["export", "--quantize", "int4", "--gate", "none", *arguments]) == 0
+    return output
+
+
+def size(folder: Path) -> float:
+    return sum(file.stat().st_size for file in folder.iterdir()) / 1e6
+
+
+@pytest.fixture(scope="module")
+def report(checkpoint, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    rows = folder / "rows.jsonl"
+    arguments = ["--model", str(checkpoint), "--output", str(rows)]
+    assert main(["quantize-report", *arguments, "--plot", str(folder / "plot.png")]) == 0
+    assert (folder / "plot.png").stat().st_size > 5000
+    return rows
+
+
+def test_the_report_names_every_weight_and_format(report, checkpoint, capsys):
+    first, *rows = map(json.loads, report.read_text().splitlines())
+    assert first["backend"] == "onnx"
+    assert {"model.embed_tokens.weight", "model.layers.1.mlp.up_proj.weight"} <= {
+        row["weight"] for row in rows
+    }
+    assert all(row["loss"] >= 0 and row["bytes"] > 0 for row in rows)
+    before = report.read_text()
+    assert main(["quantize-report", "--model", str(checkpoint), "--output", str(report)]) == 0
+    assert report.read_text() == before  # nothing is measured twice
+    assert "mlp.up_proj" in capsys.readouterr().out
+
+
+def test_an_artifact_for_a_size_is_no_larger_and_verifies(checkpoint, report, tmp_path):
+    limit = 0.131
+    small = exported(
+        checkpoint, tmp_path / "small", "--max-mb", str(limit), "--report", str(report)
+    )
+    assert size(small) <= limit
+    formats = set(read_manifest(small).quantization.quantized.values())
+    assert len(formats) > 1
+    assert all(check.passed for check in verify_artifact(small, model=str(checkpoint)))
+
+
+def test_a_size_that_nothing_fits_into_is_refused(checkpoint, report, tmp_path, capsys):
+    arguments = ["--model", str(checkpoint), "--output", str(tmp_path / "no"), *LENGTHS]
+    options = ["--quantize", "int4", "--gate", "none", "--max-mb", "0.001", "--report", str(report)]
+    assert main(["export", *arguments, *options]) == 2
+    assert "allow a larger size" in capsys.readouterr().err
+    assert not (tmp_path / "no").exists()
+
+
+def test_calibrated_rounding_is_exported_told_and_verified(checkpoint, tmp_path, capsys):
+    folder = exported(checkpoint, tmp_path / "calibrated", "--calibrate", "default")
+    manifest = read_manifest(folder)
+    assert manifest.details["calibrated"] is True
+    assert {CHECKPOINT, ARTIFACT} <= set(manifest.parity)
+    assert "to the checkpoint" in capsys.readouterr().out
+    assert all(check.passed for check in verify_artifact(folder, model=str(checkpoint)))
+
+
+def test_a_text_too_short_to_calibrate_with_is_refused(checkpoint, tmp_path, capsys):
+    (tmp_path / "short.txt").write_text("Too short.")
+    arguments = ["--model", str(checkpoint), "--output", str(tmp_path / "no"), *LENGTHS]
+    calibrate = ["--calibrate", str(tmp_path / "short.txt")]
+    assert main(["export", *arguments, "--quantize", "int4", *calibrate]) == 2
+    assert "are needed" in capsys.readouterr().err
