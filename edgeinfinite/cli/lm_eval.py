@@ -7,7 +7,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from edgeinfinite.cli.arguments import add_options, file_option, lengths, names, option, positive
+from edgeinfinite.cli.arguments import (
+    add_options,
+    cpu_threads,
+    file_option,
+    lengths,
+    names,
+    option,
+    positive,
+)
 from edgeinfinite.cli.measuring import OF_THE_MODEL, load_with_setting
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.options import Setting
@@ -30,7 +38,7 @@ _OPTIONS: Options = {
     ),
     "--include-path": option("a folder with tasks of yours", type=Path, default=None),
     "--json": file_option("a row for each figure"),
-    "--threads": option("of an artifact's engine", type=positive, default=None, metavar="N"),
+    "--threads": option("of an artifact's engine", type=cpu_threads, default=None, metavar="N"),
 }
 
 

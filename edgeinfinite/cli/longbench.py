@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgeinfinite.cli.arguments import add_options, given, names, option, positive
+from edgeinfinite.cli.arguments import add_options, cpu_threads, given, names, option, positive
 from edgeinfinite.cli.measuring import (
     check_artifact_options,
     check_outputs,
@@ -50,7 +50,9 @@ _LONGBENCH: Options = {
         type=positive,
         metavar="N",
     ),
-    "--threads": option("of an artifact's engine (default: its own)", type=positive, metavar="N"),
+    "--threads": option(
+        "of an artifact's engine (default: its own)", type=cpu_threads, metavar="N"
+    ),
 }
 
 
