@@ -114,7 +114,8 @@ def _write_artifact(plan: ExportPlan, folder: Path, report: Progress) -> None:
         lambda what, done: report(what, 0.1 + 0.6 * done),
         weights.integers,
     )
-    exported.details["calibrated"] = weights.calibrated
+    if weights.calibrated:
+        exported.details["calibrated"] = True
     manifest = _manifest(plan, gate_info, scorer_info, exported, folder)
     write_manifest(folder, manifest)
     _refuse_larger(folder, asked.max_mb)

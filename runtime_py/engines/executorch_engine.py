@@ -71,7 +71,8 @@ class ExecuTorchEngine:
         _set_threads(self._runtime, threads)
         _ALIVE.add(self)
         path = folder / manifest.graphs[DECODE].file
-        packed = [method.get(ONLY_PACKED, False) for method in manifest.details.values()]
+        methods = [manifest.details.get(name, {}) for name in manifest.graphs]
+        packed = [method.get(ONLY_PACKED, False) for method in methods]
         share_packed_weights(self._runtime, bool(packed) and all(packed))
         try:
             self._program = self._runtime._load_program(str(path))
