@@ -1,4 +1,4 @@
-"""What can be asked of an export. No torch: the command line reads it before any is loaded."""
+"""The options of an export. No torch: the command line imports this before torch is loaded."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class ExportOptions:
         target: `cpu` or an accelerator that the back end knows.
         quantize: a recipe's name.
         geometry, gate, scorer, state_mb: see `ModelOptions`.
-        cache_type: of the KV cache's numbers; None takes float16 for quantized weights and within
-            `state_mb`, where the back end can, else float32.
+        cache_type: dtype of the KV cache. None takes float16 for quantized weights or with
+            `state_mb`, if the back end supports it, else float32.
 
     Raises:
         EdgeInfiniteError: state_mb isn't a size.

@@ -20,7 +20,7 @@ _MACHINE_ONLY = ("name_or_path", "tokenizer_file", "vocab_file", "merges_file", 
 
 
 def write_text_files(backbone: Backbone, folder: Path) -> None:
-    """Writes `TEXT_FILES`; the chat template only where the tokenizer has one.
+    """Writes `TEXT_FILES`; the chat template only if the tokenizer has one.
 
     Raises:
         EdgeInfiniteError: the tokenizer has no `tokenizer.json` (it isn't a fast one).
@@ -36,7 +36,7 @@ def write_text_files(backbone: Backbone, folder: Path) -> None:
                 raise EdgeInfiniteError(
                     f"the tokenizer of {backbone.name} writes no {file}; a fast tokenizer is needed"
                 )
-    # Without the indentation it is less than half as long (the demo model's: 1.6 MB of 3.5).
+    # Without indentation the file is less than half as large (the demo model's: 1.6 of 3.5 MB).
     tokenizer = folder / "tokenizer.json"
     compact = json.dumps(
         json.loads(tokenizer.read_text(encoding="utf-8")), ensure_ascii=False, separators=(",", ":")

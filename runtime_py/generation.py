@@ -145,15 +145,15 @@ class Terminated(KeyboardInterrupt):
 
 
 class Interruption:
-    """What `interruptible` yields; called, it says whether to stop."""
+    """Yielded by `interruptible`; calling it returns whether to stop."""
 
     def __init__(self) -> None:
         self._pressed = threading.Event()
         self.terminated = False
-        """Whether the program is to end, too, once its work is saved (SIGTERM)."""
+        """Whether the program must end after it has saved its work (SIGTERM)."""
 
     def __call__(self) -> bool:
-        """Whether Ctrl-C was pressed, or the program is to end."""
+        """Whether Ctrl-C was pressed or SIGTERM was received."""
         return self._pressed.is_set()
 
     def _on_signal(self, number: int, _: object) -> None:
@@ -166,7 +166,7 @@ class Interruption:
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Turns the first Ctrl-C or SIGTERM into a request to cancel: the yielded object turns true.
+    """Turns the first Ctrl-C or SIGTERM into a request to cancel: the object then gives True.
 
     Raises:
         KeyboardInterrupt: at the second one.
