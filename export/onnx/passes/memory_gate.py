@@ -1,8 +1,9 @@
-"""The memory read and the gate (Eq. 7-10) in half the nodes: heads stay where the linears put them.
+"""The memory read and the gate (Eq. 7-10) with half the nodes, without moving the heads.
 
-Written for any device, `models.memory` (`retrieve`, `MemoryGate`) moves the heads to the front. For
-one token that is 25 small nodes a layer, as many as the rest of it. Here rows stay `[T, H * D]`,
-what all layers need of M, z and the gates is computed once, and biases ride along in Gemm.
+The general code in `models.memory` (`retrieve`, `MemoryGate`) moves the heads to the front. For one
+token that makes 25 small nodes per layer, as many as the rest of the layer. Here rows stay
+`[T, H * D]`, everything that depends on M, z and the gates alone is computed once for all layers,
+and Gemm adds the biases.
 
 Letters: L layers, H query heads, K KV heads, R query heads per KV head, T new tokens, D head
 dimension.

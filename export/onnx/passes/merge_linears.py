@@ -17,6 +17,7 @@ _TENSORS = (1, 2, 3, 5)
 
 def merge_linears(model: ir.Model) -> int:
     """Merges all such layers of a graph.
+
     Returns:
         How many nodes were merged away.
     """
