@@ -1,1 +1,1 @@
-"""From an attached model to an artifact: graphs, quantization recipes, back ends, parity check."""
+"""Exports an attached model as an artifact: graphs, recipes, back ends and the parity check."""

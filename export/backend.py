@@ -1,4 +1,4 @@
-"""What a back end is to the exporter: a package, found by `artifact.backends`."""
+"""The interface of a back end. The table in `artifact.backends` names each back end's package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from edgeinfinite.models.architecture import Architecture
 from edgeinfinite.models.grouped_weight import GroupedWeight
 
 Progress = Callable[[str, float], None]
-"""Called with what is being done now and the share that is done, 0 to 1."""
+"""Called with the name of the current step and the share that is done, 0 to 1."""
 
 Integers = Mapping[str, GroupedWeight]
 """Weights whose integers are chosen already, by the names of `model.named_parameters()`."""
@@ -30,13 +30,13 @@ Integers = Mapping[str, GroupedWeight]
 
 @dataclass(frozen=True)
 class ExportedGraphs:
-    """What a back end wrote, for the manifest.
+    """What a back end wrote; the manifest is made of it.
 
     Args:
-        graphs: by their names; `compress_memory` is one of them under policy `carry`, and under
-            `reencode` if there is a gate: otherwise there is nothing to compute.
+        graphs: signatures by name. `compress_memory` exists under policy `carry`, and under
+            `reencode` only with a gate: without one there is nothing to compute.
         state: the state tensors that the host owns.
-        quantization: what got which format, by weight name, and what was left alone.
+        quantization: each weight's format by name, and the weights that weren't quantized.
         details: the back end's own report, for people.
     """
 
@@ -63,11 +63,11 @@ class Backend(Protocol):
         """Refuses what this back end can't compute, before any long work.
 
         Args:
-            facts: about the backbone.
-            geometry: of the cache.
+            facts: the backbone's architecture.
+            geometry: the cache's geometry.
 
         Raises:
-            EdgeInfiniteError: names the architecture, what it has, and what would do.
+            EdgeInfiniteError: names the architecture, what isn't supported, and what to do.
         """
         ...
 
@@ -83,10 +83,10 @@ class Backend(Protocol):
         """Writes the graphs into `folder`.
 
         Args:
-            model: after `models.attach.attach`; comes back as it was.
-            recipe: which weights to quantize.
-            folder: exists and is empty.
-            target: one of those that `artifact.backends` has for it.
+            model: after `models.attach.attach`; unchanged afterwards.
+            recipe: decides which weights to quantize.
+            folder: an empty folder.
+            target: one of the back end's targets in `artifact.backends`.
             progress: see `Progress`.
             integers: of what the recipe quantizes, weights to be taken over as they are, as far as
                 the back end can hold them; never with fewer bits.
@@ -102,7 +102,7 @@ class Backend(Protocol):
         """Bytes of all weights as `export_graphs` would store them.
 
         Args:
-            model: after `attach`; left as it is.
+            model: after `attach`; not changed.
             recipe: as given to `export_graphs`.
         """
         ...
@@ -118,7 +118,7 @@ class Backend(Protocol):
         ...
 
     def check_signatures(self, folder: Path, manifest: Manifest) -> list[Check]:
-        """`io:GRAPH` for each graph: does the file take and give what the manifest says?"""
+        """`io:GRAPH` for each graph: whether its inputs and outputs are those of the manifest."""
         ...
 
     def quantized_reference(

@@ -70,16 +70,16 @@ def export_artifact(
     """Exports a checkpoint and checks the result against it before it appears at `output`.
 
     Args:
-        options: see there.
-        progress: see `Progress`; None shows a bar on stderr if that is a terminal.
-        tell: called with a sentence for every default that was taken, before the long work.
+        options: see `ExportOptions`.
+        progress: see `Progress`; None shows a bar if stderr is a terminal.
+        tell: called before the long work, with one sentence for every default that was chosen.
 
     Returns:
         The artifact's folder.
 
     Raises:
         EdgeInfiniteError: an option is wrong, the model isn't supported, or the artifact doesn't
-            compute what the checkpoint does. Nothing is left behind then, nor on Ctrl-C.
+            compute what the checkpoint does. After an error or Ctrl-C no file is left behind.
     """
     with _bar(progress) as report:
         report("loading the checkpoint", 0.0)
@@ -160,7 +160,7 @@ def _refuse_larger(folder: Path, max_mb: float | None) -> None:
 
 
 def _write_scorer(model: PreTrainedModel, folder: Path) -> ScorerInfo | None:
-    """The scorer's tensors and card: `evaluate` leaves out documents that it was trained on."""
+    """Writes the scorer's tensors and card; `evaluate` skips documents it was trained on."""
     scorers: list[Any] = [layer.retention_scorer for layer in attention_layers(model)]
     source = config_of(model).scorer
     if scorers[0] is None or source is None:
@@ -177,7 +177,7 @@ def _write_scorer(model: PreTrainedModel, folder: Path) -> ScorerInfo | None:
 
 
 def _write_gate(model: PreTrainedModel, gate: str, folder: Path) -> GateInfo | None:
-    """The gate's tensors go with the artifact, so that `verify` can repeat the check."""
+    """Writes the gate's tensors, so that `verify` can repeat the parity check."""
     layers = attention_layers(model)
     first = layers[0].memory_gate
     if first is None:
@@ -202,7 +202,7 @@ def _manifest(
     exported: ExportedGraphs,
     folder: Path,
 ) -> Manifest:
-    """All but the parity figures, which the artifact itself is needed for."""
+    """The manifest without the parity figures, which are measured on the artifact itself."""
     backbone, backend = plan.backbone, plan.backend
     model = backbone.model
     shape = ModelShape.of(model)

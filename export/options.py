@@ -1,4 +1,4 @@
-"""What can be asked of an export. No torch: the command line reads it before any is loaded."""
+"""The options of an export. No torch: the command line imports this before torch is loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an artifact is written: beside its place until it is whole (docs/architecture.md)."""
+"""Writes an artifact beside its place, and renames it when it is complete."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_output(output: Path) -> None:
     """An existing folder is replaced only if it is empty or an artifact.
 
     Raises:
-        EdgeInfiniteError: there is something else.
+        EdgeInfiniteError: `output` is a file, or a folder with other content.
     """
     if not output.exists():
         return
@@ -35,11 +35,11 @@ def check_output(output: Path) -> None:
 
 @contextmanager
 def unfinished(output: Path) -> Iterator[Path]:
-    """A folder beside `output` that takes its place at the end, or vanishes on any exception.
+    """A folder beside `output` that replaces it at the end, or is deleted on any exception.
 
-    What an export to the same place left behind that was killed outright is cleared away first. An
-    export under way holds a lock, which the system releases when it is killed; a process's number
-    would say nothing about another container's.
+    First it deletes what killed exports to the same place have left behind. A running export holds
+    a lock, which the system releases when the process is killed. A process number in the name
+    wouldn't do: it means nothing in another container.
     """
     made = [parent for parent in output.parents if not parent.exists()]
     tag = secrets.token_hex(8)
@@ -48,7 +48,7 @@ def unfinished(output: Path) -> Iterator[Path]:
     with ExitStack() as locks:
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
-            with locked_folder(output.parent):  # so that nobody clears what isn't locked yet
+            with locked_folder(output.parent):  # nobody may clear a folder that isn't locked yet
                 _clear_leftovers(output)
                 locks.enter_context(held_alone(_held(output, tag)))
                 folder.mkdir()
@@ -70,12 +70,12 @@ def unfinished(output: Path) -> Iterator[Path]:
 
 
 def _held(output: Path, tag: str) -> Path:
-    """What one export, and nobody else, works with."""
+    """The path that stands for one export; its lock is held while that export runs."""
     return output.with_name(f"{output.name}.{tag}")
 
 
 def _clear_leftovers(output: Path) -> None:
-    """Of exports that are no more; an artifact that was about to be replaced comes back."""
+    """Deletes folders of dead exports and restores an artifact that one was about to replace."""
     for path in list(output.parent.iterdir()):
         tag = path.name.removeprefix(f".{output.name}.").removesuffix(path.suffix)
         if path.suffix not in (_PARTIAL, _OLD, _LOCK) or not _TAG.fullmatch(tag):

@@ -1,4 +1,4 @@
-"""What the peers of `bench` load, made from the same checkpoint, kept in a cache folder."""
+"""Converts our checkpoint to the formats that the peers of `bench` load, in a cache folder."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def prepare_peer_model(kind: str, settings: str, model: str, cache: Path) -> Pat
 
     Args:
         kind: `gguf`, `folder` or `genai`, see `benchmark.systems.Peer.loads`.
-        settings: of the peer; onnxruntime-genai's name the weights' precision.
+        settings: the peer's settings; onnxruntime-genai's name the weights' precision.
         model: the checkpoint that our artifact was made from.
-        cache: folder for what has to be converted; tens to hundreds of MB.
+        cache: folder for converted models, tens to hundreds of MB each.
 
     Raises:
         EdgeInfiniteError: the checkpoint isn't a GGUF file though the peer needs one, or the

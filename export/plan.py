@@ -1,4 +1,4 @@
-"""What an export will do, decided before the long work: geometry, gate, scorer, recipe, sizes."""
+"""Decides before the long work what an export will do: geometry, gate, scorer, recipe, sizes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from edgeinfinite.runtime_py.state import state_bytes
 
 @dataclass(frozen=True)
 class ExportPlan:
-    """An export whose every choice is made; nothing is written yet.
+    """All choices of an export, before anything is written.
 
     Args:
-        options: as asked.
+        options: the options as given.
         backbone: loaded and attached.
-        config: as attached.
-        backend, recipe: by the names in the options.
-        notes: which defaults were taken, a sentence each.
+        config: the configuration it was attached with.
+        backend, recipe: those that the options name.
+        notes: one sentence for each default that was chosen.
     """
 
     options: ExportOptions
@@ -43,7 +43,7 @@ class ExportPlan:
 
     @property
     def state_bytes(self) -> int:
-        """Bytes of the state, whatever the text's length."""
+        """Bytes of the state, the same for any length of text."""
         return state_bytes(ModelShape.of(self.backbone.model).state())
 
     def weights_bytes(self) -> int:
@@ -108,7 +108,7 @@ def plan_export(options: ExportOptions) -> ExportPlan:
 
 def _cache_type(options: ExportOptions, backend: Backend) -> str:
     if options.cache_type is None:
-        # A state that mustn't grow holds twice as many tokens in halves, at next to no loss.
+        # In float16 a state of fixed size holds twice as many tokens, at almost no loss.
         wanted = options.quantize != "none" or options.state_mb is not None
         halves = wanted and "float16" in backend.cache_types
         return "float16" if halves else "float32"

@@ -20,7 +20,7 @@ _MACHINE_ONLY = ("name_or_path", "tokenizer_file", "vocab_file", "merges_file", 
 
 
 def write_text_files(backbone: Backbone, folder: Path) -> None:
-    """Writes `TEXT_FILES`; the chat template only where the tokenizer has one.
+    """Writes `TEXT_FILES`; the chat template only if the tokenizer has one.
 
     Raises:
         EdgeInfiniteError: the tokenizer has no `tokenizer.json` (it isn't a fast one).

@@ -1,4 +1,4 @@
-"""Checking a finished artifact: its files, its graphs' signatures, and the numbers it computes."""
+"""Checks a finished artifact: its files, its graphs' signatures, and the numbers it computes."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ def verify_artifact(
     Args:
         folder: the artifact.
         against: compare with this artifact instead of the checkpoint.
-        text: UTF-8 text to read; None takes the export's.
+        text: UTF-8 text to read; None takes the text that the export used.
         model: the checkpoint; None takes the one that the manifest names.
         progress: see `Progress`.
 
     Returns:
-        `checksum:FILE`, `io:GRAPH`, `weights` (of the checkpoint), and `check_parity`'s. When files
-        are damaged or graphs have other signatures, nothing is computed.
+        `checksum:FILE`, `io:GRAPH`, `weights` (of the checkpoint), and the checks of
+        `check_parity`. If files are damaged or signatures differ, no graph is run.
 
     Raises:
-        EdgeInfiniteError: there is no artifact, no checkpoint, or the text isn't UTF-8.
+        EdgeInfiniteError: the artifact or the checkpoint isn't found, or the text isn't UTF-8.
     """
     manifest = read_manifest(folder)
     checks = [
@@ -117,7 +117,7 @@ def _as_exported(backbone: Backbone, manifest: Manifest) -> tuple[Recipe, Intege
 
 
 def _check_state(folder: Path, manifest: Manifest, reference: Engine) -> None:
-    """An artifact of an earlier edgeinfinite may lack a tensor, or have another one."""
+    """Refuses an artifact of an earlier version whose state has other tensors."""
     of_artifact = {spec.name for spec in manifest.state}
     other = sorted(of_artifact ^ set(reference.new_state().arrays))
     if other:

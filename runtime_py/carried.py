@@ -1,4 +1,4 @@
-"""Putting into the caches what `compress_memory` computed under policy `carry`.
+"""Writes the outputs of `compress_memory` into the caches under policy `carry`.
 
 Letters: S sinks, G recall slots, W window.
 """
@@ -15,13 +15,14 @@ from edgeinfinite.runtime_py.state import State
 
 
 def place_carried(state: State, geometry: Geometry, outputs: Mapping[str, np.ndarray]) -> None:
-    """Copies recall slots and window to their places, behind the sinks; no slot is left between.
+    """Copies the recall slots and then the window right behind the sinks, without a gap.
 
     Args:
-        state: as it was when the graph was run; its caches are changed, its `length` is not.
-        geometry: S, G, W.
-        outputs: by name; `[1, K, G, D]` and `[1, K, W, D]`, or in the caches' own layout. Of the
-            recall slots only those that there are candidates for count.
+        state: the state that the graph was run on. Its caches are changed, its `length` is not.
+        geometry: gives S, G and W.
+        outputs: the graph's outputs by name, `[1, K, G, D]` and `[1, K, W, D]`, or in the caches'
+            own layout. If there are fewer candidates than recall slots, the slots beyond the
+            number of candidates are ignored.
     """
     sinks, window = geometry.sink_length, geometry.window_length
     for layer, length in enumerate(state.length):

@@ -22,9 +22,9 @@ class Conversation:
     """Turns of a user and of the model, in a state of fixed size.
 
     Args:
-        session: where the text stands; may be restored from a file.
-        tokenizer: the artifact's.
-        artifact: the artifact's folder, for statistics.
+        session: holds the text read so far; may be restored from a file.
+        tokenizer: the artifact's tokenizer.
+        artifact: the artifact's folder, named in the statistics.
     """
 
     def __init__(self, session: Session, tokenizer: TextTokenizer, artifact: Path | str) -> None:
@@ -40,7 +40,7 @@ class Conversation:
 
         Args:
             artifact: the folder that `edgeinfinite export` wrote.
-            threads: of the engine, None for its own choice.
+            threads: the engine's CPU threads; None lets the engine choose.
 
         Raises:
             EdgeInfiniteError: the artifact is damaged, or its engine isn't installed.
@@ -74,14 +74,14 @@ class Conversation:
         """Reads a message of any length and answers it.
 
         Args:
-            message: the user's.
+            message: the user's message.
             sampler: chooses the tokens; None is greedy.
-            max_new_tokens: the answer's greatest length.
-            cancelled: asked between chunks of the message and between tokens.
+            max_new_tokens: the most tokens that the answer may have.
+            cancelled: called between chunks of the message and between tokens; True stops.
             progress: called with the number of tokens newly read.
 
         Yields:
-            Pieces of the answer, as soon as their characters are whole.
+            Pieces of the answer. A piece comes as soon as its characters are complete.
 
         Raises:
             EdgeInfiniteError: the artifact has no chat template, or a number is out of range.
@@ -103,7 +103,7 @@ class Conversation:
         cancelled: Callable[[], bool] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[str]:
-        """As `ask`, for a prompt that is encoded already."""
+        """Does what `ask` does, for a prompt that is already tokenized."""
         stream = self.tokenizer.stream()
         self._text = []
         self._generation = generation = Generation(
@@ -129,7 +129,7 @@ class Conversation:
             yield piece
 
     def statistics(self) -> GenerationStatistics | None:
-        """Figures of the last answer; None before there was one."""
+        """Statistics of the last answer; None before the first one."""
         if self._generation is None:
             return None
         return self._generation.statistics(

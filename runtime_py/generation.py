@@ -1,4 +1,4 @@
-"""One answer: read the prompt, then sample, hand out and read a token at a time."""
+"""One answer: reads the prompt, then samples, yields and reads one token at a time."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from edgeinfinite.runtime_py.statistics import (
 )
 
 MAX_NEW_TOKENS = 256
-"""The longest answer when nothing is said about it."""
+"""The default limit on an answer's tokens."""
 
 
 class Generation:
-    """The tokens of one answer, to be iterated over once.
+    """Yields the tokens of one answer. It can be iterated over once.
 
         generation = Generation(session, tokens, sampler=sampler, stop_ids=stop_ids)
         for token in generation: ...
 
-    When the iteration has ended, the session has read the prompt and every token handed out, and
-    not the token that stopped the answer: `TextTokenizer.encode_turn` begins with the template's
-    own end of the answer, whatever ended it. A generation stopped while it reads the prompt leaves
-    the rest of the prompt as the session's unread tokens, which the next `append` reads first.
-    Stop it through `cancelled`: leaving the loop early loses the last token from the session.
+    After the iteration the session has read the prompt and every token that was yielded. It hasn't
+    read the stop token, because `TextTokenizer.encode_turn` begins with the template's own end of
+    the answer. If the prompt is cancelled halfway, the rest of it stays in the session as unread
+    tokens, and the next `append` reads them first. Stop a generation through `cancelled`. If you
+    leave the loop early instead, the session never reads the last token.
 
     Args:
-        session: where the text stands; the prompt is appended to it.
+        session: holds the text read so far; the prompt is appended to it.
         tokens: the prompt or the appended turn.
         sampler: chooses the tokens.
         stop_ids: tokens that end the answer.
-        max_new_tokens: the answer's greatest length.
-        cancelled: asked between chunks of the prompt and between tokens.
+        max_new_tokens: the most tokens that the answer may have.
+        cancelled: called between chunks of the prompt and between tokens; True stops.
         progress: called with the number of prompt tokens newly read.
 
     Attributes:
-        token_ids: tokens handed out so far.
-        finish: None while it runs, then "stop", "length" or "cancelled".
+        token_ids: tokens yielded so far.
+        finish: None while the generation runs, then "stop", "length" or "cancelled".
 
     Raises:
         EdgeInfiniteError: the prompt is empty, or `max_new_tokens` is below 1.
@@ -99,7 +99,7 @@ class Generation:
 
         while token not in self._stop_ids:
             self.token_ids.append(token)
-            yield token  # what the consumer does with it isn't timed
+            yield token  # the consumer's own time isn't measured
             start = time.perf_counter()
             logits = self._session.append([token])
             if len(self.token_ids) == self._max_new_tokens:
@@ -113,7 +113,7 @@ class Generation:
         self.finish = "stop"
 
     def statistics(self, *, text: str, engine: str, artifact: str) -> GenerationStatistics:
-        """What the answer took so far.
+        """Times and counts of the answer so far.
 
         Args:
             text: the answer's text.
@@ -145,15 +145,15 @@ class Terminated(KeyboardInterrupt):
 
 
 class Interruption:
-    """What `interruptible` yields; called, it says whether to stop."""
+    """Yielded by `interruptible`; calling it returns whether to stop."""
 
     def __init__(self) -> None:
         self._pressed = threading.Event()
         self.terminated = False
-        """Whether the program is to end, too, once its work is saved (SIGTERM)."""
+        """Whether the program must end after it has saved its work (SIGTERM)."""
 
     def __call__(self) -> bool:
-        """Whether Ctrl-C was pressed, or the program is to end."""
+        """Whether Ctrl-C was pressed or SIGTERM was received."""
         return self._pressed.is_set()
 
     def _on_signal(self, number: int, _: object) -> None:
@@ -166,7 +166,7 @@ class Interruption:
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Within it the first Ctrl-C or SIGTERM only makes the yielded object true, for `cancelled`.
+    """Turns the first Ctrl-C or SIGTERM into a request to cancel: the object then gives True.
 
     Raises:
         KeyboardInterrupt: at the second one.

@@ -13,31 +13,31 @@ if TYPE_CHECKING:
 
 
 class Policy(Protocol):
-    """Decides over a session's cache; has no state of its own."""
+    """Decides when a session compresses and what stays cached. It has no state of its own."""
 
     def is_due(self, session: Session) -> bool:
-        """Whether to compress before anything more is read."""
+        """Whether the session must compress before it reads another token."""
         ...
 
     def room(self, session: Session) -> int:
-        """Tokens that may be read before that has to be asked again, at least 1."""
+        """How many tokens may be read before `is_due` must be asked again, at least 1."""
         ...
 
     def compress(self, session: Session) -> None:
-        """Makes room: the N oldest residual tokens leave the cache.
+        """Evicts the N oldest residual tokens from the cache.
 
-        Under `reencode` they are folded into the memory if there is a gate, else forgotten; the
-        tokens after them are read again. Under `carry` the recall slots take the pairs that rank
-        highest, the window moves down, and with a gate the N are folded into the memory too.
+        `reencode` folds them into the memory if there is a gate, else it drops them; the session
+        then reads the tokens after them again. `carry` keeps the highest-ranked pairs in the recall
+        slots and moves the window down; with a gate it also folds the N tokens into the memory.
         """
         ...
 
 
 class Reencode:
-    """The paper's Algorithm 1: segments start from the sinks, the window is encoded again.
+    """The paper's Algorithm 1: each segment starts after the sinks, the window is encoded again.
 
-    While t < C the cache holds all of the text; from then on the S sinks and a residual of
-    W <= r < W + N tokens.
+    While the text has t < C tokens, the cache holds all of them. From then on it holds the S sinks
+    and a residual of r tokens, W <= r < W + N.
     """
 
     def is_due(self, session: Session) -> bool:
@@ -45,10 +45,10 @@ class Reencode:
         return complete and self._reaches_capacity(session)
 
     def room(self, session: Session) -> int:
-        """To the segment's end if it will be compressed, else as far as the text goes.
+        """Up to the segment's end if the segment will be compressed, else up to the text's end.
 
-        What follows the segment must be encoded with the new memory, so reading it before the
-        compression would be work done twice.
+        Tokens after the segment must be encoded with the new memory. Reading them before the
+        compression would mean encoding them twice.
         """
         geometry = session.engine.geometry
         if not self._reaches_capacity(session):
@@ -56,10 +56,10 @@ class Reencode:
         return geometry.sink_length + geometry.segment_length - session.cached
 
     def compress(self, session: Session) -> None:
-        """Lines 24-26: N oldest into the memory, the tokens after them are to be read again.
+        """Lines 24-26: folds the N oldest tokens into the memory and re-reads those after them.
 
-        Their K, V in the cache were computed with the sinks, positions and memory that Algorithm 1
-        would compute them with, so no second pass over the segment is needed.
+        The cached K, V of the N tokens were computed with the same sinks, positions and memory as
+        in Algorithm 1, so no second pass over the segment is needed.
         """
         geometry = session.engine.geometry
         if session.engine.reads_memory:
@@ -69,15 +69,16 @@ class Reencode:
         session.state.length[:] = geometry.sink_length
 
     def _reaches_capacity(self, session: Session) -> bool:
-        """Whether the text known so far fills the cache: then a segment will be compressed."""
+        """Whether the text known so far fills the cache, so that a segment will be compressed."""
         return session.cached + len(session.unread) >= session.engine.geometry.capacity
 
 
 class Carry:
-    """The window moves along: every token sees the W or more before it, nothing is read twice.
+    """The window moves along: every token sees at least the W before it, none is read twice.
 
-    While t <= C the cache holds all of the text; from then on the S sinks, G pairs that the
-    retention scorer kept and a residual of W < r <= W + N tokens.
+    While the text has t <= C tokens, the cache holds all of them. From then on it holds the S
+    sinks, the G pairs that the retention scorer ranks highest and a residual of r tokens,
+    W < r <= W + N.
     """
 
     def is_due(self, session: Session) -> bool:
@@ -90,10 +91,10 @@ class Carry:
         return sinks_missing + most - len(session.residual)
 
     def compress(self, session: Session) -> None:
-        """The engine fills the recall slots and moves the window; nothing moves while all fits.
+        """The engine fills the recall slots and moves the window.
 
-        Even then it folds and scores the tokens that leave the window, where the state has room for
-        that.
+        While the whole text fits the cache, nothing moves. The engine still folds and scores the
+        tokens that leave the window, if the state has a memory and scores.
         """
         geometry, length = session.engine.geometry, session.state.length
         left = geometry.sink_length + geometry.window_length

@@ -1,6 +1,6 @@
-"""Choosing the next token from logits, in numpy: temperature, then top-k, then top-p.
+"""Chooses the next token from logits in numpy: temperature, then top-k, then top-p.
 
-The order and the kept sets are those of transformers' logits warpers. V is the vocabulary's size.
+The order and the kept tokens are those of transformers' logits warpers. V is the vocabulary size.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class SamplingOptions:
 
 
 class Sampler:
-    """Draws tokens; one per conversation, so that a seed fixes the whole of it."""
+    """Draws tokens. Use one sampler per conversation, so that the seed fixes all its answers."""
 
     def __init__(self, options: SamplingOptions) -> None:
         self._options = options
@@ -104,9 +104,9 @@ def candidates(logits: np.ndarray, options: SamplingOptions) -> tuple[np.ndarray
 
 
 def _top_p(probabilities: np.ndarray, top_p: float) -> np.ndarray:
-    """Indices, ascending, of what stays when the unlikeliest go while they sum to ≤ 1 - top_p."""
+    """Indices, ascending, of all but the least likely tokens, which sum to ≤ 1 - top_p."""
     spare = 1 - top_p
-    # Tokens this unlikely go in any case: together they stay below `spare`. Few are left to sort.
+    # All tokens this unlikely sum to less than `spare`, so they go. Few are left to sort.
     likely = np.flatnonzero(probabilities > spare / len(probabilities))
     removed = 1 - probabilities[likely].sum()
     ascending = likely[np.argsort(probabilities[likely], kind="stable")]

@@ -1,9 +1,9 @@
 """Algorithm 1 of EdgeInfinite (arXiv 2503.22196): one text, read with a state of fixed size.
 
-As long as the text fits into the cache, attention is exact; from then on the cache holds the
-sinks and the newest tokens (and under `carry` recall slots, see `policies.py`), and the memory
-holds the rest. The state is decided by the tokens alone, never by how they were fed: as one
-prompt, as several turns, or token by token (docs/architecture.md, invariant 1).
+While the text fits the cache, attention is exact. From then on the cache holds the sinks and the
+newest tokens (and under `carry` recall slots, see `policies.py`), and with a gate the memory holds
+the rest. The state depends on the tokens alone, not on how they were fed: as one prompt, as several
+turns, or token by token (docs/architecture.md, invariant 1).
 
 Letters: S sinks, N segment, W window, C capacity, T tokens of one call, V vocabulary.
 """
@@ -22,12 +22,12 @@ from edgeinfinite.runtime_py.state import State
 
 
 def new_unread(tokens: Iterable[int] = ()) -> array[int]:
-    """Token ids at 8 bytes each: as Python's objects a book would outweigh the state's changes."""
+    """Token ids at 8 bytes each. As Python objects a book's ids would take far more memory."""
     return array("q", tokens)
 
 
 class Cancelled(Exception):
-    """Reading was stopped between two chunks; what is left to read stands in `Session.unread`."""
+    """Reading was stopped between two chunks; `Session.unread` holds the tokens left to read."""
 
 
 class Session:
@@ -35,13 +35,13 @@ class Session:
 
     Args:
         engine: computes the graphs; may be shared with other sessions.
-        chunk_length: most tokens of one prefill call, None for the engine's choice. It changes
-            speed and memory, never the result: chunks of one segment read the same memory.
+        chunk_length: the most tokens of one prefill call; None lets the engine choose. It changes
+            speed and memory use, never the result: chunks of one segment read the same memory.
 
     Attributes:
         state: the arrays, see `State`.
         tokens_read: tokens of the text in the cache or in the memory.
-        compressions: segments folded into the memory so far.
+        compressions: compressions so far; each evicts N tokens from the residual.
         unread: tokens accepted but not read (int64), empty unless reading was cancelled.
         residual: ids of the tokens in the cache after the sinks, oldest first.
 
@@ -81,16 +81,16 @@ class Session:
         """Reads the next tokens of the text: a prompt, an appended turn, or the one just sampled.
 
         Args:
-            tokens: token ids; may be empty when a cancelled reading goes on.
-            progress: called with the number of tokens newly read, after every chunk.
-            cancelled: asked before every chunk.
+            tokens: token ids; may be empty to resume a cancelled reading.
+            progress: called after every chunk with the number of tokens newly read.
+            cancelled: called before every chunk; True stops the reading.
 
         Returns:
             Logits `[V]` float32 of the last token.
 
         Raises:
             EdgeInfiniteError: no token to read, or one outside the vocabulary (nothing is read).
-            Cancelled: the state is sound; `append([])` goes on, `drop_unread` gives the rest up.
+            Cancelled: the state stays valid; `append([])` resumes, `drop_unread` drops the rest.
         """
         new = np.asarray(tokens, dtype=np.int64).reshape(-1)
         outside = new[(new < 0) | (new >= self.engine.vocabulary)]
@@ -105,7 +105,7 @@ class Session:
         logits: np.ndarray | None = None
         while self.unread:
             before = self.tokens_read
-            # While window tokens are read again the text has a hole: no stop before it is mended.
+            # Re-reading the window leaves a gap in the cache, so it can't be cancelled halfway.
             if cancelled and not self._rereading and cancelled():
                 raise Cancelled
             if self._policy.is_due(self):
@@ -119,12 +119,12 @@ class Session:
         return logits
 
     def drop_unread(self) -> None:
-        """Gives up what a cancelled `append` has not read; the text goes on from `tokens_read`."""
+        """Drops what a cancelled `append` hasn't read; the text continues at `tokens_read`."""
         del self.unread[:]
 
     @property
     def _position(self) -> int:
-        """Tokens of the text before the next unread one; below `tokens_read` while re-reading."""
+        """Tokens of the text before the next one to read; less than `tokens_read` in a re-read."""
         geometry = self.engine.geometry
         folded = self.compressions * geometry.segment_length
         return folded + min(self.cached, geometry.sink_length) + len(self.residual)
@@ -143,7 +143,7 @@ class Session:
         chunk = np.array(self.unread[:count], dtype=np.int64)[np.newaxis]
         run = self.engine.decode_step if count == 1 else self.engine.prefill_segment
         logits = run(chunk, self.state)
-        # Only now: an engine that fails halfway leaves the session as it was.
+        # Counters change only now, so that an engine that fails leaves the session as it was.
         sinks_missing = max(0, self.engine.geometry.sink_length - self.cached)
         self.residual += self.unread[sinks_missing:count].tolist()
         del self.unread[:count]

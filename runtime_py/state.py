@@ -14,7 +14,7 @@ from edgeinfinite.artifact.tensors import SCORES, TensorSpec
 
 
 class State:
-    """KV cache, memory and counters; every array keeps its buffer for the state's whole life.
+    """KV cache, memory and counters. Every array keeps its buffer as long as the state lives.
 
     Args:
         specs: the state tensors, from the manifest or the torch engine. All start as zeros.
@@ -26,7 +26,7 @@ class State:
 
     def __init__(self, specs: Sequence[TensorSpec]) -> None:
         self.specs = tuple(specs)
-        # Zeros from the system's own pages: slots that were never written cost no memory.
+        # The system maps zero pages lazily, so slots that were never written cost no memory.
         self.arrays = {
             spec.name: np.zeros(tuple(int(size) for size in spec.shape), np.dtype(spec.dtype))
             for spec in specs
@@ -55,7 +55,7 @@ class State:
 
     @property
     def keeps_scores(self) -> bool:
-        """Whether pairs in recall slots have scores, given to them as they leave the window."""
+        """Whether pairs in recall slots have scores. A pair is scored when it leaves the window."""
         return any(spec.role == SCORES for spec in self.specs)
 
     @property
@@ -65,7 +65,7 @@ class State:
 
 
 def state_bytes(specs: Sequence[TensorSpec]) -> int:
-    """Bytes of the state that these tensors make, without making it."""
+    """Bytes of a state with these tensors; allocates nothing."""
     return sum(
         math.prod(int(size) for size in spec.shape) * np.dtype(spec.dtype).itemsize
         for spec in specs

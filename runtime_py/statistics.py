@@ -1,4 +1,4 @@
-"""What one answer took, and the `--json` file that all commands write."""
+"""Times and memory of one answer, and the `--json` file that all commands write."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class GenerationStatistics:
         prompt_tokens: tokens read for it (of an appended turn: the turn's own).
         new_tokens: the number of `token_ids`.
         ttft_s: time to first token: reading the prompt and sampling once.
-        prefill_tokens_per_s: prompt tokens by the time of reading them.
-        decode_tokens_per_s: tokens after the first one (the stopping one counts) by their time.
-        median_token_s: of the steps after the first token.
-        slowest_token_s: the same steps; one that compresses is among them.
-        compressions: of the session, since its start.
-        state_bytes: cache, memory and its norm: the same at any length of text.
+        prefill_tokens_per_s: prompt tokens divided by the time to read them.
+        decode_tokens_per_s: tokens after the first, the stop token included, divided by their time.
+        median_token_s: median time of the steps after the first token.
+        slowest_token_s: the longest of these steps; steps that compress are included.
+        compressions: compressions of the session since its start.
+        state_bytes: bytes of cache, memory and its norm, the same for any length of text.
         peak_rss_bytes: largest resident memory of the process so far; None on Windows.
         engine: name of the engine.
         artifact: the artifact's folder.
@@ -57,7 +57,7 @@ class GenerationStatistics:
         return asdict(self)
 
     def table(self) -> str:
-        """The statistics for people, one a line."""
+        """The statistics as text for people, one per line."""
         rows = [
             ("prompt", f"{self.prompt_tokens:,} tokens{_rate(self.prefill_tokens_per_s)}"),
             ("first token after", _seconds(self.ttft_s)),
@@ -73,7 +73,7 @@ class GenerationStatistics:
 
 
 def step_figures(steps: Sequence[float]) -> tuple[float | None, float | None, float | None]:
-    """Steps per second, median and slowest step, of durations in seconds; None of no steps."""
+    """Steps per second, median and slowest of durations in seconds; None if there are none."""
     if not steps:
         return None, None, None
     return len(steps) / sum(steps), statistics.median(steps), max(steps)
@@ -111,8 +111,8 @@ def write_rows(
     Args:
         path: an existing file is replaced.
         command: such as `generate`.
-        rows: flat, so that pandas reads them as they are.
-        options: what the rows depend on, for commands that can go on with a file.
+        rows: flat mappings, which pandas reads directly.
+        options: the options that the rows depend on, for commands that can resume from a file.
 
     Raises:
         OSError: the file can't be written.

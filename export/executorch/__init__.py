@@ -1,4 +1,4 @@
-"""The ExecuTorch back end: one program for XNNPACK, its state in the caller's memory."""
+"""The ExecuTorch back end: one program for XNNPACK whose state is in the caller's memory."""
 
 from edgeinfinite.export.executorch.backend import ExecuTorchBackend
 

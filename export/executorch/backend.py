@@ -1,4 +1,4 @@
-"""The back end itself: an attached model into one `.pte` with the three methods."""
+"""The back end itself: exports an attached model as one `.pte` with the three methods."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ExecuTorchBackend:
                 found[graph.name] = run_passes(programs[graph.name])
         progress("lowering to XNNPACK", 0.35)
         manager = lower(programs)
-        details = describe(manager, found)  # writing turns the graphs into something else
+        details = describe(manager, found)  # before writing, which changes the graphs
         progress("writing the program", 0.9)
         write_program(manager, folder / PROGRAM_FILE)
         return ExportedGraphs(

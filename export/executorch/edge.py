@@ -1,8 +1,8 @@
-"""From PyTorch's operators to ExecuTorch's edge dialect, by rewriting instead of tracing again.
+"""Rewrites PyTorch's operators as ExecuTorch's edge dialect, without tracing again.
 
-`executorch.exir.to_edge` knows every operator, and traces the program some twenty times for that:
-many minutes for 30 layers. After our passes a program is made of a few operators, whose
-counterparts are written down here; a program with any other operator goes the long way.
+`executorch.exir.to_edge` knows every operator, but it traces the program about twenty times, which
+takes many minutes for 30 layers. After our passes a program has only a few kinds of operators, and
+this module lists their counterparts. A program with any other operator goes through `to_edge`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _TWO_OPERANDS = ("add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor")
 
 
 def unknown_operators(program: ExportedProgram) -> set[str]:
-    """Names of the operators that aren't written down here."""
+    """Names of the operators that this module doesn't know."""
     return {str(node.target) for node in program.graph.nodes if not _is_known(node)}
 
 
@@ -107,7 +107,7 @@ def _edge_operator(target: Any) -> Any:
 
 
 def _scalar(program: ExportedProgram, value: Any, node: Node) -> Node:
-    """A number as a constant tensor, the only kind of operand that the dialect has."""
+    """A number as a constant tensor, because the dialect's operators take only tensors."""
     name = f"number_{float(value)!r}".replace(".", "_").replace("-", "m").replace("+", "")
     return constant(program, name, torch.tensor(float(value), dtype=node.meta["val"].dtype))
 
@@ -185,7 +185,7 @@ _REWRITES: dict[Any, Callable[[Node], None]] = {
 
 
 def _forget_strides(node: Node) -> None:
-    """The dialect's operators return fresh, contiguous tensors where PyTorch's return views."""
+    """Makes a node's tensor contiguous: the dialect's operators return copies, not views."""
     value = node.meta.get("val")
     if isinstance(value, torch.Tensor) and not value.is_contiguous():
         fake: Any = value

@@ -1,7 +1,8 @@
 """The three graphs as this back end exports them: layout, dynamic sizes, example inputs.
 
-Letters: L layers, K KV heads, T new tokens, D head dimension, C capacity of a layer, U slots of its
-caches that a call is given (length + T or more); both are the same in layers with the same slots.
+Letters: L layers, K KV heads, T new tokens, D head dimension, C capacity of a layer, U the number
+of first slots of its caches that a call gets (length + T or more). Layers with the same capacity
+have the same U.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from edgeinfinite.export.graphs.tokens import EXAMPLE_TOKENS, DecodeStep, Prefil
 Spec = TypeVar("Spec", TensorSpec, OutputSpec)
 
 MAX_TOKENS = 512
-"""T of one prefill call is at most this (and at most N); the runtime plans memory for it."""
+"""The largest T of a prefill call (if N isn't smaller); the program plans memory for it."""
 
 _EXAMPLE_SLOTS = EXAMPLE_TOKENS + 4
-"""U while tracing; any value but EXAMPLE_TOKENS, so that the two sizes aren't taken for one."""
+"""U while tracing. It differs from EXAMPLE_TOKENS, so that tracing keeps the two sizes apart."""
 
 
 def state_of(shape: ModelShape) -> tuple[TensorSpec, ...]:
-    """The state in this back end's layout: caches `[1, C, K, D]`, the rest as everywhere."""
+    """The state in this back end's layout: caches are `[1, C, K, D]`."""
     return tuple(_slots_first(spec) if spec.is_cache else spec for spec in shape.state())
 
 
 class ExecuTorchPrefill(PrefillSegment):
-    """Reads 2 <= T <= `MAX_TOKENS` tokens. It is given the first U slots of every cache."""
+    """Reads T tokens, 2 <= T <= `MAX_TOKENS`. It gets the first U slots of every cache."""
 
     def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
         capacities = ModelShape.of(model).capacities
@@ -52,12 +53,12 @@ class ExecuTorchPrefill(PrefillSegment):
         return (tokens, length, *_used_axes(self.shape), *memory)
 
     def spec(self, file: str) -> GraphSpec:
-        """The signature as it stands in the manifest: caches have `U` slots."""
+        """The graph's signature for the manifest; its caches have `U` slots."""
         return _with_used_specs(super().spec(file))
 
 
 class ExecuTorchDecode(DecodeStep):
-    """Reads one token. It is given the first U slots of every cache, as prefill is."""
+    """Reads one token. Like prefill, it gets the first U slots of every cache."""
 
     def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
         super().__init__(model, self._state_over, state, ())
@@ -82,7 +83,7 @@ class ExecuTorchDecode(DecodeStep):
         return (tokens, length, *_used_axes(self.shape), *memory)
 
     def spec(self, file: str) -> GraphSpec:
-        """The signature as it stands in the manifest: caches have `U` slots."""
+        """The graph's signature for the manifest; its caches have `U` slots."""
         return _with_used_specs(super().spec(file))
 
 
@@ -146,7 +147,7 @@ class ExecuTorchCarry(CarryMemory):
 
 
 def _joined(parts: list[torch.Tensor]) -> torch.Tensor:
-    """One tensor of all, along the first axis; XNNPACK joins at most five at a time."""
+    """Concatenates tensors along the first axis; XNNPACK joins at most five at a time."""
     while len(parts) > 1:
         parts = [torch.cat(parts[i : i + 4]) for i in range(0, len(parts), 4)]
     return parts[0]
@@ -161,7 +162,7 @@ def max_tokens(shape: ModelShape) -> int:
 
 
 def graphs_of(model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> list[Graph]:
-    """The modules to export; what nothing reads is not computed: without a gate no memory."""
+    """The modules to export. Without a gate nothing reads the memory, so it isn't computed."""
     shape = ModelShape.of(model)
     graphs: list[Graph] = [ExecuTorchPrefill(model, state), ExecuTorchDecode(model, state)]
     if shape.geometry.policy == "carry":
@@ -172,9 +173,9 @@ def graphs_of(model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> list[Gra
 
 
 def _with_used_slots(arguments: tuple[Any, ...], shape: ModelShape) -> tuple[Any, ...]:
-    """Example arguments whose caches have only the first slots."""
+    """Example arguments whose caches have only their first slots."""
     tokens, length, k_cache, v_cache, *memory = arguments
-    # Another number for each capacity, so that no two sizes are taken for one.
+    # A different U for each capacity, so that tracing keeps all sizes apart.
     slots = {c: min(_EXAMPLE_SLOTS + i, c) for i, c in enumerate(sorted(set(shape.capacities)))}
     used = (
         [cache[:, : slots[c]].contiguous() for cache, c in zip(part, shape.capacities, strict=True)]
@@ -184,7 +185,7 @@ def _with_used_slots(arguments: tuple[Any, ...], shape: ModelShape) -> tuple[Any
 
 
 def _used_axes(shape: ModelShape) -> tuple[Any, Any]:
-    """U of the caches of keys and of values."""
+    """The dynamic axis U of the key caches and of the value caches."""
     axes = {c: {1: torch.export.Dim(f"U_{c}", min=1, max=c)} for c in set(shape.capacities)}
     used = [axes[capacity] for capacity in shape.capacities]
     return used, used

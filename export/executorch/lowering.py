@@ -1,4 +1,4 @@
-"""From exported programs to one `.pte`: XNNPACK takes what it can, weights are stored once."""
+"""Lowers exported programs to one `.pte`: XNNPACK takes what it can, weights are stored once."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def lower(programs: dict[str, ExportedProgram]) -> EdgeProgramManager:
 
 
 def _edge(program: ExportedProgram) -> ExportedProgram:
-    """By our own table; `compress_memory` under `carry`, a small program, by ExecuTorch itself."""
+    """Uses our table, or ExecuTorch itself for small `compress_memory` programs under `carry`."""
     if not unknown_operators(program):
         return to_edge(program)
     edge = exir.to_edge(program, compile_config=COMPILE_CONFIG).exported_program()
@@ -71,7 +71,7 @@ def _edge(program: ExportedProgram) -> ExportedProgram:
 def write_program(manager: EdgeProgramManager, path: Path) -> Any:
     """Plans memory and writes the program.
 
-    Inputs have no memory of their own in the plan: the runtime uses the caller's.
+    The plan has no memory for inputs, because the runtime uses the caller's.
 
     Returns:
         ExecuTorch's manager of the program, for the report.

@@ -1,9 +1,10 @@
-"""Which operators go to XNNPACK together: as few partitions as the order of the graph allows.
+"""Groups operators into as few XNNPACK partitions as the order of the graph allows.
 
-ExecuTorch's partitioner merges partitions pair by pair and searches the graph for cycles each time,
-which for 30 layers takes longer than all the rest. Here every node gets a stage: how many times a
-chain of operators up to it has come back to XNNPACK from an operator that isn't XNNPACK's. What is
-of the same stage is one partition. No cycle can arise, and no division has fewer parts.
+ExecuTorch's partitioner merges partitions pair by pair and searches the graph for cycles each time.
+For 30 layers this takes longer than all the rest of the export. Here every node gets a stage: how
+often a chain of operators up to the node returns to XNNPACK from an operator that isn't XNNPACK's.
+All nodes of one stage form one partition. No cycle can arise, and no other division has fewer
+partitions.
 """
 
 from __future__ import annotations
@@ -20,20 +21,21 @@ from edgeinfinite.export.executorch.passes.graph_tools import constant, is_const
 
 
 class StagePartitioner(Partitioner):
-    """What XNNPACK's own partitioner would take, divided into stages."""
+    """Takes the operators that XNNPACK's own partitioner takes, and divides them into stages."""
 
     def __init__(self) -> None:
         super().__init__()
         self._rules = XnnpackPartitioner()
-        # Named so, the back end runs one of its 17 passes. Each traces the whole partition again,
-        # and none of them has anything to do in a graph made of XNNPACK's own operators.
+        # With this name the back end runs one of its 17 passes. Each pass traces the whole
+        # partition again, and none changes a graph of XNNPACK's own operators.
         spec = CompileSpec("dqlinear_partitioner", b"")
         self._spec = DelegationSpec(self._rules.delegation_spec.backend_id, [spec])
 
     def separate_constants(self, program: ExportedProgram) -> None:
-        """Gives a weight that several stages read a twin in each; call it before lowering.
+        """Gives every stage its own copy of a weight that several stages read.
 
-        XNNPACK wants its weights to itself. The file holds the data of all twins once.
+        Call it before lowering: XNNPACK's partitions can't share a weight. The file holds the data
+        of all copies once.
         """
         stages, weights = self._matched(program)
         for node in weights:
@@ -48,9 +50,9 @@ class StagePartitioner(Partitioner):
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         """Tags every node that XNNPACK takes with its stage, and the weights that it packs.
 
-        Other constants stay the program's own and are given to XNNPACK as inputs: where methods
-        share packed weights (`runtime_py/engines/xnnpack_options.py`), XNNPACK 1.4 forgets the
-        constants that it hasn't packed, and crashes.
+        Other constants stay in the program and are inputs of XNNPACK's part: when methods share
+        packed weights (`runtime_py/engines/xnnpack_options.py`), XNNPACK 1.4 forgets the constants
+        that it hasn't packed, and crashes.
         """
         tags = {}
         stages, weights = self._matched(exported_program)
@@ -72,9 +74,10 @@ class StagePartitioner(Partitioner):
 
 
 def _is_product_with_rows(program: ExportedProgram, node: Node) -> bool:
-    """Whether it is `linear(x, y)` with a y that is computed: a product with y's rows.
+    """Whether a node is `linear(x, y)` with a computed y: a product with y's rows.
 
-    XNNPACK takes it, and its partitioner only with an option that turns all weights into inputs.
+    XNNPACK can run it. Its own partitioner takes it only with an option that turns all weights into
+    inputs.
     """
     if node.target is not exir_ops.edge.aten.linear.default or len(node.args) > 2:
         return False
@@ -96,9 +99,9 @@ def _earliest_stages(program: ExportedProgram, taken: set[Node]) -> dict[Node, i
 
 
 def _latest_stages(program: ExportedProgram, taken: set[Node]) -> dict[Node, int]:
-    """For the nodes taken: the stage of the first one that needs the result.
+    """Moves each node that XNNPACK takes to the stage of the first node that needs its result.
 
-    So what depends on inputs alone doesn't make a partition of its own in front of the others.
+    So nodes that depend on inputs alone don't make an extra partition in front of the others.
     """
     earliest = _earliest_stages(program, taken)
     latest: dict[Node, int] = {}

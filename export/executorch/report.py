@@ -1,4 +1,4 @@
-"""What became of the operators of each method, for the manifest's `details`."""
+"""Reports for the manifest's `details` which operators of each method XNNPACK runs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def describe(manager: EdgeProgramManager, passes: dict[str, dict[str, int]]) -> 
 
     Args:
         manager: after lowering.
-        passes: how many places each pass found, by method and name.
+        passes: how many places each pass rewrote, by method and pass name.
 
     Returns:
-        For each method `partitions`, the operators `delegated` to XNNPACK and `undelegated` (run by
-        ExecuTorch's own kernels) by name with their number, `only_packed_constants`, which lets
-        methods share their packed weights when they run, and `passes`.
+        For each method: `partitions`, their number; `delegated`, the count of each operator that
+        XNNPACK runs; `undelegated`, the count of each operator that ExecuTorch's own kernels run;
+        `only_packed_constants`, whether the method may share its packed weights; and `passes`.
     """
     return {name: _describe_method(manager, name) | {"passes": passes[name]} for name in passes}
 

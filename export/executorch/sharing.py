@@ -1,9 +1,9 @@
-"""A tied embedding stands in the file once, though two parts of the program own it.
+"""Stores a tied embedding once in the file, though two parts of the program own it.
 
-The rows that the embedding operator reads are a constant of the program; the weights of the LM head
-are data of an XNNPACK partition. In 8 bits both are the same bytes. A program finds its data
-through a table of segments (offset and size), so the partition's segment can lie within the one of
-the constants. The layout is that of ExecuTorch's `schema/program.fbs` and its extended header.
+The embedding operator reads a constant of the program. The weights of the LM head are data of an
+XNNPACK partition. In 8 bits both have the same bytes. A program finds its data through a table of
+segments (offset and size), so the partition's segment can lie inside the segment of the constants.
+The layout follows ExecuTorch's `schema/program.fbs` and its extended header.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _MAGIC = b"eh00"
 _SEGMENTS_FIELD = 4
 _ALIGNMENT = 128
 _LEAST = 1 << 20
-"""Segments that are smaller aren't worth a search."""
+"""Smaller segments aren't worth a search."""
 
 
 @dataclass(frozen=True)
 class _Segment:
-    """Where a segment lies, from the first segment on, and where in the file that is written."""
+    """A segment's offset from the first segment, its size, and where the file stores the offset."""
 
     offset: int
     size: int
@@ -57,7 +57,7 @@ def share_segments(path: Path) -> int:
             new.extend(content)
         else:
             shared += 1
-        assert segment.offset_at is not None  # only the first one lies at 0, which isn't written
+        assert segment.offset_at is not None  # only the first segment has offset 0, not stored
         struct.pack_into("<Q", data, segment.offset_at, found)
     if not shared:
         return 0
@@ -82,7 +82,7 @@ def _segments(data: bytearray) -> list[_Segment]:
 
 
 def _field(data: bytearray, table: int, number: int) -> int | None:
-    """Where a table's field is; None where it has its default value."""
+    """The position of a table's field; None if the field has its default value."""
     names = table - int(struct.unpack_from("<i", data, table)[0])
     size = struct.unpack_from("<H", data, names)[0]
     if 4 + 2 * number >= size:

@@ -1,7 +1,7 @@
-"""Two places where ExecuTorch traces partitions again whose results are known.
+"""Skips two steps in which ExecuTorch traces partitions again though their results are known.
 
-With 30 layers these take a third of an export's time. Each is switched off by name, for as long as
-it isn't needed; should a later version lack the name, the export is slow again, not wrong.
+With 30 layers these steps take a third of an export's time. Each is patched by name while it isn't
+needed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from torch.fx.passes.infra.pass_base import PassResult
 
 @contextmanager
 def no_linears_to_find() -> Iterator[None]:
-    """Inside, XNNPACK's preparation doesn't look for linear layers taken apart into `mm`.
+    """Inside, XNNPACK's preparation doesn't look for linear layers that were split into `mm`.
 
-    Ours are whole. A `mm` that is left is refused there, not passed over.
+    Our graphs have none. If one were left, XNNPACK's preparation would refuse it.
     """
     with mock.patch.object(xnnpack_preprocess, "ConvertToLinearPass", _Nothing, create=False):
         yield
@@ -39,10 +39,10 @@ class _Nothing(ExportPass):
 
 @contextmanager
 def known_delegates() -> Iterator[None]:
-    """Inside, a partition isn't computed to learn the shapes of its results.
+    """Inside, ExecuTorch reads the shapes of a partition's results from the partition's graph.
 
-    ExecuTorch's last passes do that for every partition, operator by operator, on tensors without
-    data. The shapes stand in the partition's own graph.
+    Otherwise its last passes compute every partition, operator by operator, on tensors without
+    data.
     """
     original = LoweredBackendModule.original_module.fget
     known = property(lambda module: _KnownResults(original(module)))
@@ -60,7 +60,7 @@ class _KnownResults:
         return getattr(self._program, name)
 
     def module(self) -> Any:
-        """What `ExportedProgram.module` is asked for here: something to call."""
+        """A callable like that of `ExportedProgram.module`; returns empty tensors."""
         results: Any = self._program.graph.output_node().args[0]
         values = [node.meta["val"] for node in results]
         return lambda *_: [torch.empty(value.shape, dtype=value.dtype) for value in values]

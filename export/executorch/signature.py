@@ -1,4 +1,4 @@
-"""Whether the methods of a program take and give what the manifest says."""
+"""Checks that the inputs and outputs of a program's methods are those of the manifest."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _is_as_written(found: Any, spec: GraphSpec) -> bool:
 
 
 def _fit(found: list[Any], written: list[tuple[int | str, ...]]) -> bool:
-    """Whether ranks and fixed sizes are equal; a size with a name may be anything."""
+    """Whether ranks and fixed sizes are equal; a named size may have any value."""
     return len(found) == len(written) and all(
         len(sizes) == len(shape)
         and all(

@@ -1,10 +1,10 @@
-"""The state in ExecuTorch's operators: caches that are inputs, written in the caller's memory.
+"""The state in ExecuTorch's operators: caches are inputs, written in the caller's memory.
 
-Letters: L layers, H query heads, K KV heads, G query heads per KV head, T new tokens, C capacity,
-U slots that a call is given of a cache (length + T or more), D head dimension. Caches have the
-layout `B C K D`, in which the first U slots are one piece of memory. C, U and length are those of a
-layer; layers of the same capacity always have the same length, so what follows from a length is
-computed once for each capacity.
+Letters: L layers, H query heads, K KV heads, R query heads per KV head, T new tokens, C capacity,
+U the number of first slots of a cache that a call gets (length + T or more), D head dimension.
+Caches have the layout `B C K D`, in which the first U slots are one piece of memory. C, U and
+length belong to a layer. Layers of the same capacity always have the same length, so everything
+that depends on a length is computed once per capacity.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from edgeinfinite.export.graphs.state import StateTensors
 from edgeinfinite.models.attention_call import AttentionCall
 
 MASKED = -3e4
-"""Added to the scores of slots that aren't seen; exp() of it is 0, and XNNPACK's stays finite."""
+"""Added to the scores of masked slots: exp() of it is 0, and XNNPACK's result stays finite."""
 
 FUTURE = 1e6
 """Added to the number of a slot that holds nothing yet."""
@@ -37,9 +37,9 @@ class _ExecuTorchState:
         self._given = given
         self._capacity = max(capacities)
         self._longest = capacities.index(self._capacity)
-        # Of every layer, the first one with its capacity.
+        # For every layer: the first layer with the same capacity.
         self._like = [capacities.index(capacity) for capacity in capacities]
-        # Without a gate there is none, and nothing asks for it.
+        # None without a gate; then nothing reads it.
         self.has_memory: torch.Tensor = given.has_memory  # type: ignore[assignment]
         self._starts = {layer: given.length[layer].item() for layer in sorted(set(self._like))}
         for start in self._starts.values():
@@ -54,7 +54,7 @@ class _ExecuTorchState:
         """See `AttentionState.memory_of`."""
         memory, norm = self._given.memory, self._given.memory_norm
         assert memory is not None and norm is not None
-        # Slices and reshapes, which XNNPACK takes, instead of memory[layer], which it doesn't.
+        # XNNPACK takes slices and reshapes, but not memory[layer].
         kv_heads, dim = norm.shape[1:]
         one_memory = memory.narrow(0, layer, 1).reshape(kv_heads, dim, dim)
         return one_memory, norm.narrow(0, layer, 1).reshape(kv_heads, dim)
@@ -66,7 +66,7 @@ class _ExecuTorchState:
             self._new.append((self._like[layer], new.transpose(1, 2), caches[layer]))
 
     def outputs(self) -> list[torch.Tensor]:
-        """Writes the caller's caches, at the slots from `length` on, after all that reads them."""
+        """Writes the new rows into the caller's caches from slot `length` on, after all reads."""
         for like, new, cache in self._new:
             start = self._starts[like]
             torch._check(start + new.shape[1] <= cache.shape[1])
@@ -81,8 +81,8 @@ class _Places:
 
     Args:
         here: 1 at the slot `length`, else 0.
-        elsewhere: the other way round.
-        mask: `MASKED` behind that slot, else 0.
+        elsewhere: 0 at that slot, else 1.
+        mask: `MASKED` after that slot, else 0.
     """
 
     here: torch.Tensor
@@ -91,26 +91,26 @@ class _Places:
 
     @classmethod
     def of(cls, slots: int, length: torch.Tensor) -> _Places:
-        """In float arithmetic, all of which XNNPACK takes; `length` `[1]` int64."""
+        """Uses float arithmetic only, which XNNPACK takes; `length` is `[1]` int64."""
         after = torch.arange(slots, dtype=torch.float32) - length.to(torch.float32)
         here = (-after * after + 1.0).clamp(0.0, 1.0).reshape(1, -1)
         return cls(here, -here + 1.0, after.clamp(0.0, 1.0).reshape(1, -1) * MASKED)
 
 
 class DecodeState(_ExecuTorchState):
-    """One token: attention in products and softmax over the caches as they are.
+    """One token: attention as products and softmax over the caches in their own layout.
 
-    Nothing in it waits for a cache to be written, so the whole model is one XNNPACK partition, and
-    no cache is copied into another layout: it is read as a matrix `[U, K D]`, and a query head has
-    a row of its own with zeros at the other KV heads' columns. The slot at `length`, where the new
-    token belongs, still holds something old; a 1 in its place (`_Places.here`) puts the new key's
-    score there, and the new value is added by itself.
+    No operator waits for a cache to be written, so the whole model is one XNNPACK partition. No
+    cache is copied into another layout: it is read as a matrix `[U, K D]`, and each query head has
+    its own row with zeros in the columns of the other KV heads. The slot at `length`, where the new
+    token belongs, still holds an old row. `_Places.here` is 1 there: it puts the new key's score in
+    that slot. The new value is added separately.
 
     Args:
-        given, capacities: as above.
-        blocks: `[H, K D]`, 1 where a query head's KV head is.
-        spread: `[K D, D]`, an identity for every KV head.
-        gathered: its transpose `[D, K D]`.
+        given, capacities: as in the base class.
+        blocks: `[H, K D]`, 1 in the columns of a query head's KV head, else 0.
+        spread: `[K D, D]`, one identity per KV head.
+        gathered: the transpose of `spread`, `[D, K D]`.
     """
 
     def __init__(
@@ -156,12 +156,12 @@ class DecodeState(_ExecuTorchState):
 
 
 class PrefillState(_ExecuTorchState):
-    """T tokens: attention in products and softmax, all of which XNNPACK takes.
+    """T tokens: attention as products and softmax, all of which XNNPACK takes.
 
-    Nothing in it waits for a cache to be written: the new keys are joined to the old ones, slots
-    that hold nothing yet are masked, and the caches are written when all layers are done. So the
-    whole model is one XNNPACK partition, and its products are several times as fast as
-    `llama::custom_sdpa` on many tokens.
+    No operator waits for a cache to be written: the new keys are joined to the old ones, empty
+    slots are masked, and the caches are written when all layers are done. So the whole model is one
+    XNNPACK partition. On many tokens its products are several times as fast as
+    `llama::custom_sdpa`.
     """
 
     def __init__(self, given: StateTensors, capacities: list[int]) -> None:
@@ -192,10 +192,10 @@ class PrefillState(_ExecuTorchState):
         return attended.reshape(1, heads, -1, dim)
 
     def _mask_for(self, layer: int, tokens: int, groups: int) -> torch.Tensor:
-        """Mask `[1, G T, U + T]` to be added: 0 where a token sees a slot, else `MASKED`.
+        """Additive mask `[1, R T, U + T]`: 0 where a token sees a slot, else `MASKED`.
 
-        In float arithmetic, all of which XNNPACK takes: numbers of the slots against numbers of
-        those that the tokens get, slots that hold nothing yet being far behind.
+        It uses float arithmetic only, which XNNPACK takes. A token sees the slots whose number is
+        at most its own. Empty slots get a very large number (`FUTURE`).
         """
         length = self._length_of(layer).to(torch.float32)
         old = torch.arange(self._given.k_cache[layer].shape[1], dtype=torch.float32)

@@ -1,4 +1,4 @@
-"""`compress_memory` under policy `carry`: M and z, the recall slots and the moved window at once.
+"""`compress_memory` under policy `carry` computes M, z, the recall slots and the moved window.
 
 Letters: L layers, S sinks, G recall slots, N segment, W window, K KV heads, D head dimension.
 """
@@ -28,7 +28,7 @@ from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables
 
 
 class CarryMemory(CompressMemory):
-    """Chooses the recall slots and moves the window; float32.
+    """Chooses the recall slots and moves the window, in float32.
 
     No weights but the scorer's and those of a learned feature map.
 
@@ -37,7 +37,7 @@ class CarryMemory(CompressMemory):
     Args:
         model: the attached backbone, for its scorers and its RoPE.
         state: the state tensors, as for the other graphs.
-        table: how keys are turned, in the back end's operators.
+        table: rotates keys to new positions, in the back end's operators.
     """
 
     def __init__(
@@ -111,11 +111,11 @@ class CarryMemory(CompressMemory):
         return (full, k_cache, v_cache, scores, *sums)
 
     def output_names(self) -> list[str]:
-        """Names of what `forward` returns."""
+        """Names of the outputs of `forward`."""
         return [output.name for output in self._carried_outputs()]
 
     def spec(self, file: str) -> GraphSpec:
-        """The signature as it stands in the manifest."""
+        """The graph's signature for the manifest."""
         return GraphSpec(file, self._inputs(), self._carried_outputs())
 
     def _inputs(self) -> tuple[TensorSpec, ...]:

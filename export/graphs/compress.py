@@ -1,4 +1,4 @@
-"""`compress_memory` under policy `reencode`: the N oldest residual tokens into M and z.
+"""`compress_memory` under policy `reencode` folds the N oldest residual tokens into M and z.
 
 Letters: L layers, S sinks, N segment, K KV heads, C capacity, D head dimension.
 """
@@ -19,9 +19,9 @@ from edgeinfinite.models.state import fold_oldest
 
 
 class CompressMemory(nn.Module):
-    """Folds the N oldest residual tokens into M and z (policy `reencode`); float32.
+    """Folds the N oldest residual tokens into M and z (policy `reencode`), in float32.
 
-    No weights but those of a learned feature map.
+    Its only weights are those of a learned feature map.
 
     Args:
         model: the attached backbone; under `reencode` it must read the memory.
@@ -81,11 +81,11 @@ class CompressMemory(nn.Module):
         return [spec.name for spec in self._inputs()]
 
     def output_names(self) -> list[str]:
-        """Names of what `forward` returns."""
+        """Names of the outputs of `forward`."""
         return [f"{spec.name}_out" for spec in self._sums()]
 
     def spec(self, file: str) -> GraphSpec:
-        """The signature as it stands in the manifest."""
+        """The graph's signature for the manifest."""
         return GraphSpec(file, self._inputs(), tuple(updated(spec) for spec in self._sums()))
 
     def _inputs(self) -> tuple[TensorSpec, ...]:

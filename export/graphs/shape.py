@@ -14,7 +14,15 @@ from edgeinfinite.models.attach import attention_layers, config_of, scored_layer
 
 @dataclass(frozen=True)
 class ModelShape:
-    """The sizes that the graphs' signatures are made of."""
+    """The sizes that the graphs' signatures are made of.
+
+    Args:
+        layers, query_heads, kv_heads, head_dim, vocabulary: the backbone's.
+        geometry: the cache's geometry.
+        reads_memory: whether there is a gate.
+        cache_type: dtype of the KV cache.
+        scored: G by number of each layer whose recall slots have scores.
+    """
 
     layers: int
     query_heads: int
@@ -44,7 +52,7 @@ class ModelShape:
 
     @property
     def compresses(self) -> bool:
-        """Whether there is a `compress_memory`: something reads M and z, or a window moves."""
+        """Whether there is a graph `compress_memory`: with a gate, or under policy `carry`."""
         return self.reads_memory or self.geometry.policy == "carry"
 
     @property

@@ -1,4 +1,4 @@
-"""The state inside a graph: its tensors as inputs, and what the backbone attends with.
+"""The state inside a graph: its tensors as inputs, and the interface of attention over them.
 
 Letters: L layers, K KV heads, C capacity, D head dimension.
 """
@@ -36,10 +36,10 @@ class StateTensors:
 
 
 class GraphState(AttentionState, Protocol):
-    """An `AttentionState` made of a back end's operators, over one graph's inputs."""
+    """An `AttentionState` in a back end's operators, over one graph's inputs."""
 
     def outputs(self) -> list[torch.Tensor]:
-        """What the graph returns of the state, in the order of the back end's `OutputSpec`s."""
+        """The state tensors that the graph returns, in the order of the `OutputSpec`s."""
         ...
 
 

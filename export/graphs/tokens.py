@@ -1,4 +1,4 @@
-"""`prefill_segment` and `decode_step`: tokens through the backbone, K and V into the caches.
+"""`prefill_segment` and `decode_step` run tokens through the backbone and cache their K and V.
 
 Letters: L layers, K KV heads, T new tokens, C capacity, D head dimension, V vocabulary.
 """
@@ -24,7 +24,7 @@ from edgeinfinite.export.graphs.state import StateFactory, StateTensors, example
 from edgeinfinite.models.attention import run_tokens
 
 EXAMPLE_TOKENS = 7
-"""T while tracing prefill; any value of at least 2, so that nothing is specialised to T = 1."""
+"""T while tracing prefill. Any value above 1 works; 1 would specialise the graph to T = 1."""
 
 
 class _TokensGraph(nn.Module):
@@ -34,7 +34,7 @@ class _TokensGraph(nn.Module):
         model: the attached backbone.
         new_state: makes the back end's state from the graph's inputs.
         state: the state tensors, in the order `ModelShape.state` has them.
-        presents: what the back end's `GraphState.outputs` returns.
+        presents: specs of what the back end's `GraphState.outputs` returns.
     """
 
     name: str
@@ -110,11 +110,11 @@ class _TokensGraph(nn.Module):
         return [spec.name for spec in self._inputs()]
 
     def output_names(self) -> list[str]:
-        """Names of what `forward` returns."""
+        """Names of the outputs of `forward`."""
         return ["logits", *(spec.name for spec in self._presents)]
 
     def spec(self, file: str) -> GraphSpec:
-        """The signature as it stands in the manifest."""
+        """The graph's signature for the manifest."""
         logits = OutputSpec("logits", "float32", (1, self.shape.vocabulary), "B V", "logits")
         return GraphSpec(file, self._inputs(), (logits, *self._presents))
 
@@ -130,7 +130,7 @@ class _TokensGraph(nn.Module):
 
 
 class PrefillSegment(_TokensGraph):
-    """Reads 1 <= T <= N tokens; logits of the last one."""
+    """Reads T tokens, 1 <= T <= N; returns the logits of the last one."""
 
     name = PREFILL
 

@@ -78,7 +78,7 @@ class OnnxBackend:
         self._last: tuple[PreTrainedModel, Recipe, Integers | None, QuantizedWeights] | None = None
 
     def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
-        """See `Backend.check_architecture`; capped scores and sliding windows it can do."""
+        """See `Backend.check_architecture`; capped scores and sliding windows are supported."""
         if facts.head_dim % _HEAD_DIM_STEP:
             raise EdgeInfiniteError(
                 f"the back end onnx can't attend with heads of {facts.head_dim} dimensions, as "
@@ -209,7 +209,7 @@ def _trace_model(
 
 
 def _operators(model: ir.Model) -> dict[str, int]:
-    """How many nodes of each operator."""
+    """The number of nodes by operator."""
     return dict(Counter(node.op_type for node in model.graph).most_common())
 
 

@@ -1,4 +1,4 @@
-"""Graphs to files: all weights once, in one `weights.data`, whichever graph uses them."""
+"""Writes graphs to files. All graphs share one `weights.data`, which holds each weight once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ALIGNMENT = 64
 
 
 class WeightsFile:
-    """Writes tensors one after another, equal bytes only once.
+    """Writes tensors one after another into `weights.data`; equal bytes are written once.
 
     Args:
         folder: where `weights.data` is made.
@@ -36,10 +36,10 @@ class WeightsFile:
         self._file.close()
 
     def save(self, model: ir.Model, file: str) -> None:
-        """Moves a graph's tensors here and writes the graph beside it, without traces of us.
+        """Moves a graph's tensors here and writes the graph beside it, without paths and notes.
 
         Args:
-            model: changed: its initializers point into `weights.data` afterwards.
+            model: changed in place; its initializers point into `weights.data` afterwards.
             file: name of the graph's file.
         """
         _forget_origin(model)
@@ -68,7 +68,7 @@ class WeightsFile:
 
 
 def fix_tokens(source: Path, target: Path) -> None:
-    """Writes a graph once more, for exactly one token; its tensors stay where they are.
+    """Writes a copy of a graph for exactly one token; the copy uses the same tensors.
 
     Args:
         source: `prefill_segment`, whose `tokens` are `[1, T]`.

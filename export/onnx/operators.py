@@ -28,14 +28,14 @@ def group_query_attention(
     softcap: float,
     window: int,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Appends K, V to the cache and attends causally to all of it.
+    """Appends K and V to the cache and attends causally to the whole cache.
 
     Args:
         query: `[1, T, H * D]`, after RoPE; key and value `[1, T, K * D]`.
         k_cache, v_cache: `[1, K, C, D]`.
-        last_slot: `[1]` int32, slots in use after the call, less one.
+        last_slot: `[1]` int32, slots in use after the call minus one.
         total: `[1]` int32, slots in use after the call.
-        window: newest slots a token may see, itself included; -1 for all.
+        window: the number of newest slots that a token sees, its own included; -1 for all.
 
     Returns:
         `[1, T, H * D]` and the two caches.

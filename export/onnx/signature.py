@@ -1,4 +1,4 @@
-"""Whether the graphs on disk take and give what the manifest says."""
+"""Checks that the inputs and outputs of the graphs on disk are those of the manifest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _agree(
     for value, spec in zip(found, expected, strict=True):
         tensor = value.type.tensor_type
         sizes = [axis.dim_value or axis.dim_param for axis in tensor.shape.dim]
-        # The exporter derives the names of free axes by itself; what counts is that they are free.
+        # The exporter chooses the names of free axes itself, so names aren't compared.
         fits = len(sizes) == len(spec.shape) and all(
             size == wanted or isinstance(size, str)
             for size, wanted in zip(sizes, spec.shape, strict=True)

@@ -18,11 +18,11 @@ class OnnxState:
     """A `GraphState` whose attention is `com.microsoft.GroupQueryAttention`.
 
     The operator appends K, V at each layer's `length`, attends causally to everything before, and
-    returns the caches: with past and present bound to one buffer nothing is ever copied.
+    returns the caches. Past and present are bound to one buffer, so no cache is ever copied.
 
     Args:
         given: the graph's inputs; caches `[1, K, C, D]` float32 or float16.
-        gates: of every layer, taken out of the model by `absorb_gates`; none without a memory.
+        gates: the gates of all layers, as `absorb_gates` returns them; empty without a memory.
     """
 
     has_memory: torch.Tensor
@@ -49,7 +49,7 @@ class OnnxState:
         return self._positions
 
     def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """See `AttentionState.memory_of`; what is read here the absorbed gates ignore."""
+        """See `AttentionState.memory_of`; the absorbed gates ignore the result."""
         assert self._given.memory is not None and self._given.memory_norm is not None
         return self._given.memory[layer], self._given.memory_norm[layer]
 

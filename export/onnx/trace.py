@@ -1,4 +1,4 @@
-"""From a graph module to an ONNX model, through `torch.export` and `torch.onnx`."""
+"""Traces a graph module to an ONNX model, through `torch.export` and `torch.onnx`."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def trace(graph: PrefillSegment | DecodeStep | CompressMemory) -> ir.Model:
 
 
 def _clean(model: ir.Model) -> None:
-    """What torch.onnx's own `optimize` does, without its pattern matching.
+    """Does what torch.onnx's own `optimize` does, without its pattern matching.
 
-    That takes minutes on a graph of thousands of nodes; what it would find in ours,
-    `passes.simplify_shapes` does in a blink.
+    The pattern matching takes minutes on a graph of thousands of nodes. `passes.simplify_shapes`
+    removes the same nodes from our graphs in a fraction of a second.
     """
     InlinePass()(model)
     fold_constants(model, onnx_shape_inference=False)
@@ -75,7 +75,7 @@ def _clean(model: ir.Model) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps the exporter's remarks about itself (missing torchvision, deprecations) from users."""
+    """Hides the exporter's own warnings (missing torchvision, deprecations) from users."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,1 +1,1 @@
-"""Parity: the artifact itself computes what the checkpoint computes, call by call."""
+"""Parity checks: every call of the artifact must compute what the checkpoint computes."""

@@ -1,10 +1,10 @@
-"""The artifact itself against a reference, on a real text, across compressions.
+"""Compares the artifact with a reference on a real text, across compressions.
 
-The artifact reads the text at its own geometry, driven by the same `Session` as in use. A call that
-is probed is computed by the reference too, *from the artifact's own state*, and what both return
-and write is compared. So every kind of step is checked where it happens (empty cache, full cache,
-with memory, one token, many), each against a tight limit: errors of earlier steps don't blur it.
-All compressions are probed; prefill and decode in samples, because PyTorch is slow, or all of them.
+The artifact reads the text with its own geometry, in the same `Session` as in normal use. For a
+probed call the reference computes the same step *from the artifact's own state*, and what both
+return and write is compared. So every kind of step is checked (empty cache, full cache, with
+memory, one token, many), each against a tight limit: errors of earlier steps don't add up.
+All compressions are probed. Prefill and decode are sampled by default, because PyTorch is slow.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from edgeinfinite.runtime_py.state import State
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
 
 COMPRESSIONS = 3
-"""Steps that the artifact must get through; the second is the first that reads and writes M."""
+"""Compressions during the check. The second is the first one that reads and writes M."""
 
 _FLOAT_LIMITS = {"logits": 1e-4, "k_cache": 1e-4, "v_cache": 1e-4}
-"""Relative errors of float32 arithmetic in another order are some 1e-6."""
+"""float32 arithmetic in another order has relative errors of about 1e-6."""
 
 _QUANTIZED_LIMITS = {"logits": 0.1, "k_cache": 0.1, "v_cache": 0.1}
-"""Against a reference with the same quantized weights what is left is the rounding of activations
-to 8 bits: SmolLM2-135M has 0.04 in the logits and costs 0.003 nats of KL divergence a token for it.
+"""The reference has the same quantized weights, so the error is the rounding of activations to 8
+bits. For SmolLM2-135M it is 0.04 in the logits, which costs 0.003 nats of KL divergence per token.
 With exact activations the same graph is within 1e-5 (tests/export/onnx/test_passes.py)."""
 
 _HALF_LIMITS = {"logits": 5e-3, "k_cache": 5e-3, "v_cache": 5e-3}
-"""float32 weights over a float16 cache: 11 bits of Q, K, V and of what attention returns."""
+"""float32 weights with a float16 cache: Q, K, V and attention's output have 11 bits."""
 
 _MEMORY_LIMIT = 1e-4
 """Compression is float32 in every artifact, and computed here from equal caches."""
 
 _NUDGE_FACTOR = 2.0
-"""Where a reference rounds inputs as the artifact does, limits are so many times what nudges change
-(`sensitivity.py`)."""
+"""If the reference rounds inputs as the artifact does, a limit is this factor times the change that
+nudges cause (`sensitivity.py`)."""
 
 _AGREEMENT_LIMIT = 0.95
 _PROBE_TOKENS = 32
@@ -68,11 +68,11 @@ def check_parity(
 
     Args:
         folder: the artifact.
-        reference: of the same geometry; PyTorch's engine over `Backend.quantized_reference`, or
-            another artifact's engine.
-        text: what to read; None takes an English one that every Python brings along.
-        same_weights: False where the reference is quantized differently, or not at all: then
-            nothing but the memory and the scores has a limit.
+        reference: an engine with the same geometry: `TorchEngine` over
+            `Backend.quantized_reference`, or another artifact's engine.
+        text: what to read; None takes an English text that is part of every Python.
+        same_weights: False if the reference is quantized differently or not at all. Then only the
+            memory and the scores have a limit.
         every_call: probe every call, not samples.
         progress: see `Progress`.
 
@@ -80,8 +80,8 @@ def check_parity(
         `parity:logits`, `parity:k_cache`, `parity:v_cache`, `parity:memory`,
         `parity:memory_norm`, `parity:scores` (relative errors over the probes: the largest of
         what is computed in float32, the root mean square of what rounds activations) and
-        `greedy_agreement` (share of probes in which both prefer the same token, near-ties left
-        out).
+        `greedy_agreement` (share of probes in which both prefer the same token, without
+        near-ties).
     """
     manifest = load_manifest(folder, check_files=False)
     probe = ProbedEngine(
@@ -120,8 +120,8 @@ def _worst(
 
     Args:
         errors: for each probe, by layer.
-        noise: what nudges change in the reference, likewise; None where it isn't known.
-        limit: without noise.
+        noise: what nudges change in the reference, in the same form; None if it isn't known.
+        limit: the limit that holds when there is no noise.
         exact: judge the largest error, not the root mean square over the probes.
     """
     if noise is None:
@@ -139,12 +139,14 @@ class ProbedEngine:
     Args:
         subject: the engine under test, whose results count.
         reference: computes probed calls from a copy of the subject's state.
-        every_call: probe all; otherwise compressions, and what comes while `probing` is true.
-        nudged: the reference with minimal changes on its way, see `sensitivity.py`.
+        every_call: probe every call. Otherwise only compressions, and calls while `probing` is
+            true, are probed.
+        nudged: the reference with minimal changes inside, see `sensitivity.py`.
 
     Attributes:
-        errors: relative errors by name; for each probed call one number a layer (logits: one).
-        noise: the same of `nudged` against the reference; empty without it.
+        errors: relative errors by name; one list per probed call, with one number per layer (for
+            logits one number).
+        noise: the errors of `nudged` against the reference; empty without `nudged`.
     """
 
     def __init__(
@@ -205,10 +207,10 @@ class ProbedEngine:
             self.errors[name].append(errors)
 
     def agreement(self, noise: float) -> float:
-        """The share of equal choices among those that rounding can't turn.
+        """The share of equal greedy choices, without the choices that rounding can change.
 
         Args:
-            noise: relative error of the logits that is to be expected.
+            noise: the expected relative error of the logits.
         """
         clear = [same for same, margin in self._choices if same or margin > 3 * noise]
         return float(np.mean(clear)) if clear else 1.0
@@ -228,7 +230,7 @@ class ProbedEngine:
 
 
 def read_through(engine: ProbedEngine, tokens: Iterator[int], progress: Progress) -> None:
-    """Reads until `COMPRESSIONS` are done, and probes before the first and after each."""
+    """Reads until there were `COMPRESSIONS` compressions; probes before the first, after each."""
     session = Session(engine)
     capacity = engine.geometry.capacity
     _probe(engine, session, tokens)
@@ -245,7 +247,7 @@ def read_through(engine: ProbedEngine, tokens: Iterator[int], progress: Progress
 
 
 def _probe(engine: ProbedEngine, session: Session, tokens: Iterator[int]) -> None:
-    """A few tokens at once, and a few one by one, as far as they fit before a compression."""
+    """Probes a few tokens at once and a few one by one, while they fit before a compression."""
     engine.probing = True
     for count in (_PROBE_TOKENS, *([1] * _PROBE_STEPS)):
         if session.cached + count < engine.geometry.capacity:
@@ -260,5 +262,5 @@ def _tokens(folder: Path, text: str | None) -> Iterator[int]:
 
 
 def _logits_error(logits: np.ndarray, wanted: np.ndarray) -> float:
-    """Relative to how much the logits differ among themselves: a common offset says nothing."""
+    """The error relative to the logits' own spread, because a common offset has no effect."""
     return relative_error(logits - wanted.mean(), wanted - wanted.mean())

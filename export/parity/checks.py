@@ -11,9 +11,9 @@ class Check:
 
     Args:
         check: `checksum:FILE`, `io:GRAPH`, `parity:logits`, `greedy_agreement`, ...
-        passed: whether it is as it should be.
-        value: what was measured (for a yes-or-no check 1 or 0).
-        limit: what `value` was held against, None where there is none.
+        passed: whether the check passed.
+        value: what was measured (1 or 0 for a yes-or-no check).
+        limit: what `value` was compared with; None if there is no limit.
     """
 
     check: str

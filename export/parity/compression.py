@@ -1,10 +1,10 @@
-"""One compression by an engine and by its reference, from equal states: how far apart they end.
+"""Compares one compression by an engine and by its reference, from equal states.
 
-Under policy `carry` a compression decides which pairs stay. Both compute the ranks in float32, so
-where two pairs rank alike to the sixth digit (in one of a hundred compressions of 30 heads), either
-may stay, and every slot between the two is another one. Neither is wrong. So where slots differ,
-the reference decides again from scores that are moved in the sixth digit, and counts by layer as
-near as it ever came.
+Under policy `carry` a compression decides which pairs stay. Both engines compute the ranks in
+float32. If two pairs rank alike to the sixth digit (in one of a hundred compressions of 30 heads),
+either of them may stay, and all slots between the two differ. Neither choice is wrong. So if slots
+differ, the reference decides again, several times, from scores changed in the sixth digit. The
+smallest error of each layer counts.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from edgeinfinite.runtime_py.engines import Engine
 from edgeinfinite.runtime_py.state import State
 
 NUDGE = 1e-5
-"""What scores are moved by; over ordinary text their deviation is 1."""
+"""How much scores are changed; over ordinary text their standard deviation is 1."""
 
 _DECISIONS = 8
 _OTHER_SLOTS = 5e-3
-"""Relative error of a layer's keys: a pair in another's place makes it more, a half's rounding when
-a key moves a tenth of that."""
+"""Relative error of a layer's keys. Another choice of pairs exceeds it; the rounding of moved keys
+in a float16 cache is a tenth of it."""
 
 
 class CompressionParity:
@@ -43,8 +43,8 @@ class CompressionParity:
         """Lets the subject compress `state`.
 
         Returns:
-            Relative errors by name, as in `parity.check_parity`: of the caches and the scores one
-            number a layer.
+            Relative errors by name, as in `check_parity`; caches and scores have one number per
+            layer.
         """
         copy_state(state, self._before)
         self._subject.compress_memory(state)
@@ -61,7 +61,7 @@ class CompressionParity:
         return {name: list(by_layer.values()) for name, by_layer in errors.items()}
 
     def _errors(self, state: State, nudge: float = 0.0) -> dict[str, dict[int, float]]:
-        """By name and layer (the memory is one tensor for all), after the reference compressed."""
+        """Lets the reference compress; errors by name and layer (the memory is one tensor)."""
         copy_state(self._before, self._wanted)
         scores = {spec.layer: spec.name for spec in self._wanted.specs if spec.role == SCORES}
         for name in scores.values() if nudge else ():
@@ -75,7 +75,7 @@ class CompressionParity:
             if name in state.arrays
         }
         if scores:
-            # Of the slots in use by then, sorted: pairs that rank alike may stand in any order.
+            # Scores of the used slots are sorted: pairs that rank alike may be in any order.
             fixed = geometry.sink_length + geometry.window_length
             used, both = self._wanted.length - fixed, (state.arrays, wanted)
             errors[SCORES] = {

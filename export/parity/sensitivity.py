@@ -1,11 +1,11 @@
-"""How far a model's results move when numbers in it move in the seventh digit.
+"""Measures how far a model's results change when its inner values change in the seventh digit.
 
-Layers that round their inputs to 8 bits while they run drive any two implementations apart. A
-value beside the border between two steps is rounded down by one and up by the other. A difference
-of δ turns about δ / s of all values by a whole step s, and leaves a difference of about sqrt(δ s):
-from layer to layer it grows until it is as large as the rounding itself, however small it was. So
-no fixed limit tells a wrong program from a right one. The reference itself, run a second time with
-a nudge in front of every rounding, shows what is to be expected, layer by layer; `parity.py` allows
+Layers that round their inputs to 8 bits at run time drive any two implementations apart. One of
+them rounds a value near the border of two steps down, the other rounds it up. A difference of δ
+changes about δ / s of all values by a whole step s, and leaves a difference of about sqrt(δ s). It
+grows from layer to layer until it is as large as the rounding itself, however small it was. So no
+fixed limit tells a wrong program from a right one. Instead the reference runs a second time with a
+nudge in front of every rounding. This shows the error to expect in each layer; `calls.py` allows
 twice that.
 """
 
@@ -21,8 +21,8 @@ from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.state import State
 
 NUDGE = 1e-5
-"""Relative change: what float32 loses in a few dozen operators, so that even of a single token some
-value falls to the other side."""
+"""Relative change, as large as float32's error over a few dozen operators. It is large enough that
+even in a single token some value is rounded to the other side."""
 
 
 class RoundsInput:
@@ -33,7 +33,7 @@ def nudged(reference: Engine) -> Engine | None:
     """An engine that computes as `reference` does, with nudges.
 
     Returns:
-        None where it would show nothing: no module of the reference is a `RoundsInput`.
+        None if no module of the reference is a `RoundsInput`, because nudges would show nothing.
     """
     if not isinstance(reference, TorchEngine):
         return None

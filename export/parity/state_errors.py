@@ -1,4 +1,4 @@
-"""How far two states of one geometry are apart, whatever the order of their axes."""
+"""Errors between two states of one geometry, whose axes may be in different orders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from edgeinfinite.runtime_py.state import State
 
 
 def copy_state(source: State, target: State) -> None:
-    """Copies a state between engines; of the caches the slots in use only."""
+    """Copies a state between engines; of the caches it copies only the slots in use."""
     old, new = _caches(source), _caches(target)
     for name, array in target.arrays.items():
         if name not in new and name in source.arrays:
@@ -22,12 +22,12 @@ def copy_state(source: State, target: State) -> None:
 
 
 def cache_errors(role: Role, state: State, wanted: State, slots: Sequence[slice]) -> list[float]:
-    """By layer.
+    """Relative errors of a cache, one per layer.
 
     Args:
         role: `k_cache` or `v_cache`.
         state, wanted: the caches may have their axes in another order.
-        slots: which to compare, of every layer.
+        slots: the slots of every layer to compare.
     """
     expected = _caches(wanted)
     return [
@@ -47,7 +47,7 @@ def relative_error(value: np.ndarray, wanted: np.ndarray) -> float:
 
 
 def _caches(state: State) -> dict[str, tuple[TensorSpec, np.ndarray]]:
-    """By name the caches' specs, and views of them with the axes `B K C D`."""
+    """The caches' specs by name, and views of the caches with the axes `B K C D`."""
     return {
         spec.name: (
             spec,

@@ -1,6 +1,6 @@
-"""`edgeinfinite bench`: speed and memory against context length, beside what users have today.
+"""`edgeinfinite bench`: speed and memory against context length, compared with other runtimes.
 
-`case` one measurement, `worker` runs it in a process of its own, `systems/` one file for each
-system that is measured, `machine` the hardware's limits, `plan` all cases of a run, `report` the
-table and the plot.
+`case` describes one measurement, `worker` runs it in its own process, `systems/` has one file for
+each system, `machine` measures the hardware's limits, `plan` lists and runs all cases, `report`
+makes the table and the plot.
 """

@@ -1,4 +1,4 @@
-"""One measurement: what is asked of the worker process, and the row that comes back."""
+"""One measurement: the case that a worker process gets, and the row that it returns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Case:
     Args:
         system: `edgeinfinite-onnx`, `edgeinfinite-executorch`, `llama.cpp`, ...
         model: the artifact's folder, or what the peer loads.
-        settings: of a peer, such as `q8_0 cache`; part of what the row is called.
+        settings: a peer's settings, such as `q8_0 cache`; part of the row's name.
         prompt_tokens: length of the prompt.
         new_tokens: tokens decoded after the first one.
         threads: CPU threads.
@@ -38,7 +38,7 @@ class Row:
 
     `state_bytes` is the KV cache (and memory) as allocated; `peak_rss_bytes` the largest resident
     memory of the process that ran the case, weights and runtime included. `nats_per_token` is the
-    loss on a text short enough for every system to attend to all of it: what its weights are worth.
+    loss on a text so short that every system attends to all of it: it shows the weights' quality.
     The shares are of the machine's limits in the same run, see `machine.with_shares`.
     """
 

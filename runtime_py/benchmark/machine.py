@@ -1,4 +1,4 @@
-"""What the hardware can do at best, measured in the same run as everything else."""
+"""The hardware's limits, measured in the same run as everything else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MachineLimits:
 
 
 def machine_limits(threads: int) -> MachineLimits:
-    """Best of several tries, in a process of its own so that `threads` is obeyed.
+    """The best of several tries, in a separate process so that `threads` takes effect.
 
     Args:
         threads: CPU threads, as for the cases.
@@ -40,16 +40,16 @@ def machine_limits(threads: int) -> MachineLimits:
 
 
 def with_shares(row: Row, limits: MachineLimits, multiplied: int) -> Row:
-    """A row with its speed as shares of what the machine could do at best.
+    """Adds to a row its speed as shares of the machine's limits.
 
-    Decoding a token reads every weight at least once: that traffic as a share of the bandwidth.
-    Prefill multiplies every weight with every token: that work, attention left out, as a share of
-    the float32 rate, which 8-bit products can exceed.
+    Decoding a token reads every weight at least once: the decode share is this traffic divided by
+    the bandwidth. Prefill multiplies every weight with every token: the prefill share is this work,
+    without attention, divided by the float32 rate. 8-bit products can exceed that rate.
 
     Args:
-        row: of one system at one length.
-        limits: of the same run.
-        multiplied: weights that a prompt's token is multiplied with.
+        row: one system at one length.
+        limits: the machine's limits, from the same run.
+        multiplied: the number of weights that each prompt token is multiplied with.
     """
     reads = multiplies = None
     if row.file_bytes and row.median_token_s:
@@ -60,7 +60,7 @@ def with_shares(row: Row, limits: MachineLimits, multiplied: int) -> Row:
 
 
 def _read_bytes_per_s(threads: int) -> float:
-    """Every thread sums an array of its own, several times larger than any cache."""
+    """Each thread sums its own array, which is several times larger than any CPU cache."""
     arrays = [np.ones(_READ_BYTES // threads // 8, dtype=np.float64) for _ in range(threads)]
     best = 0.0
     with ThreadPoolExecutor(threads) as pool:

@@ -1,4 +1,4 @@
-"""What can be asked of `bench`."""
+"""The options of `bench`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class BenchOptions:
     """What to measure.
 
     Args:
-        artifacts: folders of our own.
+        artifacts: folders of EdgeInfinite artifacts.
         lengths: prompt lengths in tokens.
-        peers: names of `systems.PEERS`, or `NAME:WORD` for the settings with that word; one that
-            isn't installed is named with its command.
+        peers: names of `systems.PEERS`, or `NAME:WORD` for the settings with that word. A peer
+            that isn't installed is reported with the command that installs it.
         new_tokens: tokens decoded after the first.
         threads: CPU threads of every system.
-        repeats: of every case, the systems taking turns; figures are medians.
-        time_limit: seconds that one repeat may take.
+        repeats: repeats of every case, the systems taking turns; figures are medians.
+        time_limit: the most seconds that one repeat may take.
         model: the peers' checkpoint; None takes the first artifact's.
-        text: UTF-8 file; every system's loss on its first tokens is measured as well, because
-            speed is only worth comparing between weights of like quality.
+        text: UTF-8 file. `bench` also measures every system's loss on its first tokens, because
+            speeds are comparable only between weights of similar quality.
         peer_cache: folder for converted peer models.
     """
 

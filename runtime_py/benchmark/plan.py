@@ -1,4 +1,4 @@
-"""All cases of a run: which, in what order, and what becomes of one that fails."""
+"""The cases of a run: which ones, in what order, and what happens when one fails."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def plan_cases(
     """Every system at every length, shortest first, so that a run cut short is still useful.
 
     Args:
-        artifacts: folders of our own.
+        artifacts: folders of EdgeInfinite artifacts.
         lengths: prompt lengths in tokens.
         new_tokens: tokens to decode.
         threads: CPU threads of every system.
@@ -90,8 +90,8 @@ def run_cases(
 ) -> list[Row]:
     """Runs every case `repeats` times, the systems taking turns, and takes the medians.
 
-    A case that fails or passes the limit is reported as such and isn't tried again at that or any
-    greater length. Nothing is extrapolated.
+    A case that fails or exceeds the time limit is reported as such. Its system isn't tried again at
+    that length or a greater one. Nothing is extrapolated.
 
     Args:
         time_limit: seconds that one repeat may take, loading included.
@@ -127,12 +127,12 @@ def with_losses(
     """Measures every system's loss on a text, once, and adds it to all of the system's rows.
 
     Args:
-        rows: of `run_cases`, one for each case.
-        cases: those that were run.
+        rows: the rows of `run_cases`, one for each case.
+        cases: the cases that were run.
         text: token ids, so few that every system attends to all of them.
 
     Returns:
-        The rows; where a system fails its rows have no loss, and stderr says why.
+        The rows. If a system fails, its rows have no loss, and stderr says why.
     """
     asked = [
         replace(case, prompt_tokens=len(text), new_tokens=0, text=tuple(text)) for case in cases
@@ -151,7 +151,7 @@ def with_losses(
 
 
 def run_case(case: Case, time_limit: float) -> Row:
-    """One repeat in a process of its own; never raises for what happens in there."""
+    """One repeat in its own process; a failure in that process becomes a row, not an exception."""
     command = [sys.executable, "-m", WORKER]
     try:
         done = subprocess.run(

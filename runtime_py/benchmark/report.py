@@ -1,4 +1,4 @@
-"""What `bench` shows: a table with ratios to the best peer, and a plot of two panels."""
+"""The output of `bench`: a table with ratios to the best peer, and a plot of two panels."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     """Time to first token and peak memory against context length, both axes logarithmic.
 
     Args:
-        rows: of one run.
+        rows: the rows of one run.
         path: a .png, .svg or .pdf file.
     """
     import matplotlib

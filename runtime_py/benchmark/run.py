@@ -22,14 +22,14 @@ from edgeinfinite.runtime_py.benchmark.plan import (
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
 
 LOSS_TOKENS = 512
-"""Short enough to be exact in any cache that is worth having."""
+"""Short enough to fit any useful cache, so that attention is exact."""
 
 
 def run_bench(options: BenchOptions, peer_model: PeerModel) -> tuple[list[Row], MachineLimits]:
     """Measures everything.
 
     Args:
-        options: see there.
+        options: see `BenchOptions`.
         peer_model: makes what a peer loads; only called for installed peers.
 
     Returns:
@@ -71,7 +71,7 @@ def run_bench(options: BenchOptions, peer_model: PeerModel) -> tuple[list[Row], 
 
 
 def _multiplied(manifest: Manifest) -> int:
-    """All weights but the embedding: it is looked up, and as the LM head used once a prompt."""
+    """All weights but the embedding, which is looked up; as LM head it runs once per prompt."""
     model = manifest.backbone
     return model.parameters - model.vocabulary * model.query_heads * model.head_dim
 

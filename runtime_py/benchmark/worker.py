@@ -1,7 +1,7 @@
 """Runs one case in a fresh process: a `Case` on stdin, a `Row` on stdout's last line, as JSON.
 
-A process of its own is what makes the peak of its memory mean something, and what keeps one
-system's thread pools, allocators and caches out of the next one's figures.
+Each case has its own process. So its peak memory is its own, and thread pools, allocators and
+caches of one system don't affect the next one's figures.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from edgeinfinite.runtime_py.benchmark.systems import Figures, System, load_syst
 from edgeinfinite.runtime_py.statistics import peak_rss_bytes, step_figures
 
 _RESERVED_TOKENS = 100
-"""Special tokens stand at the vocabulary's start: prompts are drawn from what follows."""
+"""Special tokens are at the start of the vocabulary; prompts are drawn from the tokens after it."""
 
 
 def prompt_of(case: Case) -> np.ndarray:

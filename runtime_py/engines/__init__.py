@@ -1,4 +1,4 @@
-"""Engines: what computes the graphs. `load_engine` picks the one the artifact was exported for."""
+"""Engines compute an artifact's graphs. `load_engine` opens the engine of its back end."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def load_engine(
     Args:
         folder: the artifact.
         threads: CPU threads, None for the engine's default.
-        every_graph: use each graph of the artifact, also where another does its work as fast with
-            less memory; for checking them.
+        every_graph: run every graph of the artifact, so that all of them can be checked. By
+            default an engine leaves out a graph that another one replaces with less memory.
 
     Raises:
         EdgeInfiniteError: the artifact is damaged, or its back end isn't installed.

@@ -18,8 +18,8 @@ from edgeinfinite.runtime_py.state import State
 class Engine(Protocol):
     """The three graphs (docs/architecture.md) over states that the host owns.
 
-    An engine holds weights and nothing of any text, so sessions may share one. It never changes
-    `length` and `has_memory`: those are the session's.
+    An engine holds weights but no text, so several sessions may share it. It never changes
+    `length` and `has_memory`, which belong to the session.
     """
 
     name: str
@@ -28,16 +28,16 @@ class Engine(Protocol):
     geometry: Geometry
     vocabulary: int
     reads_memory: bool
-    """Whether there is a gate, so that `memory` and `memory_norm` are kept and read. Without one
-    the N tokens of a compression are forgotten under `reencode`; under `carry` those are kept that
-    rank high enough for the recall slots, as with a gate."""
+    """Whether there is a gate, so that `memory` and `memory_norm` are kept and read. Without a gate
+    a compression under `reencode` drops the N tokens. Under `carry` it keeps those that rank high
+    enough for the recall slots, with or without a gate."""
 
     chunk_length: int
-    """T of one prefill call that is fastest here; any T from 1 to N works."""
+    """The fastest T of a prefill call for this engine; any T from 1 to N works."""
 
     @property
     def fingerprint(self) -> str:
-        """Weights, gate and quantization: a state may move between engines of equal ones."""
+        """Identifies weights, gate, scorer and quantization; equal ones may exchange states."""
         ...
 
     def new_state(self) -> State:
@@ -61,14 +61,14 @@ class Engine(Protocol):
         ...
 
     def compress_memory(self, state: State) -> None:
-        """What the policy does with the N oldest residual tokens, once there is no more room.
+        """Evicts the N oldest residual tokens, as the policy says.
 
-        Under `reencode` they are folded into `memory` and `memory_norm`; caches stay as they are,
-        and without a gate the session doesn't call it. Under `carry` their pairs are scored and
-        ranked with those in the recall slots; the highest fill the slots, the window moves down
-        behind them, its keys turned to their new positions, and `scores_i` are those of the pairs
-        that stay. With a gate all N are folded into `memory` and `memory_norm` as well. The session
-        sets `length` and `has_memory` afterwards.
+        `reencode` folds them into `memory` and `memory_norm` and leaves the caches alone; without a
+        gate the session doesn't call this. `carry` scores their pairs and ranks them with those in
+        the recall slots. The highest fill the slots, the window moves down behind them with its
+        keys rotated to their new positions, and `scores_i` become the scores of the pairs that
+        stay. With a gate it also folds all N into `memory` and `memory_norm`. The session sets
+        `length` and `has_memory` afterwards.
 
         Args:
             state: under `reencode` with S + N or more slots in use, under `carry` with N + W
@@ -78,7 +78,7 @@ class Engine(Protocol):
 
 
 def usable_cpus() -> int:
-    """CPUs that this process may use; where the system doesn't tell, all of them."""
+    """The number of CPUs that this process may use; all of them if the system doesn't say."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -2,8 +2,8 @@
 
 The state's own arrays are the methods' inputs. `llama::update_cache` writes new keys and values
 into them, so a call costs the same at any capacity and copies no cache. ExecuTorch's Python runtime
-takes torch tensors; they share the arrays' memory. Letters: T new tokens, U slots that a call is
-given of a cache (length + T or more), C capacity, both of a layer, V vocabulary.
+takes torch tensors; they share the arrays' memory. Letters: T new tokens, C capacity of a layer's
+cache, U the number of its first slots that a call gets (length + T or more), V vocabulary.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ CHUNK_LENGTH = 256
 
 SLOTS_STEP = 64
 """U of a decode call is a multiple of this: XNNPACK prepares a graph anew whenever a size changes,
-4 to 5 ms. What the slots too many hold is masked."""
+in 4 to 5 ms. Slots that hold nothing yet are masked."""
 
 ONLY_PACKED = "only_packed_constants"
-"""In the manifest's details of a method: XNNPACK's part of it has no constants that aren't packed,
-so that it may share what is (`xnnpack_options.py`)."""
+"""Key in the manifest's details of a method: XNNPACK packs all constants of its part of the method,
+so that the method may share its packed weights (`xnnpack_options.py`)."""
 
 _CUSTOM_OPERATORS = "libcustom_ops_aot_lib"
 
@@ -47,11 +47,11 @@ class ExecuTorchEngine:
     """See `Engine`.
 
     Args:
-        folder: the artifact; its files are as the manifest says (`load_manifest` checks them).
-        manifest: the artifact's.
-        threads: of one call. ExecuTorch has one pool of threads a process, which stays as it is
-            while an engine is open. None takes the pool of the engines that are, else one thread
-            for each CPU that this process may use.
+        folder: the artifact, whose files match the manifest (`load_manifest` checks them).
+        manifest: the artifact's manifest.
+        threads: CPU threads of one call. ExecuTorch has one thread pool per process, whose size is
+            fixed while an engine is open. None uses the pool of the engines that are open, or, if
+            none is, one thread for each CPU that this process may use.
 
     Raises:
         EdgeInfiniteError: executorch isn't installed, can't load the program, or runs on another
@@ -106,7 +106,7 @@ class ExecuTorchEngine:
         logits = None
         for start in range(0, tokens.shape[1], method.most_tokens):
             chunk = tokens[:, start : start + method.most_tokens]
-            # The method takes two tokens or more; one is what the other is made for.
+            # The prefill method needs at least two tokens; `decode_step` reads one.
             chosen = method if chunk.shape[1] > 1 else self._methods[DECODE]
             logits = chosen.run(state, chunk, state.length + start)[0]
         assert logits is not None
@@ -142,7 +142,7 @@ class _Method:
             self.most_tokens = int(method.method_meta().input_tensor_meta(0).sizes()[1])
         self._torch = torch
         self._method = method
-        # Where a method takes U slots of an input, the layer whose length decides.
+        # For each input of U slots: the layer whose length determines U.
         self._layers = [given.layer if "U" in given.shape else None for given in spec.inputs]
         self._shared: weakref.WeakKeyDictionary[State, dict[str, Any]] = weakref.WeakKeyDictionary()
 
@@ -174,8 +174,8 @@ class _Method:
             given[spec.name] if layer is None else given[spec.name][:, : used[layer]]
             for spec, layer in zip(self.spec.inputs, self._layers, strict=True)
         ]
-        # Copied by NumPy, not by ExecuTorch through torch, whose own threads would go on spinning
-        # for a while after a copy of this size, on the CPUs that the next call needs.
+        # NumPy copies, not ExecuTorch through torch: torch's threads would keep spinning after a
+        # copy of this size, on the CPUs that the next call needs.
         try:
             outputs = self._method.call(inputs, clone_outputs=False)
         except RuntimeError as error:
@@ -188,7 +188,7 @@ def _executorch() -> tuple[Any, Any]:
     try:
         import torch
 
-        # Not `portable_lib`, the same in Python: it imports the compiler, 3 seconds and 140 MB.
+        # `portable_lib` offers the same but imports the compiler: 3 seconds and 140 MB more.
         from executorch.extension.pybindings import _portable_lib
     except ImportError as error:
         raise EdgeInfiniteError(
@@ -199,7 +199,7 @@ def _executorch() -> tuple[Any, Any]:
     if "quantized_decomposed::embedding_byte.out" not in operators:
         import executorch.kernels.quantized  # noqa: F401
     if "llama::update_cache.out" not in operators:
-        # Not through executorch.extension.llm.custom_ops, which imports PyTorch's compiler.
+        # executorch.extension.llm.custom_ops would import PyTorch's compiler.
         torch.ops.load_library(str(_custom_operators()))
     return torch, _portable_lib
 
@@ -216,7 +216,7 @@ def _custom_operators() -> Path:
 
 
 def _set_threads(runtime: Any, threads: int | None) -> None:
-    """Not while an engine lives: its methods would go on with a pool that is gone, and crash."""
+    """Sets the thread pool's size, never while an engine is open: its methods would crash."""
     with _silent():
         now = runtime._threadpool_get_thread_count()
     if not _ALIVE:
@@ -232,7 +232,7 @@ def _set_threads(runtime: Any, threads: int | None) -> None:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Keeps what C++ writes to stderr to itself: lines about files of ARM systems and threads."""
+    """Hides what C++ writes to stderr: lines about files of ARM systems and about threads."""
     try:
         kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     except OSError:  # no stderr: nothing to keep clean

@@ -31,11 +31,11 @@ class OnnxEngine:
     """See `Engine`.
 
     Args:
-        folder: the artifact; its files are as the manifest says (`load_manifest` checks them).
-        manifest: the artifact's.
-        threads: of one call, None for one for each CPU that this process may use.
-        own_decode: decode with the graph `decode_step`; otherwise with `prefill_segment` and one
-            token, which is as fast here and has the weights in memory once.
+        folder: the artifact, whose files match the manifest (`load_manifest` checks them).
+        manifest: the artifact's manifest.
+        threads: CPU threads of one call; None takes one for each CPU that this process may use.
+        own_decode: decode with the graph `decode_step`. Otherwise decode with `prefill_segment` on
+            one token, which is as fast and needs the weights in memory only once.
 
     Raises:
         EdgeInfiniteError: onnxruntime isn't installed, or can't load a graph.
@@ -98,9 +98,9 @@ class OnnxEngine:
         options.intra_op_num_threads = threads or usable_cpus()
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        # Under `reencode` it runs rarely: what it works with goes back to the system afterwards.
+        # Under `reencode` this graph runs rarely, so its working memory is freed after each run.
         options.enable_cpu_mem_arena = path.name != self._rare_file
-        # Threads spin while a call runs, where it pays, and sleep between calls.
+        # Threads spin during a call, where it pays, and sleep between calls.
         options.add_session_config_entry("session.force_spinning_stop", "1")
         try:
             with freed_memory_goes_back():
@@ -117,7 +117,7 @@ ENGINE = OnnxEngine
 
 
 class _Graph:
-    """One graph and, for every state that still lives, its arrays bound to it."""
+    """One graph, and a binding to the arrays of every live state."""
 
     def __init__(self, ort: Any, session: Any, spec: GraphSpec) -> None:
         self.spec = spec
@@ -163,7 +163,7 @@ class _Bound:
             self.binding.bind_ortvalue_output(output.name, self._share(array))
 
     def set_tokens(self, tokens: np.ndarray) -> None:
-        """Binds `[1, T]` int64; a single token only changes a number."""
+        """Binds `[1, T]` int64; a single token reuses a buffer that is already bound."""
         if tokens.shape[1] == 1:
             self._one_token[...] = tokens
             if not self._reads_one_token:

@@ -61,7 +61,7 @@ class TorchEngine:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """See `Engine`; computed when a session is saved, not for every engine."""
+        """See `Engine`. It is computed on first use, because hashing the weights takes time."""
         digest = hashlib.sha256(parameters_digest(self.model).encode())
         digest.update(self._rule.to_json().encode())
         return digest.hexdigest()

@@ -1,10 +1,10 @@
 """One packed copy of the weights for all methods of a program.
 
 XNNPACK packs weights into the order that its kernels read, once for every method that uses them.
-With its option `weight_cache_enabled` methods share what is packed. ExecuTorch 1.4 has the option
-in C++ (`executorch/runtime/backend/interface.h`: `set_option`) and no way to it in Python, so the
-function is called in the library that Python has loaded. Where it isn't found, or options don't
-look as they do in 1.4, everything works as before and takes more memory.
+With the option `weight_cache_enabled` methods share the packed weights. ExecuTorch 1.4 has this
+option in C++ (`executorch/runtime/backend/interface.h`: `set_option`) but not in Python, so this
+module calls the function in the library that Python has loaded. If the function isn't found, or
+options look different from 1.4, everything still works and takes more memory.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ class _Span(ctypes.Structure):
 def share_packed_weights(runtime: Any, share: bool) -> bool:
     """Whether methods that are loaded from now on, in this process, share their packed weights.
 
-    XNNPACK forgets the constants of such methods that it hasn't packed, and crashes in the first
-    call. So only programs may share whose constants are all packed (`export/executorch/report.py`).
+    When methods share, XNNPACK forgets the constants that it hasn't packed and crashes in the first
+    call. So a program may share only if all its constants are packed
+    (`export/executorch/report.py`).
 
     Args:
         runtime: the module `executorch.extension.pybindings._portable_lib`.
-        share: what is wanted.
+        share: whether they should.
 
     Returns:
-        What they do.
+        Whether they do.
     """
     if not metadata.version("executorch").startswith(_KNOWN):
         return False

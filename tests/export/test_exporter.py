@@ -85,7 +85,7 @@ def test_nothing_in_the_artifact_names_a_path_of_this_machine(artifact):
 
 @pytest.mark.parametrize(("kv_heads", "recipe"), [(8, "none"), (1, "none"), (1, "int4")])
 def test_heads_are_paired_as_in_transformers(tmp_path, recipe, kv_heads):
-    """G = 1 and 8 query heads a KV head; the CLI's tiny checkpoint has 2, SmolLM2 3."""
+    """R = 1 and 8 query heads per KV head; the CLI's tiny checkpoint has R = 2, SmolLM2 R = 3."""
     folder = tiny_checkpoint(tmp_path / "checkpoint")
     (folder / "model.safetensors").unlink()
     model = tiny_llama(heads=8, kv_heads=kv_heads, vocabulary=258)

@@ -1,4 +1,4 @@
-"""Rewrites that let XNNPACK take the whole transformers graph; each changes nothing it computes."""
+"""Passes that let XNNPACK take the whole transformers graph. None changes a result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run_passes(program: ExportedProgram) -> dict[str, int]:
         program: as `torch.export.export` returns it; changed in place.
 
     Returns:
-        How many places each pass found, by its name.
+        How many places each pass rewrote, by its name.
     """
     found = {}
     for rewrite in PASSES:

@@ -1,4 +1,4 @@
-"""What depends on weights only is computed now: the gate's sigmoid, zeros."""
+"""Computes at export time what depends on weights only: the gate's sigmoid, zeros."""
 
 from __future__ import annotations
 

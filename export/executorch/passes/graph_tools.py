@@ -1,7 +1,7 @@
-"""What the passes have in common: small edits of an exported program's graph, before it is lowered.
+"""Tools that the passes share: small edits of an exported program's graph before lowering.
 
-A pass is a function that changes the program in place and says how many places it found. It edits
-the graph directly: nothing is traced again, so a pass over 2,000 nodes takes milliseconds.
+A pass is a function that changes the program in place and returns how many places it rewrote. It
+edits the graph directly. Nothing is traced again, so a pass over 2,000 nodes takes milliseconds.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def insert(before: Node, target: Any, *args: Any, **kwargs: Any) -> Node:
 
 
 def insert_view(before: Node, x: Node, sizes: list[int]) -> Node:
-    """`x` in another shape, of which at most one size is open (-1).
+    """A view of `x` in another shape, with at most one open size (-1).
 
-    Not `reshape`, which would spell the open size out as a symbol.
+    `reshape` would write the open size as a symbol instead.
     """
     if not x.meta["val"].is_contiguous():
         x = insert(before, aten.clone.default, x, memory_format=torch.contiguous_format)
@@ -60,7 +60,7 @@ def insert_view(before: Node, x: Node, sizes: list[int]) -> Node:
 
 
 def replace(old: Node, new: Node) -> None:
-    """All users of `old` read `new`; `old` goes."""
+    """Lets all users of `old` read `new`, and removes `old`."""
     old.replace_all_uses_with(new)
     old.graph.erase_node(old)
 
@@ -90,7 +90,7 @@ def value_of(program: ExportedProgram, node: Node) -> torch.Tensor:
 
 
 def finish(program: ExportedProgram) -> None:
-    """Drops what nothing reads any more, and makes signature and code agree with the graph."""
+    """Removes unused nodes and brings signature and code in line with the graph."""
     output = program.graph.output_node()
     for spec, node in zip(program.graph_signature.output_specs, output.args[0], strict=True):
         spec.arg.name = node.name

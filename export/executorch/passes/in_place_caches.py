@@ -1,9 +1,9 @@
-"""After lowering: `llama::update_cache` writes into the caller's tensors, and nothing is copied.
+"""Lets `llama::update_cache` write into the caller's tensors, without copies; runs after lowering.
 
-PyTorch's export makes programs without side effects: a cache that is written becomes a new tensor
-that is copied back into the input at the end, 60 copies of a whole cache a call. The operator
-itself writes in place, so the new tensor is the input, and the copies go. Whether attention reads a
-cache before or after the new rows are in it makes no difference: it masks the slots from `length`.
+PyTorch exports programs without side effects: a cache that is written becomes a new tensor, which
+is copied back into the input at the end. That is 60 copies of a whole cache per call. The operator
+itself writes in place, so the input replaces the new tensor and the copies are removed. Attention
+may read a cache before or after the new rows are written, because it masks slots from `length` on.
 """
 
 from __future__ import annotations

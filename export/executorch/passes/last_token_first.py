@@ -1,7 +1,7 @@
-"""Only the last token's logits are asked for, so only its last MLP is computed (MOM, 2504.12526).
+"""Computes the last MLP for the last token only: only its logits are needed (MOM, 2504.12526).
 
-The backbone selects the last token in front of the LM head. From the last attention to there every
-operator treats each token by itself, so the selection may come first.
+The backbone selects the last token in front of the LM head. Between the last attention and the
+selection every operator treats each token separately, so the selection can move up.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def last_token_first(program: ExportedProgram) -> int:
 
 
 def _only_for(selection: Node) -> set[Node]:
-    """The operators before the selection whose results nothing else needs."""
+    """The operators before the selection whose results only the selection needs."""
     only = {selection}
     for node in reversed(selection.graph.nodes):
         if node.users and only.issuperset(node.users) and _is_token_by_token(node):
@@ -76,7 +76,7 @@ def _last_of(node: Node, before: Node, done: dict[Node, Node | None]) -> Node:
     Args:
         node: what to select from.
         before: where new nodes go.
-        done: the operators to be computed for the last token only, with their new form if known.
+        done: operators to compute for the last token only, each with its new node or None.
     """
     last = done.get(node)
     if last is not None:
@@ -91,7 +91,7 @@ def _last_of(node: Node, before: Node, done: dict[Node, Node | None]) -> Node:
 
 
 def _has_tokens(node: Node) -> bool:
-    """Whether it is `[1, T, ...]` with dynamic T; weights aren't."""
+    """Whether a node's tensor is `[1, T, ...]` with dynamic T; weights aren't."""
     value = node.meta["val"]
     if not isinstance(value, torch.Tensor):
         return isinstance(value, (tuple, list))

@@ -1,7 +1,7 @@
-"""Products with one matrix per KV head as a plain `bmm`.
+"""Rewrites products with one matrix per KV head as a plain `bmm`.
 
-PyTorch takes a product of four and three axes apart with `expand` and symbolic sizes, neither of
-which XNNPACK takes. The batch is 1, so a reshape does the same.
+PyTorch decomposes a product of tensors with four and three axes into `expand` and symbolic sizes.
+XNNPACK takes neither. The batch is 1, so a reshape does the same.
 """
 
 from __future__ import annotations

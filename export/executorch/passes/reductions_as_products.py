@@ -1,7 +1,7 @@
-"""Means and sums over the last axis as products with a column of 1/d, or of ones.
+"""Rewrites means and sums over the last axis as products with a column of 1/d, or of ones.
 
-RMSNorm takes such a mean, a quantized layer with offsets such sums. XNNPACK takes neither over one
-axis; left as they are, they would cut the graph at every norm and every layer.
+RMSNorm has such a mean, and a quantized layer with offsets has such sums. XNNPACK can't reduce over
+one axis, so each of them would split the graph, at every norm and every layer.
 """
 
 from __future__ import annotations

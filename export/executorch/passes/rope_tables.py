@@ -1,7 +1,7 @@
-"""RoPE's angles as tables: one row of cosines and sines for every slot of the cache.
+"""Reads RoPE's angles from tables: one row of cosines and sines for every slot of the cache.
 
-Positions are slots, so there are only C of them. Computed in the graph the angles
-are ten small operators, some of which XNNPACK takes, at less precision and in pieces.
+Positions are slots, so there are only C of them. In the graph the angles would be ten small
+operators. XNNPACK takes only some of them, at less precision, which would split the graph.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from transformers import PreTrainedModel
 
 
 class RopeTables(nn.Module):
-    """Stands in for a decoder's `rotary_emb`.
+    """Replaces a decoder's `rotary_emb`.
 
     Args:
-        rotary: what it stands in for.
+        rotary: the module that it replaces.
         capacity: C.
     """
 

@@ -1,8 +1,8 @@
-"""RoPE's `rotate_half` as a product with a constant matrix.
+"""Rewrites RoPE's `rotate_half` as a product with a constant matrix.
 
-It is written with slices, which XNNPACK takes only where no size is dynamic, so that every layer
-of prefill would be cut three times. The matrix has one 1 or -1 per column: the product is exact,
-and its cost is small beside the projections (D² against d·D a head).
+The original uses slices. XNNPACK takes slices only without dynamic sizes, so they would split every
+layer of prefill three times. The matrix has one 1 or -1 per column, so the product is exact. It is
+cheap beside the projections (D² against d·D per head).
 """
 
 from __future__ import annotations

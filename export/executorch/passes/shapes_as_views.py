@@ -1,4 +1,4 @@
-"""Changes of shape as views with at most one open size, the only form that XNNPACK takes."""
+"""Rewrites changes of shape as views with at most one open size, which XNNPACK requires."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _RESHAPES = (
 def shapes_as_views(program: ExportedProgram) -> int:
     """Rewrites reshapes, and selecting or expanding an axis of size 1, as such views.
 
-    The open size is written -1. Integers are left alone: positions aren't XNNPACK's anyway.
+    The open size is written as -1. Integer tensors are left alone, because XNNPACK doesn't take
+    positions anyway.
     """
     found = 0
     for node in nodes_of(program, *_RESHAPES, aten.select.int, aten.expand.default):

@@ -1,7 +1,7 @@
-"""Q, K and V read one quantized input, and so do the MLP's two first projections.
+"""Lets Q, K and V share one quantized input, and also the MLP's first two projections.
 
-torchao quantizes the input of every linear layer for itself, and every layer with offsets sums up
-the groups of its input for itself.
+torchao quantizes the input separately for every linear layer, and every layer with offsets sums the
+groups of its input separately.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ aten, torchao = torch.ops.aten, torch.ops.torchao
 
 
 def shared_inputs(program: ExportedProgram) -> int:
-    """Merges calls of the operators in front of a quantized layer that have the same arguments."""
+    """Merges equal calls (same operator, same arguments) in front of quantized layers."""
     seen: dict[Any, Node] = {}
     found = 0
     for node in nodes_of(

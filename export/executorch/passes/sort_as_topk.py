@@ -1,4 +1,4 @@
-"""Sorting as the choice of the largest, all of them: ExecuTorch has no kernel that sorts."""
+"""Rewrites `sort` as `topk` over all elements, because ExecuTorch has no kernel that sorts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ aten = torch.ops.aten
 
 
 def sort_as_topk(program: ExportedProgram) -> int:
-    """sort(x, -1) = -topk(-x, n), where only the sorted values are asked for."""
+    """sort(x, -1) = -topk(-x, n), if only the sorted values are used."""
     found = 0
     for node in nodes_of(program, aten.sort.default):
         x: Any = node.args[0]

@@ -1,7 +1,7 @@
 """Drops the run-time assertions on sizes that tracing leaves behind.
 
-Each is a few instructions per call, three for every cache. The engine checks what matters, and the
-runtime compares every tensor with the program's bounds.
+Each of them costs a few instructions per call, and every cache has three. The engine checks what
+matters, and the runtime compares every tensor with the program's bounds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ASSERTIONS = (
 
 
 def without_assertions(program: ExportedProgram) -> int:
-    """Erases the assertions; what only they read goes with them."""
+    """Erases the assertions and the nodes that only they read."""
     found = 0
     for node in nodes_of(program, *_ASSERTIONS):
         program.graph.erase_node(node)

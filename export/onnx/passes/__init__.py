@@ -1,7 +1,8 @@
-"""What is swapped in a backbone before it is traced. Each pass is one file and changes no number.
+"""Passes that rewrite a backbone or its graph. Each is one file and changes no result.
 
-A pass works on a copy of the model that shares its weights (`shared_copy`), leaves alone what it
-doesn't recognise, and proves what it replaces on random numbers instead of trusting class names.
+A pass over modules works on a copy of the model that shares its weights (`shared_copy`). It leaves
+alone what it doesn't recognise. Before it replaces a module or function it compares both on sample
+numbers, instead of trusting class names.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from transformers import PreTrainedModel
 def shared_copy(
     model: PreTrainedModel, replaced: Mapping[int, torch.Tensor] | None = None
 ) -> PreTrainedModel:
-    """The same modules again, over the same tensors.
+    """A copy of the model's modules that shares its tensors.
 
     Args:
-        replaced: other tensors in place of some, by the `id` of the old one.
+        replaced: new tensors for some of the old ones, by the `id` of the old one.
     """
     tensors = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     return copy.deepcopy(model, {**tensors, **(replaced or {})})

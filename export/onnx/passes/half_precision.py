@@ -1,9 +1,9 @@
-"""Constants in half precision on disk, where that loses nothing.
+"""Stores constants in half precision on disk, where that loses nothing.
 
-The operators want float32; onnxruntime folds the Cast away when it loads the graph (it must:
-MatMulNBits takes scales as constants only, and with all of onnxruntime's graph optimisations turned
-off its results are zeros). For the scales it saves 8 MB of the demo model's 106, for the retention
-scorer 0.7 MB.
+The operators need float32, so a Cast follows each constant, and onnxruntime folds it when it loads
+the graph. It has to: MatMulNBits takes scales as constants only, and with all of onnxruntime's
+graph optimisations off it returns zeros. The scales save 8 MB of the demo model's 106, the
+retention scorer 0.7 MB.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import onnx_ir as ir
 _SCALES_OF = {"MatMulNBits": 2, "GatherBlockQuantized": 2}
 
 _WORTHWHILE = 256
-"""Elements from which on a constant is worth a Cast."""
+"""Constants with fewer elements stay float32; a Cast doesn't pay for them."""
 
 
 def halve_scales(model: ir.Model) -> int:
     """Stores the scales of quantized weights as float16 followed by a Cast.
 
     Returns:
-        How many tensors.
+        How many tensors were converted.
     """
     scales: dict[ir.Value, None] = {}
     for node in model.graph:
@@ -37,7 +37,7 @@ def halve_constants(model: ir.Model) -> int:
     Only for small graphs: folded constants can't be mapped from the file.
 
     Returns:
-        How many tensors.
+        How many tensors were converted.
     """
     constants = [value for value in model.graph.initializers.values() if _large(value)]
     return sum(_halve(model.graph, value) for value in constants)

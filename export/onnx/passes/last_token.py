@@ -1,8 +1,8 @@
 """MOM's last-token rule (arXiv 2504.12526): the last layer's MLP runs for the last token alone.
 
 Only the last token's logits are asked for, and after the last attention no token looks at another.
-So the last layer's output projection and MLP take the newest row only; the residual additions
-broadcast it, which leaves rubbish in the earlier rows, which nobody reads.
+So the last layer's output projection and MLP take the newest row only. The residual additions
+broadcast it, so the earlier rows hold wrong values, but nothing reads them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def last_token_only(model: PreTrainedModel) -> bool:
     """Wraps the last layer's `o_proj` and `mlp`.
 
     Returns:
-        False if the last layer has other names; it is left alone then.
+        False if the last layer's modules have other names; then nothing is changed.
     """
     last = model.get_decoder().layers[-1]
     attention = last.self_attn

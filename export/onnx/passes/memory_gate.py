@@ -1,10 +1,11 @@
-"""The memory read and the gate (Eq. 7-10) in half the nodes: heads stay where the linears put them.
+"""The memory read and the gate (Eq. 7-10) with half the nodes, without moving the heads.
 
-Written for any device, `models.memory` (`retrieve`, `MemoryGate`) moves the heads to the front. For
-one token that is 25 small nodes a layer, as many as the rest of it. Here rows stay `[T, H * D]`,
-what all layers need of M, z and the gates is computed once, and biases ride along in Gemm.
+The general code in `models.memory` (`retrieve`, `MemoryGate`) moves the heads to the front. For one
+token that makes 25 small nodes per layer, as many as the rest of the layer. Here rows stay
+`[T, H * D]`, everything that depends on M, z and the gates alone is computed once for all layers,
+and Gemm adds the biases.
 
-Letters: L layers, H query heads, K KV heads, G query heads per KV head, T new tokens, D head
+Letters: L layers, H query heads, K KV heads, R query heads per KV head, T new tokens, D head
 dimension.
 """
 
@@ -20,7 +21,7 @@ from edgeinfinite.models.memory.gate import MemoryGate, places
 
 
 class Absorbed(nn.Module):
-    """Stands for a gate that `FlatGates` computes: what comes in has passed it already.
+    """Replaces a gate that `FlatGates` computes; its input has already passed the gate.
 
     Args:
         gate: keeps its parameters in the model.
@@ -38,7 +39,7 @@ class Absorbed(nn.Module):
         local: torch.Tensor,
         *_: object,
     ) -> torch.Tensor:
-        """Returns A_com, which `local` is already."""
+        """Returns `local`, which is already A_com."""
         return local
 
 
@@ -46,7 +47,7 @@ class FlatGates:
     """The gates of all layers for one call.
 
     Args:
-        gates: of every layer.
+        gates: the gates of all layers.
         memory: M `[L, K, D, D]`.
         memory_norm: z `[L, K, D]`.
         has_memory: `[1]`.
@@ -107,10 +108,10 @@ class FlatGates:
 
 
 def absorb_gates(model: PreTrainedModel) -> list[MemoryGate]:
-    """Takes the gates out of the model's own course.
+    """Replaces the model's gates by modules that do nothing.
 
     Returns:
-        Them, for `FlatGates`; none if the model has none.
+        The gates, for `FlatGates`; empty if the model has none.
     """
     gates = []
     for layer in attention_layers(model):

@@ -1,6 +1,6 @@
-"""Quantized linear layers over one input become one: Q with K and V, gate with up.
+"""Merges quantized linear layers over one input: Q with K and V, gate with up.
 
-One MatMulNBits rounds the input to 8 bits once and wakes the threads once; a Split hands out the
+One MatMulNBits rounds the input to 8 bits once and wakes the threads once. A Split separates the
 results.
 """
 
@@ -18,7 +18,7 @@ _TENSORS = (1, 2, 3, 5)
 
 
 def merge_linears(model: ir.Model) -> int:
-    """Merges them.
+    """Merges all such layers of a graph.
 
     Returns:
         How many nodes were merged away.
@@ -83,7 +83,7 @@ def _merge(graph: ir.Graph, nodes: list[ir.Node]) -> None:
 
 
 def _joined(graph: ir.Graph, values: list[ir.Value | None]) -> ir.Value:
-    """One initializer of all rows; the old ones go where nothing else reads them."""
+    """One initializer with all rows; old ones that nothing else reads are dropped later."""
     known = [value for value in values if value is not None]
     arrays = [value.const_value.numpy() for value in known if value.const_value is not None]
     return _constant(graph, f"{known[0].name}_merged", np.concatenate(arrays))

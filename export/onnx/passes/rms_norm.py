@@ -1,4 +1,4 @@
-"""RMSNorm as one node: SimplifiedLayerNormalization instead of six operators."""
+"""Replaces RMSNorm's six operators by one node, SimplifiedLayerNormalization."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class FusedRmsNorm(nn.Module):
     """x / sqrt(mean(x²) + epsilon) * weight, for tracing.
 
     Args:
-        weight: `[width]`, all factors of the original in one.
-        epsilon: of the original.
+        weight: `[width]`, the factor that the original norm multiplies with.
+        epsilon: the original's epsilon.
     """
 
     def __init__(self, weight: torch.Tensor, epsilon: float) -> None:
@@ -54,7 +54,7 @@ def _fused(module: nn.Module) -> FusedRmsNorm | None:
         return None
     example = torch.linspace(-2, 3, _ROWS * len(weight)).reshape(1, _ROWS, -1).sin() + 0.1
     wanted = module(example)
-    for factor in (weight, weight + 1.0):  # Gemma's weights are stored less one
+    for factor in (weight, weight + 1.0):  # Gemma stores its weights minus one
         normed = example * torch.rsqrt(example.pow(2).mean(-1, keepdim=True) + epsilon) * factor
         if torch.allclose(normed, wanted, rtol=1e-5, atol=1e-6):
             return FusedRmsNorm(factor.detach(), epsilon)

@@ -1,7 +1,7 @@
-"""RoPE as one node: RotaryEmbedding instead of eleven operators.
+"""Replaces RoPE's eleven operators by one node, RotaryEmbedding.
 
-transformers' modelling code calls a function of its own module, `apply_rotary_pos_emb`; while the
-graph is traced that name stands for the fused one, if both do the same.
+transformers' modelling code calls a function of its own module, `apply_rotary_pos_emb`. While the
+graph is traced, the fused function replaces it, if both compute the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def fused_rotary(model: PreTrainedModel) -> Iterator[bool]:
     """Inside, the model's attention rotates Q and K with the fused operator.
 
     Yields:
-        Whether it does: False where the model rotates in another way than by halves.
+        Whether it does; False if the model doesn't rotate by halves.
     """
     layer = attention_layers(model)[0]
     module: Any = sys.modules[type(layer).__module__]
@@ -44,16 +44,16 @@ def fused_rotary(model: PreTrainedModel) -> Iterator[bool]:
 
 
 class FusedRotaryTable(RotaryTable):
-    """Turns keys with the fused operator, for tracing; the parent's equations."""
+    """Rotates keys with the fused operator, for tracing; same equations as the parent."""
 
     def shift_back(self, key: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
         """See `RotaryTable.shift_back`; key `[1, K, n, D]`, slots `[n]` or `[1, K, n]`."""
         if self.cos is None or self.sin is None:
             return key
-        # Where each head has distances of its own, the heads stand on the operator's batch axis.
+        # If each head has its own distances, the heads go on the operator's batch axis.
         apart = slots.dim() > 1
         x, rows = (key.transpose(0, 1), slots[0]) if apart else (key, slots.unsqueeze(0))
-        # The inverse turn: sin(-x) = -sin(x).
+        # The inverse rotation: sin(-x) = -sin(x).
         turned = operators.rotary(x.float(), rows, self.cos, -self.sin, heads=x.shape[1])
         turned = turned.to(key.dtype)
         return turned.transpose(0, 1) if apart else turned

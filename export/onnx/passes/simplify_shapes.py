@@ -1,4 +1,4 @@
-"""Removes reshapes and transposes that undo each other, which heads-first code is full of."""
+"""Removes reshapes and transposes that undo each other; heads-first code has many of them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import onnx_ir as ir
 
 
 def simplify_shapes(model: ir.Model) -> int:
-    """Works on a graph until nothing is left to remove.
+    """Repeats the rules until nothing is left to remove.
 
     Returns:
-        How many nodes went.
+        How many nodes were removed.
     """
     graph = model.graph
     before = len(graph)
@@ -40,7 +40,7 @@ def _reshape(node: ir.Node) -> bool:
     below = source.producer()
     if below is None or below.op_type != "Reshape" or below.domain != "":
         return False
-    if 0 in _constant(node.inputs[1]):  # copies a size from its input, which would be another one
+    if 0 in _constant(node.inputs[1]):  # 0 copies a size from the input, which would change
         return False
     node.replace_input_with(0, below.inputs[0])
     return True
@@ -75,7 +75,7 @@ _RULES: dict[str, Callable[[ir.Node], bool]] = {
 
 
 def _with_constant_shape(node: ir.Node) -> bool:
-    """Gives a shape that is computed in the graph as a constant, if one axis at most is free."""
+    """Replaces a computed shape by a constant, if at most one axis is free."""
     shape, target = node.outputs[0].shape, node.inputs[1]
     if shape is None or target is None or target.const_value is not None:
         return False
@@ -93,7 +93,7 @@ def _with_constant_shape(node: ir.Node) -> bool:
 
 
 def _bypass(node: ir.Node, value: ir.Value) -> bool:
-    """Lets all that reads the node's output read `value`; a graph's output keeps its name."""
+    """Lets all readers of the node's output read `value`; outputs of the graph are kept."""
     output = node.outputs[0]
     if output.is_graph_output() or not output.uses():
         return False

@@ -1,4 +1,4 @@
-"""A residual addition and the RMSNorm after it become SkipSimplifiedLayerNormalization."""
+"""Fuses a residual addition and the RMSNorm after it to SkipSimplifiedLayerNormalization."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 
 def fuse_skip_norms(model: ir.Model) -> int:
-    """Fuses them where both terms have the same shape.
+    """Fuses every such pair whose addition has two terms of the same shape.
 
     Returns:
         How many were fused.
@@ -49,7 +49,7 @@ def _fuse(graph: ir.Graph, add: ir.Node, norm: ir.Node) -> None:
     for new, old in ((fused.outputs[0], normed), (fused.outputs[3], total)):
         new.name, new.type, new.shape = f"{old.name}_skip", old.type, old.shape
     fused.outputs[1].name = fused.outputs[2].name = ""
-    # Between the two nothing but the norm can need the sum before it is there.
+    # The fused node goes right behind the addition, before anything that reads the sum.
     graph.insert_after(add, fused)
     normed.replace_all_uses_with(fused.outputs[0])
     graph.remove(norm, safe=True)

@@ -1,7 +1,7 @@
-"""A float LM head over the embedding's own table, so that the table is stored once.
+"""Lets a float LM head read the embedding's own table, so that the table is stored once.
 
-A linear layer is exported as MatMul with the transposed weight, a second copy of the largest tensor
-when it is tied to the embedding. Gemm takes it as it is.
+A linear layer is exported as MatMul with the transposed weight. For a head that is tied to the
+embedding this is a second copy of the largest tensor. Gemm takes the table as it is.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class UntransposedLinear(nn.Module):
 
 
 def untransposed_head(model: PreTrainedModel) -> bool:
-    """Swaps the LM head if it is a float Linear tied to the embedding.
+    """Replaces the LM head if it is a float Linear tied to the embedding.
 
     Returns:
-        Whether it was.
+        Whether it was replaced.
     """
     head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
     if type(head) is not nn.Linear or head.weight is not getattr(embedding, "weight", None):

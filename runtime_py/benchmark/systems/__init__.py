@@ -15,7 +15,7 @@ from edgeinfinite.runtime_py.benchmark.case import Case
 
 @dataclass(frozen=True)
 class Figures:
-    """What a system says of itself after a run, in bytes."""
+    """Sizes that a system reports about itself after a run, in bytes."""
 
     quantization: str
     policy: str
@@ -45,14 +45,14 @@ class System(Protocol):
 
 @dataclass(frozen=True)
 class Peer:
-    """A system of others.
+    """Another project's runtime, to compare with.
 
     Args:
         module: the file beside this one that has `load(case) -> System`.
         package: what must be importable.
         install: the command that installs it.
-        settings: every setting it is measured in: its fastest, and where that costs quality
-            (`bench --text`) also the one that keeps it.
+        settings: every setting that is measured: the fastest one, and if that loses quality
+            (`bench --text`) also one that doesn't.
         loads: `gguf` file, transformers `folder`, or a `genai` folder built from one.
     """
 
@@ -92,7 +92,7 @@ def peer_settings(choice: str) -> tuple[str, tuple[str, ...]]:
     """A peer as the command line names it.
 
     Args:
-        choice: a name of `PEERS`, for all of its settings, or `NAME:WORD` for those with the word.
+        choice: a name of `PEERS` for all its settings, or `NAME:WORD` for settings with the word.
 
     Returns:
         The name, and the settings to measure.

@@ -38,7 +38,7 @@ class Genai:
         return int(self._generator.get_next_tokens()[0])
 
     def step(self, token: int) -> int:
-        # The generator has kept its own token: `token` is the one that it chose.
+        # The generator already holds `token`, because it chose it itself.
         self._generator.generate_next_token()
         return int(self._generator.get_next_tokens()[0])
 
