@@ -28,11 +28,11 @@ class RankRule:
             the pair's own.
         recency: added to the rank for each slot nearer to the present; scores are of the order of
             1. It decides in streaming heads, and between two pairs of one token.
-        newest_share: of a layer's slots those beyond `ranked_slots`, at most this share of all,
-            hold what is newest: few pairs are asked for much later, and ordinary text needs what
-            is near.
-        ranked_slots: so many slots of a layer are filled by rank, if it has them; further ones only
-            with pairs above the scorer's keep threshold, else with what is newest.
+        newest_share: the layer's slots beyond `ranked_slots`, at most this share of all its slots,
+            hold the newest pairs: few pairs are asked for much later, and ordinary text needs near
+            ones.
+        ranked_slots: number of a layer's slots that are filled by rank, if it has that many.
+            Further slots hold pairs above the scorer's keep threshold, else the newest pairs.
 
     Raises:
         EdgeInfiniteError: a number is out of range.

@@ -48,8 +48,8 @@ def openings_on(gate: Path, model: str, text: Path, segments: int = 4) -> np.nda
     found: list[list[torch.Tensor]] = []
 
     def watch(module: torch.nn.Module, inputs: tuple, _output: torch.Tensor) -> None:
-        query, place = inputs[0], inputs[5]
-        found[-1].append(module.share(query, place).mean(-1).expand(query.shape[:3])[0])
+        query, log_position = inputs[0], inputs[5]
+        found[-1].append(module.share(query, log_position).mean(-1).expand(query.shape[:3])[0])
 
     state = SegmentState(attached, lengths)
     for layer in attention_layers(attached):

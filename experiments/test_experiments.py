@@ -18,7 +18,7 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
-from edgeinfinite.models.memory.gate import places
+from edgeinfinite.models.memory.gate import log_positions
 from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.training.gate.lengths import Lengths
 from edgeinfinite.training.gate.transfer import look_at
@@ -82,8 +82,8 @@ def test_what_a_session_under_carry_sees_has_its_places_and_misses_the_rest_of_f
     rows = [t for t in range(18, len(tokens)) if t % 2 == 1]
     # The longest cache holds all of the text until its slots are full, at 42 tokens.
     slots = torch.tensor([t if t < 42 else 34 + (t - 34) % 8 for t in rows])
-    assert torch.allclose(first.place[: len(rows) - 1], places(slots)[:-1])
-    assert torch.equal(first.place, second.place)
+    assert torch.allclose(first.log_position[: len(rows) - 1], log_positions(slots)[:-1])
+    assert torch.equal(first.log_position, second.log_position)
     assert first.key.shape == first.value.shape == (2, 8, 8, 8)
     whole = (first.local.float() + first.missed.float()).transpose(0, 1).flatten(1)
     attended = []

@@ -32,9 +32,9 @@ from edgeinfinite.models.recall.scorer_file import (
 
 
 def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedModel:
-    """Gives the attention layers of a RoPE decoder what is ours; freezes the backbone.
+    """Adds our modules to the attention layers of a RoPE decoder; freezes the backbone.
 
-    That is `memory_gate`, and `retention_scorer` where the geometry has recall slots.
+    They are `memory_gate`, and `retention_scorer` where the geometry has recall slots.
 
     Called without a state the model stays exactly the base model; `attention.run_tokens` runs it
     with one. Attaching again replaces the gates.
@@ -111,7 +111,7 @@ def feature_maps(model: PreTrainedModel) -> list[FeatureMap]:
 
 
 def backbone_parameters(model: PreTrainedModel) -> int:
-    """Number of the backbone's parameters, tied ones counted once, what is ours left out."""
+    """Number of the backbone's parameters, tied ones counted once, our modules left out."""
     own = (".memory_gate.", ".retention_scorer.")
     return sum(p.numel() for n, p in model.named_parameters() if not any(o in n for o in own))
 

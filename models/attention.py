@@ -2,9 +2,10 @@
 
 The backbone is transformers' own modelling code. It calls the function registered here under
 `ATTENTION_NAME` with Q, K, V after RoPE; the state travels along as the keyword argument
-`STATE_ARGUMENT` of the model's forward, and where the gate asks for it p (`gate.places`) of the
-tokens as `PLACE_ARGUMENT`. Letters: B batch, H query heads, K KV heads, T new tokens,
-L layers, C capacity, D head dimension, V vocabulary.
+`STATE_ARGUMENT` of the model's forward, and where the gate needs it p
+(`gate.log_positions`) of the tokens as `LOG_POSITION_ARGUMENT`.
+Letters: B batch, H query heads, K KV heads, T new tokens, L layers,
+C capacity, D head dimension, V vocabulary.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from edgeinfinite.models.attention_call import AttentionCall
-from edgeinfinite.models.memory.gate import places
+from edgeinfinite.models.memory.gate import log_positions
 
 ATTENTION_NAME = "edgeinfinite"
 STATE_ARGUMENT = "edgeinfinite_state"
-PLACE_ARGUMENT = "edgeinfinite_place"
+LOG_POSITION_ARGUMENT = "edgeinfinite_log_position"
 
 
 class AttentionState(Protocol):
@@ -73,8 +74,8 @@ def edgeinfinite_attention(
     combined = state.attend(call)
     gate = getattr(module, "memory_gate", None)
     if gate is not None:
-        memory, place = state.memory_of(call.layer), kwargs.get(PLACE_ARGUMENT)
-        combined = gate(query, *memory, combined, state.has_memory, place)
+        memory, log_position = state.memory_of(call.layer), kwargs.get(LOG_POSITION_ARGUMENT)
+        combined = gate(query, *memory, combined, state.has_memory, log_position)
     return combined.transpose(1, 2), None
 
 
@@ -106,8 +107,8 @@ def run_tokens(
     Args:
         model: a causal LM after `attach`.
         tokens: `[1, T]` int64.
-        state: where K, V go and what is attended to. Its lengths are the caller's to advance.
-        logits_to_keep: logits of the last so many tokens; 0 means all of them.
+        state: stores K, V and gives the tokens to attend to. The caller advances its lengths.
+        logits_to_keep: number of last tokens to return logits for; 0 means all tokens.
 
     Returns:
         Logits `[1, logits_to_keep or T, V]`.
@@ -115,13 +116,13 @@ def run_tokens(
     positions = state.positions(tokens.shape[1])
     gate = getattr(model.get_decoder().layers[0].self_attn, "memory_gate", None)
     by_place = getattr(gate, "opening", None) == "place"
-    place = places(positions[0]) if by_place else None  # once for all layers
+    log_position = log_positions(positions[0]) if by_place else None  # once for all layers
     with attention_implementation(model, ATTENTION_NAME):
         output = model(
             input_ids=tokens,
             position_ids=positions,
             use_cache=False,
             logits_to_keep=logits_to_keep,
-            **{STATE_ARGUMENT: state, PLACE_ARGUMENT: place},
+            **{STATE_ARGUMENT: state, LOG_POSITION_ARGUMENT: log_position},
         )
     return output.logits

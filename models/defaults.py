@@ -163,7 +163,7 @@ def with_trained_slots(geometry: Geometry, scorer: str | None, backbone: Backbon
     """
     layers = _retrieval_layers(scorer)
     if not layers:
-        where = f"{scorer} doesn't say" if scorer else "without a trained scorer nobody knows"
+        where = f"{scorer} doesn't say" if scorer else "without a trained scorer it is unknown"
         raise EdgeInfiniteError(
             f"{where} which layers recall; give a number of slots, or a --scorer made with "
             "train-scorer"

@@ -15,22 +15,22 @@ def causal_attention(
     call: AttentionCall,
     key: torch.Tensor,
     value: torch.Tensor,
-    places: torch.Tensor | None = None,
+    slots_of_queries: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """softmax(Q Kᵀ · scaling) V; heads are grouped as transformers' `repeat_kv` does.
 
     Args:
-        call: its queries are of the tokens in the last T slots, or in those of `places`; its own
-            key and value are left aside.
-        key, value: `[1, K, n, D]` to attend to, in the order of the text.
-        places: `[T]` int64, the queries' slots; None for the last T.
+        call: the queries, at the last T slots or at `slots_of_queries`. Its own key and value
+            aren't used.
+        key, value: `[1, K, n, D]` to attend to, in text order.
+        slots_of_queries: `[T]` int64, the slot of each query; None for the last T.
 
     Returns:
         `[1, H, T, D]`.
     """
     query, scaling, softcap = call.query, call.scaling, call.softcap
     slots = torch.arange(key.shape[2], device=key.device)
-    rows = (slots[-query.shape[2] :] if places is None else places).unsqueeze(1)
+    rows = (slots[-query.shape[2] :] if slots_of_queries is None else slots_of_queries).unsqueeze(1)
     visible = slots <= rows
     if call.sliding_window is not None:
         visible &= slots > rows - call.sliding_window

@@ -31,7 +31,7 @@ class GeometryOptions:
         policy: None is `carry` where a scorer is known for the model, else the paper's `reencode`.
         segment_length, sink_length, window_length: None is the policy's own length: the paper's
             for `reencode`, `CARRY_LENGTHS` for `carry`.
-        recall_slots: as in `Geometry`, or `trained` or `trained:1920`, so many on average, more in
+        recall_slots: as in `Geometry`, or `trained` or `trained:1920`, 1920 on average, more in
             layers that recall; None is `CARRY_SLOTS` on average under `carry` where a scorer is
             known, else 0.
 

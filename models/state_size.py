@@ -61,7 +61,7 @@ class StateShape:
 
 
 def geometry_within(geometry: Geometry, megabytes: float, shape: StateShape) -> Geometry:
-    """The geometry that makes the most of so many bytes of state.
+    """The largest geometry whose state fits into a number of bytes.
 
     Under `reencode` the segment grows, under `carry` the recall slots, the same in every layer;
     everything else stays as given.

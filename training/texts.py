@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from edgeinfinite.errors import EdgeInfiniteError
 
 _CHARACTERS_PER_TOKEN = 8
-"""Generous: a stretch of so many characters for a token surely holds enough tokens."""
+"""A generous bound: a stretch with this many characters per token surely holds enough tokens."""
 
 
 def find_documents(paths: Sequence[Path], suffixes: Sequence[str] = (".txt",)) -> list[Path]:

@@ -64,7 +64,7 @@ GEOMETRY = {
     "--window-length": _length("window_length", "W"),
     "--recall-slots": option(
         "under carry, filled by a scorer: one number, or one a layer as 0,512,128 or in a file "
-        "with a JSON list, or trained:1920 for so many on average, more in layers that recall "
+        "with a JSON list, or trained:1920 for 1920 on average, more in layers that recall "
         f"(default: trained:{CARRY_SLOTS} where there is a scorer)",
         type=_slots,
         metavar="G|trained:G|FILE",

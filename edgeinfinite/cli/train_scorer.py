@@ -28,7 +28,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--tokens": option("length of each", type=int, metavar="N"),
     "--held-out-passes": option("further ones, for the score", type=int, metavar="N"),
     "--gap": option("tokens between a pair and a query that counts", type=int, metavar="N"),
-    "--long": option("one text in so many is twice as long; 0: none", type=int, metavar="N"),
+    "--long": option("one text in N is twice as long; 0: none", type=int, metavar="N"),
     "--facts": option("planted in each text and asked for at its end", type=int, metavar="N"),
     "--retrieval-share": option(
         "of heads, those that score, and of layers, those that get most slots",

@@ -1,7 +1,7 @@
 """The memory gate (EdgeInfinite, arXiv 2503.22196, Eq. 8-9): the part that the paper trains.
 
-Policy `reencode` reads the memory through it; `carry` can, and has none unless one is given. The
-other part that is trained, for `carry`, is the retention scorer (`models.recall.scorer`).
+Policy `reencode` reads the memory through the gate. Policy `carry` has no gate unless one is
+given; it trains a retention scorer instead (`models.recall.scorer`).
 Letters: B batch, H query heads, T tokens, D head dimension, r rank of the gate.
 """
 
@@ -17,17 +17,17 @@ from edgeinfinite.models.memory.compressive import retrieve
 from edgeinfinite.models.memory.feature_map import FeatureMap
 
 INITIAL_OPENING = -4.0
-"""g at the start: sig(-4) = 0.018, so an untrained gate leaves the base model nearly as it is."""
+"""g at the start: sig(-4) = 0.018, so an untrained gate hardly changes the base model."""
 
 IDENTITY_OPENING = -3.0
-"""g of a gate that begins with Ã = A_mem: what opens is worth reading, so it is ajar."""
+"""g of a gate that starts with Ã = A_mem. Larger: the memory is useful from the start."""
 
 _IDENTITY_BIAS = 1.0
-"""Larger than what values average to (0.2 to 0.7 in SmolLM2), so hardly a unit is cut off. Much
-larger would turn a small step of W2 into a large one of the constant part of Ã."""
+"""Above the mean size of values (0.2 to 0.7 in SmolLM2), so the ReLU cuts off hardly any unit. With
+a much larger bias, a small step of W2 would change the constant part of Ã a lot."""
 
-PLACE_UNIT = 1024.0
-"""Tokens in sight at which p = 0, so that there g and u alone decide, whatever the geometry."""
+LOG_POSITION_UNIT = 1024.0
+"""The number of visible tokens v at which p = 0, so g and u alone decide there, in any geometry."""
 
 GATE_SHARE = 0.0015
 """Size of all gates together as a share of the backbone's parameters."""
@@ -38,16 +38,16 @@ class MemoryGate(nn.Module):
 
     Ã = W2 relu(W1 A_mem + b1) + b2 (Eq. 8, shared by the heads),
     A_com = s ⊙ Ã + (1 - s) ⊙ A_dot (Eq. 9). In the paper s = sig(g), g of shape `[H, D]`, the same
-    for every token. With the opening `query` s = sig(g + u·q), u of shape `[H, D]`: full attention
-    divides each query's weight between what is near and what is far, and the query is what tells.
-    With the opening `place` s = sig(g + u·q + c p), c of shape `[H, 1]`, p = log(1024 / v) (see
-    `places`): of v tokens in sight one more finds a smaller share far away the larger v is.
+    for every token. With the opening `query`, s = sig(g + u·q), u of shape `[H, D]`: in full
+    attention the query decides how much weight goes to near and to far tokens. With the opening
+    `place`, s = sig(g + u·q + c p), c of shape `[H, 1]`, p = log(1024 / v) for a token that sees v
+    tokens (see `log_positions`): the larger v is, the smaller the share of the far tokens.
 
     Args:
         heads: H.
         head_dim: D.
         rank: r.
-        feature_map: σ of the memory that it reads; None is the paper's.
+        feature_map: σ of the memory; None is the paper's.
         opening: `constant` (the paper), `query` or `place`.
 
     Raises:
@@ -78,12 +78,12 @@ class MemoryGate(nn.Module):
 
     @torch.no_grad()
     def begin_with_identity(self) -> None:
-        """Sets Ã = A_mem, where r < D its projection on r random directions.
+        """Sets Ã = A_mem, or its projection on r random directions if r < D.
 
-        Eq. 8's own form has it: with W1 = W2ᵀ orthogonal and a bias that keeps every unit above
-        zero, W2 relu(W1 x + c) - W2 c = x. From small weights training would first have to find
-        that what was remembered is of the kind that local attention returns (Infini-attention
-        blends A_mem itself). The random state of torch decides the directions.
+        Eq. 8 can express the identity: with W1 = W2ᵀ orthogonal and a bias c that keeps every unit
+        above zero, W2 relu(W1 x + c) - W2 c = x. From small weights, training would first have to
+        learn that A_mem looks like the output of local attention (Infini-attention blends A_mem
+        itself). The directions come from torch's random state.
         """
         nn.init.orthogonal_(self.w1.weight)
         self.w1.bias.fill_(_IDENTITY_BIAS)
@@ -98,7 +98,7 @@ class MemoryGate(nn.Module):
         memory_norm: torch.Tensor,
         local: torch.Tensor,
         has_memory: torch.Tensor,
-        place: torch.Tensor | None = None,
+        log_position: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Eq. 7-10.
 
@@ -108,13 +108,14 @@ class MemoryGate(nn.Module):
             memory_norm: z, `[K, D]` float32.
             local: A_dot `[B, H, T, D]`, any float dtype.
             has_memory: 0 or 1, float, `[1]`; at 0 the result is `local` exactly (Eq. 10).
-            place: p of the tokens, `[T]` float32 (see `places`); only the opening `place` needs it.
+            log_position: p of the tokens, `[T]` float32 (see `log_positions`); only the opening
+                `place` needs it.
 
         Returns:
             A_com `[B, H, T, D]` in `local`'s dtype.
         """
         retrieved = retrieve(query, memory, memory_norm, self.feature_map)
-        return self.blend(query, retrieved, local, has_memory, place)
+        return self.blend(query, retrieved, local, has_memory, log_position)
 
     def blend(
         self,
@@ -122,42 +123,42 @@ class MemoryGate(nn.Module):
         retrieved: torch.Tensor,
         local: torch.Tensor,
         has_memory: torch.Tensor,
-        place: torch.Tensor | None = None,
+        log_position: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Eq. 8-10 with A_mem `[B, H, T, D]` float32, the rest as for `forward`."""
+        """Eq. 8-10 with A_mem `[B, H, T, D]` float32; the other arguments as for `forward`."""
         remembered = self.w2(torch.relu(self.w1(retrieved))).to(local.dtype)
         # Eq. 9 as A_dot + s (Ã - A_dot): with s = 0 it is A_dot to the last bit.
-        share = (self.share(query, place) * has_memory).to(local.dtype)
+        share = (self.share(query, log_position) * has_memory).to(local.dtype)
         return local + share * (remembered - local)
 
-    def share(self, query: torch.Tensor, place: torch.Tensor | None = None) -> torch.Tensor:
-        """s of Eq. 9, float32 `[H, 1, D]`, or `[B, H, T, D]` where the query opens the gate."""
+    def share(self, query: torch.Tensor, log_position: torch.Tensor | None = None) -> torch.Tensor:
+        """s of Eq. 9, float32 `[H, 1, D]`, or `[B, H, T, D]` if it depends on the query."""
         openness = self.g.unsqueeze(1)
         if self.opening != "constant":
             openness = openness + query.float() @ self.u.unsqueeze(-1)
         if self.opening == "place":
-            assert place is not None
-            openness = openness + self.c.unsqueeze(1) * place.unsqueeze(-1)
+            assert log_position is not None
+            openness = openness + self.c.unsqueeze(1) * log_position.unsqueeze(-1)
         return torch.sigmoid(openness)
 
 
-def places(positions: torch.Tensor) -> torch.Tensor:
-    """p = log(1024 / v) of tokens that see v slots of the cache, their own included.
+def log_positions(positions: torch.Tensor) -> torch.Tensor:
+    """p = log(1024 / v) of tokens that see v slots of the cache, including their own.
 
-    Full attention weighs what is near against what is far by the sums of exp(score) over both, and
-    the sum over v tokens grows about as v: its share of the far falls with log v in the logit.
+    Full attention splits its weight between near and far tokens by their sums of exp(score). The
+    sum over v near tokens grows about as v, so the logit of the far tokens' share falls by log v.
 
     Args:
         positions: the tokens' slots, `[T]` int64.
 
     Returns:
-        `[T]` float32: the larger, the fewer.
+        `[T]` float32; fewer visible slots give a larger p.
     """
-    return math.log(PLACE_UNIT) - torch.log(positions.float() + 1.0)
+    return math.log(LOG_POSITION_UNIT) - torch.log(positions.float() + 1.0)
 
 
 def default_rank(backbone_parameters: int, layers: int, heads: int, head_dim: int) -> int:
-    """R for which all gates together are about `GATE_SHARE` of the backbone.
+    """The rank r at which all gates together have about `GATE_SHARE` of the backbone.
 
     Args:
         backbone_parameters: number of parameters of the frozen model (tied ones counted once).

@@ -186,7 +186,7 @@ def _above_threshold(
         value: `[1, K, n]`, ranks without age.
         scorer: has the threshold.
         order: see `Candidates`.
-        ranked: of the first so many the best stay for their rank in any case.
+        ranked: number of first pairs in `order` whose best stay for their rank in any case.
     """
     best = torch.where(order < ranked, value + rule.recency * order, float("-inf"))
     least = best.topk(rule.ranked_slots, dim=-1).values[..., -1:]

@@ -98,7 +98,7 @@ def test_export_takes_the_shipped_scorer_and_says_so(package, tmp_path, monkeypa
 
 def test_trained_slots_need_a_card_that_names_them(package, tmp_path, capsys):
     assert export(package, tmp_path / "artifact", "trained") == 2
-    assert "without a trained scorer nobody knows" in capsys.readouterr().err
+    assert "without a trained scorer it is unknown" in capsys.readouterr().err
     assert export(package, tmp_path / "artifact", "trained", "--policy", "reencode") == 2
     assert "no recall slots" in capsys.readouterr().err
     assert export(package, tmp_path / "artifact", "trained:many") == 2

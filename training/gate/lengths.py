@@ -21,5 +21,5 @@ class Lengths:
     overlap: int = 0
 
     def tokens(self, segments: int) -> int:
-        """Tokens of a text with so many passes that read a memory, and one to predict."""
+        """Tokens of a text with `segments` passes that read a memory, plus one to predict."""
         return self.sinks + (segments + 1) * self.segment + self.overlap + 1

@@ -42,12 +42,13 @@ class GateOptions:
         opening: what decides how far it is open, see `models.memory.gate`; `constant` is the
             paper's.
         transfer_samples: stretches for a first stage that fits layer by layer to full attention;
-            None takes 32, or none where a gate is gone on with.
-        transfer_epochs: how often each of them is used.
+            None takes 32, or none where the training continues from a gate.
+        transfer_epochs: passes over these samples.
         samples: stretches of text; each is read from its beginning.
         segments: of a stretch that read a memory, each a step of the optimizer; None takes 5, with
-            distillation fewer where not so many fit.
-        gradient_segments: so many of them share a step, and the gradient flows back through them.
+            distillation fewer if 5 don't fit.
+        gradient_segments: number of segments that share a step; the gradient flows back
+            through them.
         random_lengths: draw N and the window's overlap anew for every stretch, N from a quarter up.
         memory: `zero` trains the control: what can be learnt while the memory reads zero.
         learning_rate: of all but g and c, at its highest; it falls along a cosine to a tenth. None

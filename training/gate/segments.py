@@ -155,7 +155,7 @@ def read_segments(
         tokens: `[n]` int64, n = `lengths.tokens(segments)`.
         state: fresh.
         lengths: how to cut.
-        gradient_segments: gradients flow through the memory for so many passes at a time.
+        gradient_segments: number of passes at a time through whose memory gradients flow.
     """
     end = lengths.sinks + lengths.segment
     with torch.no_grad():

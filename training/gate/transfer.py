@@ -27,8 +27,7 @@ from edgeinfinite.models.attention import attention_implementation
 from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.exact_attention import causal_attention
 from edgeinfinite.models.memory.compressive import retrieve
-from edgeinfinite.models.memory.gate import MemoryGate
-from edgeinfinite.models.memory.gate import places as gate_places
+from edgeinfinite.models.memory.gate import MemoryGate, log_positions
 from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables
 from edgeinfinite.training.gate.lengths import Lengths
 
@@ -55,7 +54,8 @@ class Seen:
         local: A_dot of these queries, `[H, i n, D]`.
         missed: what full attention finds beyond it, `[H, i n, D]`.
         key, value: `[K, i, N, D]` of the segments that are folded before.
-        place: p of these queries (`gate.places`), `[i n]`; only the opening `place` needs it.
+        log_position: p of these queries (`gate.log_positions`), `[i n]`; only the opening `place`
+            needs it.
     """
 
     query: torch.Tensor
@@ -63,7 +63,7 @@ class Seen:
     missed: torch.Tensor
     key: torch.Tensor
     value: torch.Tensor
-    place: torch.Tensor | None = None
+    log_position: torch.Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _seen(watch: _Watch, call: AttentionCall, full: torch.Tensor) -> Seen:
         torch.cat(wanted, 2)[0].float() - local,
         torch.stack(keys[:-1], 2)[0],
         value[0, :, folded].unflatten(1, (watch.segments, length)),
-        gate_places(places).repeat(watch.segments),
+        log_positions(places).repeat(watch.segments),
     )
     return Seen(*(tensor.half().cpu() for tensor in stored))
 
@@ -238,8 +238,8 @@ def corrections(gate: MemoryGate, one: Seen, memory: Seen | None) -> torch.Tenso
         ]
         found = torch.cat(parts, 1)
     opened = torch.ones(1, device=device)
-    place = None if one.place is None else one.place.to(device).float()
-    return gate.blend(query[None], found[None], local[None], opened, place)[0] - local
+    log_position = None if one.log_position is None else one.log_position.to(device).float()
+    return gate.blend(query[None], found[None], local[None], opened, log_position)[0] - local
 
 
 def _size(x: torch.Tensor, output: torch.Tensor | None) -> torch.Tensor:

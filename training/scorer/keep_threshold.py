@@ -21,7 +21,7 @@ from edgeinfinite.training.scorer.observe import Observation, observe
 from edgeinfinite.training.texts import excerpt
 
 SHARE = 0.05
-"""So many of the tokens of ordinary text rank higher; measured in experiments/recall.md."""
+"""The share of tokens of ordinary text that rank higher; measured in experiments/recall.md."""
 
 
 def ordinary_texts(

@@ -58,8 +58,8 @@ def observe(
     Args:
         model: a backbone; its weights and answers stay as they are.
         tokens: T ids.
-        gap: only queries at least so many tokens after a key count as later.
-        asking: the last so many tokens are those of `Observation.asked`.
+        gap: a query counts as later if it comes at least this many tokens after the key.
+        asking: number of last tokens that `Observation.asked` is about.
         observer: called with the layer's index and what was seen; it may keep that.
     """
     with torch.inference_mode(), attention_implementation(model, OBSERVED_ATTENTION):

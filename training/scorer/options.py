@@ -20,8 +20,8 @@ class PassOptions:
         tokens: T, its length.
         gap: how many tokens later a query must come to count.
         facts: planted into the text and asked for at its end, in every pass but the plain ones.
-        plain: one pass in so many has no facts; 0 for none.
-        long: one pass in so many has twice the tokens, as far as the backbone's positions go, and
+        plain: one pass in `plain` has no facts; 0 for none.
+        long: one pass in `long` has twice the tokens, as far as the backbone's positions go, and
             half as many facts again; 0 for none.
         kept_pairs: of a pass that are kept, drawn at random, beside those of the facts.
     """

@@ -33,7 +33,7 @@ class Pairs:
         paid: for each name of `TARGETS` and for `asked`, `[L, K, n]` float32: the logarithm of what
             `Observation` has under that name.
         planted: `[n]` bool, tokens of planted facts.
-        text: `[n]` int64, of which pass the pair is.
+        text: `[n]` int64, the index of the pair's pass.
     """
 
     inputs: torch.Tensor

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.models.attach import attention_layers
 from edgeinfinite.models.memory.compressive import RETRIEVAL_EPSILON
-from edgeinfinite.models.memory.gate import MemoryGate, places
+from edgeinfinite.models.memory.gate import MemoryGate, log_positions
 
 
 class Absorbed(nn.Module):
@@ -64,7 +64,7 @@ class FlatGates:
         self._memory = memory.split(1)
         self._norm = memory_norm.unsqueeze(-1).split(1)
         self._has_memory = has_memory
-        self._place: torch.Tensor | None = None
+        self._log_position: torch.Tensor | None = None
         self._shares: tuple[torch.Tensor, ...] = ()
         if gates[0].opening == "constant":  # all layers at once
             openings = torch.stack([torch.sigmoid(gate.g).flatten() for gate in gates])
@@ -80,8 +80,8 @@ class FlatGates:
             local: A_dot `[1, T, H * D]`.
             positions: the tokens' slots, `[1, T]` int64.
         """
-        if self._place is None and self._gates[0].opening == "place":  # once for all layers
-            self._place = places(positions).view(-1, 1, 1)
+        if self._log_position is None and self._gates[0].opening == "place":  # once for all layers
+            self._log_position = log_positions(positions).view(-1, 1, 1)
         gate = self._gates[layer]
         _, tokens, width = query.shape
         kv_heads, dim = self._memory[layer].shape[1:3]
@@ -102,8 +102,8 @@ class FlatGates:
         by_query = (query * gate.u.flatten()).view(-1, heads, dim).sum(-1, keepdim=True)
         openness = gate.g + by_query
         if gate.opening == "place":
-            assert self._place is not None
-            openness = openness + gate.c * self._place
+            assert self._log_position is not None
+            openness = openness + gate.c * self._log_position
         return (torch.sigmoid(openness) * self._has_memory).view(1, -1, heads * dim)
 
 

@@ -12,7 +12,7 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.memory.gate import MemoryGate, default_rank, places
+from edgeinfinite.models.memory.gate import MemoryGate, default_rank, log_positions
 from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.models.trained_file import read_metadata
 from tiny import attached, tiny_llama
@@ -65,15 +65,15 @@ def test_a_gate_that_the_place_opens_closes_as_the_cache_fills():
     torch.manual_seed(0)
     gate = MemoryGate(4, 8, 16, opening="place")
     query, retrieved, local = (torch.randn(1, 4, 3, 8) for _ in range(3))
-    place = places(torch.tensor([63, 1023, 2047]))
-    torch.testing.assert_close(place, torch.tensor([16.0, 1.0, 0.5]).log())
+    log_position = log_positions(torch.tensor([63, 1023, 2047]))
+    torch.testing.assert_close(log_position, torch.tensor([16.0, 1.0, 0.5]).log())
     by_query = MemoryGate(4, 8, 16, opening="query")
     torch.nn.init.normal_(gate.u)
     by_query.load_state_dict({k: v for k, v in gate.state_dict().items() if k != "c"})
-    found = gate.blend(query, retrieved, local, torch.ones(1), place)
+    found = gate.blend(query, retrieved, local, torch.ones(1), log_position)
     torch.testing.assert_close(found, by_query.blend(query, retrieved, local, torch.ones(1)))
     gate.c.data = torch.tensor([[0.0], [1.0], [2.0], [-1.0]])
-    share, before = gate.share(query, place), by_query.share(query)
+    share, before = gate.share(query, log_position), by_query.share(query)
     odds, odds_before = (s / (1 - s) for s in (share, before))
     expected = torch.tensor([[1.0, 1, 1], [16, 1, 0.5], [256, 1, 0.25], [1 / 16, 1, 2]])
     torch.testing.assert_close(odds / odds_before, expected[None, ..., None].expand_as(odds))
