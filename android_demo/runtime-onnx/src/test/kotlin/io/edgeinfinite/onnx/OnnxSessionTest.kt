@@ -57,7 +57,10 @@ class OnnxSessionTest {
             when (step.kind) {
                 "append", "resumed" -> listOf(session.append(step.tokens))
                 "decode" -> step.tokens.map { session.append(intArrayOf(it)) }
-                "greedy" -> greedy(session, recorded.logits(first - 1, engine.vocabulary), step.tokens, recorded.tolerance)
+                "greedy" -> {
+                    val before = recorded.logits(first - 1, engine.vocabulary)
+                    greedy(session, before, step.tokens, recorded.tolerance)
+                }
                 else -> emptyList<FloatArray>().also { stopped(session, step.tokens) }
             }
         assertEquals(expected.size, actual.size, what)
