@@ -24,7 +24,7 @@ class Policy(Protocol):
         ...
 
     def compress(self, session: Session) -> None:
-        """Evicts the N oldest residual tokens from the cache.
+        """Removes the N oldest tokens from the residual, as the cache has no more room for them.
 
         `reencode` folds them into the memory if there is a gate, else it drops them; the session
         then reads the tokens after them again. `carry` keeps the highest-ranked pairs in the recall

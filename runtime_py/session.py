@@ -41,7 +41,7 @@ class Session:
     Attributes:
         state: the arrays, see `State`.
         tokens_read: tokens of the text in the cache or in the memory.
-        compressions: compressions so far; each evicts N tokens from the residual.
+        compressions: compressions so far; each removes N tokens from the residual.
         unread: tokens accepted but not read (int64), empty unless reading was cancelled.
         residual: ids of the tokens in the cache after the sinks, oldest first.
 

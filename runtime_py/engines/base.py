@@ -61,7 +61,7 @@ class Engine(Protocol):
         ...
 
     def compress_memory(self, state: State) -> None:
-        """Evicts the N oldest residual tokens, as the policy says.
+        """Processes the N oldest residual tokens, which leave the residual, as the policy says.
 
         `reencode` folds them into `memory` and `memory_norm` and leaves the caches alone; without a
         gate the session doesn't call this. `carry` scores their pairs and ranks them with those in
