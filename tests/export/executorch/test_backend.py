@@ -139,8 +139,8 @@ def test_the_manifest_names_quantized_and_unquantized_weights(folder: Path) -> N
     wanted = {
         "none": {},
         "int8": {"int8 symmetric": 7 * LAYERS + 2},
-        # 48 inputs are no multiple of 32: down_proj gets 8 bits.
-        "int4": {"int4 symmetric g32": 6 * LAYERS, "int8 symmetric": LAYERS + 2},
+        # 6 bits, which v_proj and down_proj are to get, become 8.
+        "int4": {"int4 symmetric g32": 5 * LAYERS, "int8 symmetric": 2 * LAYERS + 2},
     }
     assert kinds == wanted[info.recipe]
     assert not set(info.quantized) & set(info.unquantized)
