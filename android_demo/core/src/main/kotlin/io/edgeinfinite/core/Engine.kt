@@ -17,7 +17,7 @@ interface Engine : AutoCloseable {
     /** V, the number of token ids. */
     val vocabulary: Int
 
-    /** Weights, gate and quantization: a state may move between engines of equal fingerprints. */
+    /** Weights, gate, scorer, rank rule, quantization: equal ones can continue each other's states. */
     val fingerprint: String
 
     /**
@@ -52,7 +52,7 @@ interface Engine : AutoCloseable {
     ): FloatArray
 
     /**
-     * What the policy does with the N oldest residual tokens, once there is no more room.
+     * Makes room: what the policy does with the N oldest residual tokens.
      *
      * Under `reencode` they are folded into `memory` and `memory_norm`; caches stay as they are, and
      * without a gate the session doesn't call it. Under `carry` their pairs are scored and ranked

@@ -6,9 +6,9 @@ class ReadingCancelled : Exception("cancelled")
 /**
  * Algorithm 1 of EdgeInfinite (arXiv 2503.22196): one text, read with a state of fixed size.
  *
- * As long as the text fits into the cache, attention is exact; from then on the cache holds the sinks
- * and the newest tokens (and under `carry` recall slots, see [Policy]), and the memory holds the rest.
- * The state is decided by the tokens alone, never by how they were fed: as one prompt, as several
+ * While the text fits the cache, attention is exact. From then on the cache holds the sinks and the
+ * newest tokens (and under `carry` recall slots, see [Policy]), and with a gate the memory holds the
+ * rest. The state depends on the tokens alone, not on how they were fed: as one prompt, as several
  * turns, or token by token.
  *
  * Not thread-safe. Letters: S sinks, N segment, W window, C capacity, T tokens of one call,
@@ -40,7 +40,7 @@ class Session(
     var tokensRead: Long = 0
         internal set
 
-    /** Segments folded into the memory so far. */
+    /** How often N tokens have left the residual. */
     var compressions: Long = 0
         internal set
 
