@@ -119,6 +119,7 @@ def test_a_model_with_a_shipped_scorer_gets_carry_and_the_paper_stays_selectable
     alike = Geometry(policy="carry", recall_slots=CARRY_SLOTS, **CARRY_LENGTHS)
     options = GeometryOptions()
     assert chosen(options, None, backbone) == (alike, file)  # no room: 512 positions
+    backbone = load_backbone(str(package / "tiny"))  # facts about a model are collected once
     monkeypatch.setattr(backbone.model.config, "max_position_embeddings", 2048)
     layers = tuple(by_layer(package, CARRY_SLOTS * 3 // 2, CARRY_SLOTS // 2))
     default = replace(alike, recall_slots=layers)
