@@ -20,7 +20,7 @@ class Geometry:
     """What the cache holds: `[S sinks | G recall slots | residual of at most N + W tokens]`.
 
     Args:
-        segment_length: N, tokens folded into the memory at once.
+        segment_length: N, tokens that one compression takes from the residual.
         sink_length: S, first tokens of the text, attended by every segment, never compressed.
         window_length: W, newest tokens that a compression leaves in the cache, at least 1.
         policy: what stays in the cache at a compression; `reencode` is the paper's Algorithm 1,
@@ -70,12 +70,12 @@ class Geometry:
 
     @property
     def longest_layer(self) -> int:
-        """A layer with most slots: no other one ever has more slots in use."""
+        """A layer with the most slots; no layer ever has more slots in use."""
         return _as_tuple(self.recall_slots).index(self.most_slots)
 
     @property
     def average_slots(self) -> int:
-        """G of an average layer, rounded: as much state as all layers have together."""
+        """G of an average layer, rounded: the same bytes of state if every layer had it."""
         given = _as_tuple(self.recall_slots)
         return round(sum(given) / len(given))
 

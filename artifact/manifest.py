@@ -55,7 +55,7 @@ class GateInfo:
     """The memory gate: where it came from, its rank r, parameters, sha256 of tensors and form.
 
     Args:
-        feature_map, opening: its form (`models.configuration`); older manifests mean the paper's.
+        feature_map, opening: its form (`models.configuration`).
     """
 
     source: str
@@ -102,7 +102,7 @@ class Manifest:
         state: the state tensors, owned by the host, each of fixed shape. `length` and `has_memory`
             are the host's counters and always there.
         graphs: by name. `compress_memory` is there under policy `carry`, whose window it moves;
-            under `reencode` only with a gate, for without one nothing reads M and z.
+            under `reencode` only with a gate: without one nothing reads M and z.
         parity: figures of the check against the checkpoint, made on this very artifact.
         details: the back end's own report (partitions, operators), for people.
     """
@@ -146,7 +146,7 @@ def load_manifest(folder: Path, *, check_files: bool = True) -> Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Reads an artifact's manifest alone; its files may be in any condition.
+    """Reads an artifact's manifest without looking at its files.
 
     Raises:
         EdgeInfiniteError: no artifact there, manifest unreadable, of another schema, or one that no

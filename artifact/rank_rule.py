@@ -1,7 +1,7 @@
 """How scores become ranks: which pairs stay in the recall slots under `carry`.
 
 The rule belongs to the scorer that was trained for it: it stands on the scorer's card and in the
-manifest, and it is part of what a saved state belongs to.
+manifest, and fingerprints of saved states cover it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from edgeinfinite.errors import EdgeInfiniteError
 
 @dataclass(frozen=True)
 class RankRule:
-    """What decides over the recall slots, beside the scores. experiments/recall.md has it measured.
+    """How pairs are ranked for the recall slots; experiments/recall.md has the measurements.
 
     Args:
         pooled_share: how much of a pair's score is the pooled score of all retrieval heads; the

@@ -66,7 +66,7 @@ _NO_CHECKSUM = "0" * 64
 _LONGEST_HEADER = 100_000_000
 """Bytes, as in the safetensors library."""
 
-# What the libraries raise at contents that nobody would write; all of it is one line to the user.
+# What the libraries raise for damaged contents; the user gets one line.
 _FOREIGN = (
     SafetensorError,
     OSError,
@@ -102,12 +102,12 @@ def write_session_file(path: Path, content: SessionFile) -> None:
                 checksum = _checksum(file, place)
                 file.seek(place)
                 file.write(checksum.encode())
-    except (OSError, SafetensorError) as error:  # the library has a full disk for its own error
+    except (OSError, SafetensorError) as error:  # a full disk is the latter
         raise EdgeInfiniteError(f"session file {path} can't be written: {error}") from error
 
 
 def read_session_file(path: Path) -> SessionFile:
-    """Reads a session file as it stands; whether it fits an engine is the caller's to check.
+    """Reads a session file; the caller checks whether it fits an engine.
 
     Raises:
         EdgeInfiniteError: it is missing, damaged or of another format.

@@ -63,6 +63,7 @@ def unfinished(output: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
             if old.exists() and not output.exists():
                 old.rename(output)
+            locks.close()  # its file lies in a folder that may have been made for this export
             for parent in made:
                 if parent.is_dir() and not any(parent.iterdir()):
                     parent.rmdir()

@@ -1,4 +1,4 @@
-"""Defaults: from what a user asks for a model to all that `attach` needs, and what to tell them."""
+"""Defaults: turns what a user asks into all that `attach` needs, with notes for the user."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def resolve(backbone: Backbone, options: ModelOptions) -> Resolved:
 def _geometry(
     asked: GeometryOptions, scorer: str | None, backbone: Backbone, options: ModelOptions
 ) -> Geometry:
-    """The lengths; recall slots go to the layers that recall once their number is known."""
+    """The geometry. Recall slots are divided among the layers once their number is known."""
     geometry = asked.resolve(scorer=scorer is not None)
     if options.state_mb is not None:
         geometry = _within(geometry, options.state_mb, backbone, options)
@@ -151,7 +151,7 @@ def _about_gate(gate: str) -> str:
 
 
 def with_trained_slots(geometry: Geometry, scorer: str | None, backbone: Backbone) -> Geometry:
-    """The geometry with more recall slots in the layers that recall, by a scorer's card.
+    """Gives more recall slots to the layers with retrieval heads, as a scorer's card names them.
 
     Args:
         geometry: of policy `carry`; its recall slots are those of an average layer.

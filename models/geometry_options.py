@@ -1,4 +1,4 @@
-"""What a user may ask of the geometry, and each policy's defaults: the one place they stand.
+"""What a user may ask of the geometry, and the defaults of each policy.
 
 No torch: the command line reads it before any is loaded.
 """
@@ -12,8 +12,8 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 
 TRAINED_SLOTS = "trained"
-"""What a user asks for to get recall slots shared out by layer as a scorer's card recommends,
-`CARRY_SLOTS` on average, or `trained:1920` for another average."""
+"""Asks for recall slots divided among the layers as a scorer's card recommends: `CARRY_SLOTS` on
+average, or another average as `trained:1920`."""
 
 CARRY_LENGTHS = {"segment_length": 128, "sink_length": 64, "window_length": 448}
 """Under `carry` short segments cost nothing but time, and lose less. A shorter window leaves
@@ -36,7 +36,7 @@ class GeometryOptions:
             known, else 0.
 
     Raises:
-        EdgeInfiniteError: a value can't be right whatever the others are.
+        EdgeInfiniteError: a value is wrong whatever the others are.
     """
 
     policy: str | None = None
@@ -55,7 +55,7 @@ class GeometryOptions:
 
     @property
     def trained_slots(self) -> bool:
-        """Whether the recall slots are to be shared out as the scorer's card recommends."""
+        """Whether the scorer's card divides the recall slots among the layers."""
         return isinstance(self.recall_slots, str)
 
     def _trained_average(self) -> int | None:
@@ -68,7 +68,7 @@ class GeometryOptions:
         return int(average) if average else None
 
     def resolve(self, *, scorer: bool) -> Geometry:
-        """The geometry meant, with the same slots in every layer where a card is to share them out.
+        """The geometry meant; where a card divides the slots, every layer has the average here.
 
         Args:
             scorer: whether one is known for the model.

@@ -16,11 +16,11 @@ _CHARACTERS_PER_TOKEN = 8
 
 
 def find_documents(paths: Sequence[Path], suffixes: Sequence[str] = (".txt",)) -> list[Path]:
-    """The files among `paths`, folders searched for text files, in the order of their names.
+    """Finds text files in files and folders, in the order of their names.
 
     Args:
         paths: files or folders.
-        suffixes: of the files that count in a folder.
+        suffixes: which files of a folder count.
 
     Raises:
         EdgeInfiniteError: a path doesn't exist, or there is no text at all.
@@ -38,10 +38,10 @@ def find_documents(paths: Sequence[Path], suffixes: Sequence[str] = (".txt",)) -
 
 
 def split_documents(paths: Sequence[Path], hold_out: float) -> tuple[list[Path], list[Path]]:
-    """Documents for training, and those held out, by a hash of their names.
+    """Splits documents into those for training and those held out, by a hash of their names.
 
-    So the same documents are held out wherever and with whatever others they lie. At least one
-    falls on either side.
+    A document's side doesn't depend on its folder or on the other documents. Each side gets at
+    least one.
 
     Args:
         paths: two documents or more.

@@ -1,1 +1,1 @@
-"""`train-scorer`: what is worth keeping, learnt from the attention that later text pays."""
+"""`train-scorer`: learns which pairs to keep from the attention that later text pays."""

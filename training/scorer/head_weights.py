@@ -15,16 +15,16 @@ _STEPS = 100
 def fit_head_weights(scores: torch.Tensor, planted: torch.Tensor) -> torch.Tensor:
     """Logistic regression: by the scores of all heads, is a token part of a planted fact?
 
-    Few weights, so what they learn is less of the planted facts than of the heads: which of them
-    see the same, and which score high what nobody asks for.
+    There are few weights, so they learn about the heads rather than the facts: which heads see the
+    same, and which give high scores to tokens that nobody asks for.
 
     Args:
         scores: `[H, n]`, of mean 0 and deviation 1 over tokens that aren't planted.
         planted: `[n]` bool.
 
     Returns:
-        `[H]`, so that the weighted mean of the scores of tokens that aren't planted deviates as
-        much as their plain mean; ones where nothing was planted.
+        `[H]`, scaled so that over tokens that aren't planted the weighted mean of the scores has
+        the standard deviation of their plain mean. Ones where nothing was planted.
     """
     heads, ordinary = len(scores), scores[:, ~planted]
     if not planted.any():

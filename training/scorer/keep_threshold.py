@@ -1,4 +1,4 @@
-"""The keep threshold: above which rank a pair may stay for its rank (`models.recall.scorer`).
+"""The keep threshold: the rank above which a pair may stay for its rank (`models.recall.scorer`).
 
 Letters: L layers, K KV heads, T tokens.
 """
@@ -31,7 +31,7 @@ def ordinary_texts(
     passes: int,
     seed: int,
 ) -> list[list[int]]:
-    """`passes` excerpts of `tokens` ids each, in which nothing is planted.
+    """Draws `passes` excerpts of `tokens` ids each; nothing is planted in them.
 
     Raises:
         EdgeInfiniteError: a document is too short, or isn't UTF-8.

@@ -29,8 +29,8 @@ class Observation:
         value: `[K, T, D]`.
         largest: `[K, T]`, the largest attention weight that a token got from a later query.
         summed: `[K, T]`, the sum of these weights.
-        asked: `[K, T]`, the sum of those from the text's last tokens alone, where the facts are
-            asked for.
+        asked: `[K, T]`, the sum of the weights from the text's last tokens alone, which ask for
+            the facts.
     """
 
     key: torch.Tensor
@@ -60,7 +60,7 @@ def observe(
         tokens: T ids.
         gap: a query counts as later if it comes at least this many tokens after the key.
         asking: number of last tokens that `Observation.asked` is about.
-        observer: called with the layer's index and what was seen; it may keep that.
+        observer: called with the layer's index and its `Observation`, which it may keep.
     """
     with torch.inference_mode(), attention_implementation(model, OBSERVED_ATTENTION):
         model(

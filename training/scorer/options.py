@@ -18,12 +18,12 @@ class PassOptions:
 
     Args:
         tokens: T, its length.
-        gap: how many tokens later a query must come to count.
-        facts: planted into the text and asked for at its end, in every pass but the plain ones.
+        gap: a query counts only if it comes at least this many tokens later.
+        facts: number of facts planted in the text and asked for at its end, except in plain passes.
         plain: one pass in `plain` has no facts; 0 for none.
         long: one pass in `long` has twice the tokens, as far as the backbone's positions go, and
             half as many facts again; 0 for none.
-        kept_pairs: of a pass that are kept, drawn at random, beside those of the facts.
+        kept_pairs: pairs kept of a pass, drawn at random; the pairs of the facts are kept too.
     """
 
     tokens: int = 3072
@@ -51,14 +51,14 @@ class ScorerOptions:
         output: the scorer's file (safetensors, float16).
         hold_out: share of the documents that training leaves alone; the score is measured there.
         passes: forward passes of the backbone.
-        held_out_passes: of these further ones over held-out documents, for the score.
-        watched: what a pass is.
-        target: what of the later attention is fitted, one of `TARGETS`.
-        retrieval_share: of the KV heads of all layers, those that pay most to planted facts, fill
-            their slots by score, the others keep what is newest; and of the layers, so many get
-            most slots.
-        emphasis: a pair counts in the fit as its later attention to this power: what the slots are
-            for is few pairs, and a fit to all alike spends itself on telling the others apart.
+        held_out_passes: further passes over held-out documents, for the score.
+        watched: length, facts and gap of a pass.
+        target: which figure of the later attention is fitted, one of `TARGETS`.
+        retrieval_share: this share of all KV heads, those that pay most attention to planted facts,
+            fill their slots by score; the other heads keep what is newest. The same share of the
+            layers gets more slots.
+        emphasis: a pair's weight in the fit is its later attention to this power. The slots are for
+            few pairs; with equal weights the fit would tell the many others apart.
         steps: of the fit.
         batch: pairs of a step.
         learning_rate: at its start; it falls to zero along a cosine.

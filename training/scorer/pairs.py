@@ -59,7 +59,7 @@ def collect_pairs(
         documents: excerpts are drawn from them.
         options: see there.
         passes: how many.
-        seed: of all that is random.
+        seed: of everything random.
         progress: called with the number of passes done.
 
     Raises:
@@ -153,7 +153,7 @@ def compose(
 def _places(
     text: Composed, options: PassOptions, random: np.random.Generator
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Positions whose pairs are kept, only such as later queries can reach; which are planted."""
+    """Positions whose pairs are kept, and which are planted; later queries can reach all."""
     reachable = len(text.tokens) - options.gap
     planted = {place for place in text.planted if place < reachable}
     chosen = set(random.permutation(reachable)[: options.kept_pairs].tolist())

@@ -1,7 +1,7 @@
-"""Which heads are retrieval heads: few are, and only theirs need slots that reach far back.
+"""Which heads are retrieval heads: few are, and only they need slots that reach far back.
 
-DuoAttention (arXiv 2410.10819) tells retrieval heads from streaming heads by training; here the
-attention tells that was watched while planted facts are asked for.
+DuoAttention (arXiv 2410.10819) finds them by training. Here they are the heads that pay most
+attention to planted facts when these are asked for.
 
 Letters: L layers, K KV heads, n pairs.
 """
@@ -14,7 +14,7 @@ from edgeinfinite.training.scorer.pairs import Pairs
 
 
 def planted_attention(pairs: Pairs) -> torch.Tensor:
-    """How much the tokens of planted facts were asked for: `[L, K]`, mean of the largest weights.
+    """Attention paid to the tokens of planted facts, `[L, K]`: mean of the largest weights.
 
     0 for all heads where no facts were planted.
     """

@@ -1,4 +1,4 @@
-"""Training the retention scorer: regress the attention that later text really pays.
+"""Training the retention scorer: regression on the attention that later text pays.
 
 For every cached pair the target is the logarithm of the attention that queries of its KV head,
 `gap` or more tokens later, paid to it with full attention, in texts with planted facts that are
@@ -36,7 +36,7 @@ from edgeinfinite.training.texts import find_documents, split_documents
 from edgeinfinite.version import __version__
 
 Progress = Callable[[str, float], None]
-"""What is being done, and the share that is done."""
+"""Called with what is being done, and the share that is done."""
 
 _ON_THE_CARD = (
     "passes",
@@ -51,7 +51,7 @@ _ON_THE_CARD = (
 _ORDINARY_PASSES = 8
 _SHARE_KEPT = 0.25
 _WATCHED, _FITTED = 0.75, 0.9
-"""Of the time, when that is done."""
+"""Shares of the time after which these steps are done."""
 
 
 def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]:
@@ -75,7 +75,7 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
             f"{backbone.name} was trained on; give fewer"
         )
     digest = backbone.weights_sha256
-    ordinary = ordinary_texts(  # now: a document that is too short costs no training
+    ordinary = ordinary_texts(  # before the training: a document that is too short is found at once
         backbone.tokenizer, trained, options.watched.tokens, _ORDINARY_PASSES, options.seed
     )
     fitted, measured = watch(backbone, trained, held_out, options, progress)
@@ -118,7 +118,7 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
 def _bring_together(
     scorers: Sequence[RetentionScorer], is_retrieval: torch.Tensor, pairs: Pairs
 ) -> None:
-    """Brings scores to one scale, makes the other heads stream, and fits the head weights.
+    """Brings scores to one scale, makes streaming heads of the others, and fits the head weights.
 
     Args:
         scorers: fitted; changed in place.
@@ -167,7 +167,7 @@ def watch(
 
 @contextmanager
 def _fast(model: PreTrainedModel) -> Iterator[PreTrainedModel]:
-    """In bfloat16 where that is several times faster; what is watched are estimates anyway."""
+    """The model in bfloat16 where that is much faster; attention is only an estimate here."""
     if torch.cpu._is_avx512_bf16_supported():
         model.bfloat16()
     try:

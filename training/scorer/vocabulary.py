@@ -1,4 +1,4 @@
-"""Words for planted facts. Those of the test set (`evaluation/facts.py`) are others."""
+"""Words for planted facts; the test set (`evaluation/facts.py`) uses others."""
 
 # ruff: noqa: SIM905  (words read better in lines than in quotes)
 from __future__ import annotations
