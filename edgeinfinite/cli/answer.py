@@ -14,7 +14,7 @@ from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable, held_alone, read_text_file
 from edgeinfinite.runtime_py.conversation import Conversation
-from edgeinfinite.runtime_py.generation import Terminated, interruptible
+from edgeinfinite.runtime_py.generation import Interruption, Terminated, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.statistics import write_rows
@@ -32,14 +32,15 @@ def generate(arguments: argparse.Namespace) -> int:
         tokens = conversation.tokenizer.encode_text(prompt)
     else:
         tokens = conversation.turn(prompt)
-    terminated = _answer(conversation, tokens, sampler, arguments.max_new_tokens)
+    with interruptible() as interrupted:
+        _answer(conversation, tokens, sampler, arguments.max_new_tokens, interrupted)
     figures = conversation.statistics()
     assert figures is not None
     if arguments.stats:
         print(figures.table(), file=sys.stderr)
     if arguments.stats_json:
         write_rows(arguments.stats_json, "generate", [figures.to_row()])
-    if terminated:
+    if interrupted.terminated:
         raise Terminated
     return 130 if conversation.session.unread else 0
 
@@ -76,19 +77,15 @@ def _converse(
             figures = conversation.statistics()
             print(figures.table() if figures else "no answer yet", file=sys.stderr)
             continue
-        terminated = False
-        if line == "/reset":
-            conversation.reset()
-        else:
-            tokens = conversation.turn(line)
-            terminated = _answer(conversation, tokens, sampler, max_new_tokens)
-        if path is not None:
-            with interruptible() as interrupted:
+        with interruptible() as interrupted:  # until the turn is saved: an answer shown is kept
+            if line == "/reset":
+                conversation.reset()
+            else:
+                tokens = conversation.turn(line)
+                _answer(conversation, tokens, sampler, max_new_tokens, interrupted)
+            if path is not None:
                 is_saved = _save(conversation, path)
-            if interrupted() and not interrupted.terminated:
-                raise KeyboardInterrupt
-            terminated |= interrupted.terminated
-        if terminated:
+        if interrupted.terminated:
             raise Terminated
     return is_saved
 
@@ -110,15 +107,15 @@ def _open(arguments: argparse.Namespace) -> Conversation:
 
 
 def _answer(
-    conversation: Conversation, tokens: list[int], sampler: Sampler, max_new_tokens: int
-) -> bool:
-    """Streams one answer to stdout; Ctrl-C ends it early, a second one the program.
-
-    Returns:
-        Whether the program is to end (SIGTERM), once what was read is saved.
-    """
+    conversation: Conversation,
+    tokens: list[int],
+    sampler: Sampler,
+    max_new_tokens: int,
+    interrupted: Interruption,
+) -> None:
+    """Streams one answer to stdout; Ctrl-C ends it early, a second one the program."""
     session = conversation.session
-    with interruptible() as interrupted, _reading(len(session.unread) + len(tokens)) as bar:
+    with _reading(len(session.unread) + len(tokens)) as bar:
         pieces = conversation.answer(
             tokens,
             sampler=sampler,
@@ -134,7 +131,6 @@ def _answer(
     if session.unread:
         left = f"stopped with {len(session.unread):,} tokens of the message unread"
         print(f"{left}; a chat reads them with the next one, /reset forgets them", file=sys.stderr)
-    return interrupted.terminated
 
 
 def _reading(tokens: int) -> Any:
