@@ -32,14 +32,14 @@ def generate(arguments: argparse.Namespace) -> int:
         tokens = conversation.tokenizer.encode_text(prompt)
     else:
         tokens = conversation.turn(prompt)
-    with interruptible() as interrupted:
+    with interruptible() as interrupted:  # until the figures of what there is are written
         _answer(conversation, tokens, sampler, arguments.max_new_tokens, interrupted)
-    figures = conversation.statistics()
-    assert figures is not None
-    if arguments.stats:
-        print(figures.table(), file=sys.stderr)
-    if arguments.stats_json:
-        write_rows(arguments.stats_json, "generate", [figures.to_row()])
+        figures = conversation.statistics()
+        assert figures is not None
+        if arguments.stats:
+            print(figures.table(), file=sys.stderr)
+        if arguments.stats_json:
+            write_rows(arguments.stats_json, "generate", [figures.to_row()])
     if interrupted.terminated:
         raise Terminated
     return 130 if conversation.session.unread else 0
