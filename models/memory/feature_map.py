@@ -49,8 +49,6 @@ class FeatureMap(nn.Module):
         if self.name == "elu":
             return elu_features(x)
         if self.name == "learned":
-            product = (
-                torch.bmm if x.dim() == 3 else torch.matmul
-            )  # no needless broadcasting
+            product = torch.bmm if x.dim() == 3 else torch.matmul  # no needless broadcasting
             x = product(x, self.weight) + self.bias
         return x.softmax(-1)  # can't overflow: it subtracts the largest
