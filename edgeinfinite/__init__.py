@@ -1,10 +1,10 @@
-"""EdgeInfinite: language models with a state of fixed size, on phones and desks.
+"""EdgeInfinite: language models with a fixed-size state, on phones and desktops.
 
-The public API is loaded on first use, so that `import edgeinfinite` and everything below
-`edgeinfinite.runtime_py` work where torch and transformers aren't installed.
+The public API is loaded on first use, so that `import edgeinfinite` and `edgeinfinite.runtime_py`
+work without torch and transformers.
 
-Importing it turns the telemetry of onnxruntime and of huggingface_hub off, unless the user has set
-their variables already; see docs/privacy.md.
+The import turns off the telemetry of onnxruntime and huggingface_hub, unless the user has set their
+environment variables; see docs/privacy.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
     "load_engine",
 ]
 
-# Both are read when these packages are imported, so this comes before any other module of ours.
+# These packages read the variables when imported, so this comes before all other imports.
 for _variable in ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY"):
     os.environ.setdefault(_variable, "1")
 

@@ -1,5 +1,7 @@
-"""The one exception that users see. It stands at the bottom, so that every package can raise it."""
+"""The one exception that users see, in the lowest layer, so that every package can raise it."""
 
 
 class EdgeInfiniteError(Exception):
-    """Something the user can mend: the message says what is wrong and what to do (exit code 2)."""
+    """An error that the user can fix: the message says what is wrong and what to do (exit code
+    2).
+    """

@@ -1,4 +1,4 @@
-"""Files that a user names: reading text, and writing whole or not at all."""
+"""Reading text files, and writing files atomically."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from edgeinfinite.errors import EdgeInfiniteError
 
-# Standard output may be redirected into a regular file, which must not be replaced under the shell.
+# Standard output may be a regular file by redirection; replacing it would break the shell's handle.
 _OPEN_ALREADY = ("/dev/fd/", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/proc/")
 
 
@@ -21,7 +21,7 @@ def read_text_file(path: Path) -> str:
 
     Raises:
         EdgeInfiniteError: it isn't UTF-8.
-        OSError: it can't be read; its message names the file.
+        OSError: the file can't be read; the message names it.
     """
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -33,10 +33,10 @@ def read_text_file(path: Path) -> str:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Writes a UTF-8 file, whole or not at all; see `replacing`.
+    """Writes a UTF-8 file atomically; see `replacing`.
 
     Raises:
-        EdgeInfiniteError, OSError: it can't be written; an old one is left as it was.
+        EdgeInfiniteError, OSError: it can't be written; an old file isn't changed.
     """
     with replacing(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
@@ -44,20 +44,20 @@ def write_atomically(path: Path, text: str) -> None:
 
 @contextmanager
 def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
-    """Gives the name of a new file to write, which then takes the place of `path`.
+    """Yields the name of a new file to write, which then replaces `path`.
 
-    A regular file is replaced when the block ends without an error and the new one is on the disk;
-    of a symbolic link, the file that it leads to. What isn't a regular file, such as `/dev/stdout`
-    or a FIFO, stays what it is and is written into.
+    A regular file is replaced when the block ends without an error and the new one is on disk. For
+    a symbolic link, the link's target is replaced. Anything else, such as `/dev/stdout` or a FIFO,
+    is written into and not replaced.
 
     Args:
         path: the file; the new one's name ends in the same suffix.
-        private: only the owner may read it. Else a new file follows the umask, and an old one's
-            permissions stay.
+        private: only the owner may read it. Otherwise a new file follows the umask and an existing
+            file keeps its permissions.
 
     Raises:
         EdgeInfiniteError: the path is a folder.
-        OSError: it can't be written; an old file is left as it was.
+        OSError: it can't be written; an old file isn't changed.
     """
     if path.is_dir():
         raise EdgeInfiniteError(f"{path} is a folder; give the name of a file")
@@ -73,7 +73,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
         unfinished = target.with_name(f".{target.stem}.{os.getpid()}.tmp{target.suffix}")
         try:
             mode = _create(unfinished, target, private=private)
-            yield unfinished  # some writers replace it by a file of their own
+            yield unfinished  # some writers replace it with their own file
             unfinished.chmod(mode)
             with unfinished.open("rb") as file:
                 os.fsync(file.fileno())
@@ -85,11 +85,11 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Writes a figure of matplotlib, whole or not at all; see `replacing`.
+    """Writes a matplotlib figure atomically; see `replacing`.
 
     Args:
         figure: a `matplotlib.figure.Figure`.
-        path: its suffix says the format; without one it is a PNG.
+        path: its suffix decides the format; PNG without one.
 
     Raises:
         EdgeInfiniteError: matplotlib doesn't know the format.
@@ -105,7 +105,7 @@ def save_figure(figure: Any, path: Path) -> None:
 def is_replaceable(path: Path) -> bool:
     """Whether the path is a regular file, or nothing yet; not a device, a FIFO or a folder."""
     hop = path.absolute()
-    for _ in range(40):  # as many links as Linux follows
+    for _ in range(40):  # Linux follows at most 40 links
         if str(hop).startswith(_OPEN_ALREADY):
             return False
         if not hop.is_symlink():
@@ -119,10 +119,10 @@ def is_replaceable(path: Path) -> bool:
 
 @contextmanager
 def held_alone(path: Path) -> Iterator[None]:
-    """Keeps other processes that ask the same from working with a file at the same time.
+    """Holds a lock on a file, so that no other process with the same lock works with it.
 
-    A hidden file beside it is locked while the block runs. The system releases the lock of a
-    process that is killed; the next one takes the hidden file over and removes it.
+    A hidden file beside it is locked while the block runs. The system releases the lock of a killed
+    process; the next one reuses the hidden file and removes it.
 
     Raises:
         EdgeInfiniteError: another process holds the file.
@@ -146,7 +146,7 @@ def held_alone(path: Path) -> Iterator[None]:
             ) from error
         except OSError:  # some network file systems have no locks
             break
-        # Its holder may have removed it before we got the lock; then another is in the folder.
+        # The last holder may have removed the file before we got its lock.
         if lock.exists() and os.path.samestat(os.fstat(descriptor), lock.stat()):
             break
         os.close(descriptor)
@@ -158,15 +158,15 @@ def held_alone(path: Path) -> Iterator[None]:
 
 
 def check_writable(path: Path | None, *, again: bool = False) -> None:
-    """Asks before long work whether its result can be written; None is no file at all.
+    """Checks before long work whether its result can be written; None means no file.
 
     Args:
         path: the file.
-        again: the file is also read, or written more than once.
+        again: the file is also read, or written several times.
 
     Raises:
-        EdgeInfiniteError: there is no such folder, the path is a folder itself or, with `again`,
-            something else that isn't a regular file.
+        EdgeInfiniteError: the folder doesn't exist, the path is a folder or, with `again`, isn't a
+            regular file.
     """
     if path is None:
         return
@@ -181,7 +181,7 @@ def check_writable(path: Path | None, *, again: bool = False) -> None:
 
 
 def _create(unfinished: Path, target: Path, *, private: bool) -> int:
-    """Makes the empty file and returns the permissions that it shall have in the end."""
+    """Creates the empty file and returns its final permissions."""
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
     descriptor = os.open(unfinished, flags, 0o600 if private else 0o666)
     try:
@@ -196,15 +196,15 @@ def _create(unfinished: Path, target: Path, *, private: bool) -> int:
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[int | None]:
-    """A folder, locked against other processes of ours where the system can do that.
+    """Locks a folder against other processes that use this function, where the system can.
 
-    The system releases the lock of a process that is killed, in another container too.
+    The system releases the lock of a killed process, also in another container.
 
     Args:
         folder: the folder.
 
     Yields:
-        The folder's descriptor; None where there are none, as on Windows.
+        The folder's descriptor; None where folders have none, as on Windows.
     """
     try:
         import fcntl
@@ -230,7 +230,7 @@ def _remove_leftovers(target: Path) -> None:
 
 
 def _write_through(path: Path, content: bytes) -> None:
-    # Appending, because standard output may be a file that an answer stands in already.
+    # Append, because standard output may be a file that already has an answer.
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)

@@ -1,4 +1,4 @@
-"""Reading texts with an exported artifact, and measuring its predictions: what users ship."""
+"""Reads texts with an exported artifact and measures its predictions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from edgeinfinite.runtime_py.engines import Engine
 from edgeinfinite.runtime_py.session import Session
 
 ARTIFACT_METHOD = "artifact"
-"""Its name among the methods, in rows and tables."""
+"""The method's name in rows and tables."""
 
 
 class ArtifactReader:
-    """As `methods.Reader`, with the graphs of an artifact, which give the last token's logits only.
+    """Like `methods.Reader`, with an artifact's graphs, which return only the last token's logits.
 
     Args:
-        engine: of the artifact.
+        engine: the artifact's.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -36,7 +36,7 @@ class ArtifactReader:
 
     @property
     def footprint(self) -> Footprint:
-        """See there: the same at any time."""
+        """See `Footprint`: constant over time."""
         return Footprint(self.state_bytes, self.state_bytes, self.state_bytes)
 
     @property
@@ -49,7 +49,7 @@ class ArtifactReader:
         self._last = self._session.append(tokens, progress=progress)
 
     def read(self, tokens: Sequence[int]) -> Prediction:
-        """Reads on token by token, something having been read before."""
+        """Reads on token by token; needs at least one token read before."""
         nats, best = [], []
         for token in tokens:
             logits = self._last.astype(np.float64)
@@ -60,7 +60,7 @@ class ArtifactReader:
         return Prediction(np.array(nats), np.array(best, bool))
 
     def save(self) -> Callable[[], None]:
-        """Remembers the state; calling the result brings it back, any number of times."""
+        """Saves the state; the returned function restores it, any number of times."""
         restore_session, last = saved(self._session), self._last
 
         def restore() -> None:
@@ -71,15 +71,15 @@ class ArtifactReader:
 
 
 def tokenizer_of(folder: Path) -> PreTrainedTokenizerFast:
-    """The artifact's own tokenizer with its chat template, as transformers has it."""
+    """The artifact's own tokenizer with its chat template, as a transformers tokenizer."""
     return PreTrainedTokenizerFast.from_pretrained(folder)
 
 
 def trained_parts(folder: Path, manifest: Manifest) -> list[str | None]:
-    """Files whose cards name the documents that training has seen.
+    """Files whose cards name the training documents.
 
     Args:
         folder: the artifact.
-        manifest: its own.
+        manifest: the artifact's.
     """
     return [str(folder / name) for name in manifest.files if name.endswith(".safetensors")]

@@ -1,7 +1,7 @@
-"""Other ways to rank what stays in the recall slots, to compare the trained scorer with.
+"""Other ways to rank pairs for the recall slots, as baselines for the trained scorer.
 
-Each takes a scorer's place in `carry_layer`, with the same slots, window and bytes of state.
-Letters: K KV heads, n pairs, N segment, D head dimension.
+Each replaces the scorer in `carry_layer`, with the same slots, window and bytes of state. Letters:
+K KV heads, n pairs, N segment, D head dimension.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ _EPSILON = 1e-6
 
 
 class RandomSlots(nn.Module):
-    """A number that looks random but belongs to the pair: every token is as likely to be kept."""
+    """Pseudorandom scores computed from the pair: every token is equally likely to be kept."""
 
     def rank(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-        """`[..., K, n]` of pairs `[..., K, n, D]`; the value alone, keys are rounded when moved."""
+        """`[..., K, n]` of pairs `[..., K, n, D]`; from the value alone, because moved keys are
+        rounded.
+        """
         del key
         weights = torch.arange(1, value.shape[-1] + 1, dtype=torch.float64).sqrt()
         return ((value.double() @ weights) * 1e4).sin().float()
@@ -39,7 +41,7 @@ class KeyDiff(nn.Module):
 class Lola(nn.Module):
     """Keeps what the linear memory recalls worst: ‖σ(k) M / σ(k) z − v‖ (LoLA, 2505.23666).
 
-    M and z hold every pair that has left the window, with its key before RoPE.
+    M and z sum over every pair that has left the window, with its key before RoPE.
     """
 
     def __init__(self, kv_heads: int, head_dim: int) -> None:
@@ -48,7 +50,9 @@ class Lola(nn.Module):
         self.norm = torch.zeros(kv_heads, head_dim)
 
     def fold(self, key: torch.Tensor, value: torch.Tensor) -> None:
-        """Adds pairs `[K, N, D]` that leave the window; new tensors, the old ones stay as saved."""
+        """Adds pairs `[K, N, D]` that leave the window; makes new tensors, because old ones may be
+        saved.
+        """
         self.memory, self.norm = compress(key, value, self.memory, self.norm)
 
     def rank(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Which documents are tested on: never those that the scorer or the gate was trained on."""
+"""Chooses test documents: never those that the scorer or the gate was trained on."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from edgeinfinite.training.texts import find_documents
 
 
 def unseen_documents(paths: Sequence[Path], trained_files: Sequence[str | None]) -> list[Path]:
-    """The documents that none of the trained parts names as its own training data.
+    """The documents that no trained part names as training data.
 
     Args:
         paths: files or folders.
-        trained_files: scorer and gates; what is no file is passed over.
+        trained_files: scorer and gates; values that aren't files are ignored.
 
     Raises:
         EdgeInfiniteError: there is no document, or none that training hasn't seen.

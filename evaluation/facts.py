@@ -1,8 +1,9 @@
 """Facts for testing recall; their topics, wordings and answers aren't in training/scorer/facts.py.
 
-Four kinds: a number, a word, a name, a whole sentence. Every topic has one statement, which stands
-somewhere in a long text, and one question at the end, with the beginning of an answer in the
-statement's words: small models answer no others, and what is measured is what the state remembers.
+Four kinds: a number, a word, a name, a whole sentence. Every topic has a statement, planted
+somewhere in a long text, and a question at the end. The question begins the answer in the
+statement's words, because small models can't answer otherwise and the test is about the state's
+memory.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ class Fact:
 
     Args:
         kind: of `KINDS`.
-        statement: stands somewhere in the text.
-        question: stands at the text's end; the answer continues it.
+        statement: planted somewhere in the text.
+        question: asked at the text's end; the answer continues it.
         answer: with a leading space.
     """
 
@@ -125,19 +126,19 @@ KINDS = ("numbers", "words", "names", "sentences")
 
 
 def draw_facts(count: int, random: np.random.Generator, kinds: Sequence[str] = KINDS) -> list[Fact]:
-    """Facts on different topics, the kinds taking turns, in a random order.
+    """Draws facts on different topics, alternating kinds, in a random order.
 
     Args:
-        count: how many, at most four of a kind.
-        random: the source of chance.
+        count: how many, at most four per kind.
+        random: source of randomness.
         kinds: of `KINDS`.
 
     Raises:
-        EdgeInfiniteError: a kind is unknown, or more facts are wanted than there are topics.
+        EdgeInfiniteError: a kind is unknown, or there are fewer topics than facts.
     """
     if unknown := set(kinds) - set(KINDS):
         raise EdgeInfiniteError(
-            f"unknown kind of facts {sorted(unknown)[0]!r}; choose of {', '.join(KINDS)}"
+            f"unknown kind of facts {sorted(unknown)[0]!r}; choose from {', '.join(KINDS)}"
         )
     if not 1 <= count <= len(kinds) * len(_NUMBERS):
         raise EdgeInfiniteError(
@@ -145,7 +146,7 @@ def draw_facts(count: int, random: np.random.Generator, kinds: Sequence[str] = K
             f"give 1 to {len(kinds) * len(_NUMBERS)}"
         )
     topics = {kind: list(random.permutation(len(_NUMBERS))) for kind in kinds}
-    first = int(random.integers(len(kinds)))  # so that no kind is left out where there are few
+    first = int(random.integers(len(kinds)))  # else few facts always get the first kinds
     chosen = [kinds[(first + index) % len(kinds)] for index in range(count)]
     facts = [_fact(kind, int(topics[kind].pop()), random) for kind in chosen]
     return [facts[index] for index in random.permutation(count)]

@@ -1,7 +1,7 @@
 """A model of lm-evaluation-harness over an artifact, or over a checkpoint in PyTorch.
 
-Requests that begin alike share one reading: they are sorted, and where the next one goes on from
-the same tokens, the state is saved there and brought back.
+Requests with a common prefix share one prefill: they are sorted, and the state after the prefix is
+saved and restored.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from edgeinfinite.evaluation.reader import TextReader
 
 _MOST_NEW_TOKENS = 256
 _WORTH_SAVING = 32
-"""Tokens that requests must share: copying a state costs as much as reading a few."""
+"""Shortest prefix worth sharing: copying a state costs as much as reading a few tokens."""
 _MOST_SAVED = 4
-"""States kept for one context: each is as large as the model's own."""
+"""Most states saved for one context; each is as large as the model's own."""
 
 
 class HarnessModel(TemplateLM):
     """`loglikelihood`, `loglikelihood_rolling` and `generate_until` (greedy), of any length.
 
     Args:
-        open_reader: a new text's reader, for at most so many tokens.
-        tokenizer: the model's own, as transformers has it.
+        open_reader: opens a reader for a new text of at most the given number of tokens.
+        tokenizer: the model's own, of transformers.
         stop_ids: tokens that end an answer.
-        name: of the model, for the harness's caches.
+        name: the model's, for the harness's caches.
     """
 
     def __init__(
@@ -49,22 +49,22 @@ class HarnessModel(TemplateLM):
 
     @property
     def eot_token_id(self) -> int:
-        """The tokenizer's end of a text."""
+        """The tokenizer's end-of-text token."""
         return int(self.tokenizer.eos_token_id)
 
     @property
     def prefix_token_id(self) -> int:
-        """What an empty context becomes, as for the harness's own `hf` model."""
+        """Replaces an empty context, as in the harness's own `hf` model."""
         first = self.tokenizer.bos_token_id
         return self.eot_token_id if first is None else int(first)
 
     @property
     def tokenizer_name(self) -> str:
-        """For the harness's caches of requests."""
+        """Identifies the tokenizer in the harness's request caches."""
         return self._name.replace("/", "__")
 
     def chat_template(self, chat_template: bool | str = False) -> str | None:
-        """The tokenizer's own; None where it isn't asked for."""
+        """The tokenizer's own; None if it isn't requested."""
         if not chat_template:
             return None
         if not self.tokenizer.chat_template:
@@ -74,7 +74,7 @@ class HarnessModel(TemplateLM):
     def apply_chat_template(
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
     ) -> str:
-        """The conversation as the model reads it."""
+        """The conversation as text for the model."""
         return str(
             self.tokenizer.apply_chat_template(
                 chat_history,
@@ -87,7 +87,7 @@ class HarnessModel(TemplateLM):
     def tok_encode(
         self, string: str, add_special_tokens: bool | None = None, **kwargs: Any
     ) -> list[int]:
-        """Token ids; without a word about it, with the special tokens that the tokenizer adds."""
+        """Token ids; by default with the special tokens that the tokenizer adds."""
         del kwargs
         if add_special_tokens is None:
             first = self.tokenizer.bos_token
@@ -117,7 +117,7 @@ class HarnessModel(TemplateLM):
     def loglikelihood_rolling(
         self, requests: list[Instance], disable_tqdm: bool = False
     ) -> list[float]:
-        """Each text in one piece, however long: nothing is cut into windows."""
+        """Reads each text in one piece, however long, without cutting it into windows."""
         results = []
         for request in tqdm(requests, disable=disable_tqdm, desc="loglikelihood_rolling"):
             tokens = self.tok_encode(request.args[0])
@@ -129,7 +129,7 @@ class HarnessModel(TemplateLM):
         return results
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """The likeliest tokens up to one of the strings in `until`, or an end token.
+        """Decodes greedily up to one of the strings in `until`, or an end token.
 
         Raises:
             EdgeInfiniteError: a task wants sampling.
@@ -149,7 +149,7 @@ class HarnessModel(TemplateLM):
     def _generation(self, given: dict[str, Any]) -> tuple[list[str], int]:
         kwargs = normalize_gen_kwargs(dict(given), _MOST_NEW_TOKENS)
         if kwargs.get("do_sample") and kwargs.get("temperature", 1.0) > 0:
-            raise EdgeInfiniteError("a task asks for sampling, the answers here are greedy")
+            raise EdgeInfiniteError("a task asks for sampling, but answers are greedy")
         return handle_stop_sequences(kwargs.get("until"), eos=None), int(kwargs["max_gen_toks"])
 
     def _answer(self, reader: TextReader, until: Sequence[str], most: int) -> str:
@@ -172,18 +172,19 @@ class HarnessModel(TemplateLM):
     def _after(
         self, contexts: Sequence[Sequence[int]], room: int, disable_tqdm: bool
     ) -> Iterator[tuple[int, TextReader]]:
-        """Every context's index with a reader that has read it, sorted so that readings are shared.
+        """Yields each context's index with a reader that has read it, in an order that shares
+        prefills.
 
         Args:
             contexts: token ids, at least one each.
-            room: tokens that may follow.
-            disable_tqdm: shows no progress.
+            room: tokens that may follow each context.
+            disable_tqdm: hides the progress bar.
         """
         order = sorted(range(len(contexts)), key=lambda index: list(contexts[index]))
         ordered = [list(contexts[index]) for index in order]
         common = [_common(one, other) for one, other in itertools.pairwise(ordered)] + [0]
         longest = max(map(len, contexts), default=0)
-        saved: list[tuple[int, Callable[[], None]]] = []  # tokens read, and how to go back there
+        saved: list[tuple[int, Callable[[], None]]] = []  # tokens read, and how to restore them
         reader: TextReader | None = None
         with tqdm(
             total=sum(map(len, contexts)), unit=" tokens", unit_scale=True, disable=disable_tqdm
@@ -206,11 +207,11 @@ class HarnessModel(TemplateLM):
 
 
 def _worth_saving(common: Sequence[int], at: int) -> list[int]:
-    """Where to save while a context is read: what later ones have in common with it.
+    """Where to save the state while reading a context: at the prefixes that later ones share.
 
     Args:
-        common: tokens that it shares with the next one, the next with the one after, and so on.
-        at: tokens that are read or saved already.
+        common: tokens shared by this context and the next, the next and the one after, and so on.
+        at: tokens already read or saved.
     """
     stops: set[int] = set()
     shared = common[0]

@@ -1,9 +1,8 @@
-"""What an int8 KV cache would cost in quality, measured before any back end has one.
+"""Measures what an int8 KV cache would cost in quality; no back end has one yet.
 
-Each key and each value of a token and KV head is held as D signed bytes and one float16 scale, the
-largest magnitude / 127. The reference computes with the numbers that such a cache gives back. What
-is already on its grid stays where it is; a key that moves to another slot is turned and rounded
-again, as in a cache that holds keys after RoPE.
+Each key and value vector is D signed bytes and one float16 scale, the largest magnitude / 127. The
+reference computes with the dequantized numbers. Rounding twice changes nothing, but a key that
+moves to another slot is rotated and rounded again, as in a cache of keys after RoPE.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _SCALE_BYTES = 2
 
 
 def round_to_int8(vectors: torch.Tensor) -> torch.Tensor:
-    """The nearest numbers that int8 with a scale a vector holds; shape `[..., D]`, any float."""
+    """Rounds to int8 with one scale per vector; shape `[..., D]`, any float dtype."""
     floats = vectors.float()
     scale = (floats.abs().amax(dim=-1, keepdim=True) / 127).half().float()
     steps = torch.where(scale > 0, floats / scale, 0.0)
@@ -28,7 +27,7 @@ def round_to_int8(vectors: torch.Tensor) -> torch.Tensor:
 
 
 class Int8TensorState(TensorState):
-    """The reference state (caches in float32) with K and V rounded as they are written."""
+    """The reference state, with float32 caches whose K and V are rounded when written."""
 
     def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`."""
@@ -36,13 +35,13 @@ class Int8TensorState(TensorState):
         return super().attend(replace(call, key=key, value=value))
 
     def round_again(self) -> None:
-        """After keys were turned to other slots."""
+        """Rounds again after keys were moved to other slots."""
         for cache in (*self.k_cache, *self.v_cache):
             cache.copy_(round_to_int8(cache))
 
 
 def int8_state_bytes(state: State) -> int:
-    """Bytes of a state whose K and V, float32 here, are held in int8."""
+    """Bytes of this state with int8 in place of float32 K and V."""
     total = 0
     for name, array in state.arrays.items():
         if name.startswith(("k_cache", "v_cache")):

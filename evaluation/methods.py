@@ -1,4 +1,4 @@
-"""The methods that are compared, and how each reads a text.
+"""The compared methods, and how each reads a text.
 
 Every method is a session of the reference engine, so they differ in nothing but what stays in the
 cache: `full` has room for all of the text, which is full attention exactly.
@@ -43,15 +43,15 @@ GATE_CONTROLS = (
 )
 
 ABLATIONS = ("without-sinks", "without-window", "without-both")
-"""The paper's Table 2: S = 0, and W = 1, which is the token that the next one is predicted from."""
+"""The paper's Table 2: S = 0, and W = 1 for the token that predicts the next one."""
 
 
 def check_methods(methods: Sequence[str], setting: Setting, more: Sequence[str] = ()) -> None:
-    """Refuses what can't be measured, before anything long begins.
+    """Refuses methods that can't be measured, before any long work.
 
     Args:
         methods: as the user named them.
-        setting: what they will be built from.
+        setting: what they are built from.
         more: choices beside `METHODS`.
 
     Raises:
@@ -60,7 +60,7 @@ def check_methods(methods: Sequence[str], setting: Setting, more: Sequence[str] 
     known = (*METHODS, *more)
     for method in methods:
         if method not in known:
-            raise EdgeInfiniteError(f"unknown method {method!r}; choose of {', '.join(known)}")
+            raise EdgeInfiniteError(f"unknown method {method!r}; choose from {', '.join(known)}")
         if method in BASELINES and not setting.geometry.most_slots:
             raise EdgeInfiniteError(f"{method} fills recall slots; give --recall-slots")
         if method == "lola" and setting.geometry.varies:
@@ -75,11 +75,11 @@ def check_methods(methods: Sequence[str], setting: Setting, more: Sequence[str] 
                 "zero-memory-gate needs a gate trained on a zero memory; give --zero-gate FILE"
             )
     if not methods:
-        raise EdgeInfiniteError(f"no method given; choose of {', '.join(known)}")
+        raise EdgeInfiniteError(f"no method given; choose from {', '.join(known)}")
 
 
 def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteConfig:
-    """What `attach` gets for a method.
+    """The configuration of `attach` for a method.
 
     Args:
         method: see `METHODS`, `GATE_CONTROLS` and `ABLATIONS`.
@@ -88,7 +88,7 @@ def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteCon
     """
     geometry = setting.geometry
     if method == "full":
-        # A cache as long as the text: nothing ever leaves it.
+        # A cache as long as the text evicts nothing.
         window = max(1, tokens - 1)
         whole = Geometry(segment_length=1, sink_length=0, window_length=window, policy="carry")
         return EdgeInfiniteConfig(whole, NO_GATE, cache_type=setting.tensor_type)
@@ -115,18 +115,20 @@ def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteCon
 
 
 def reads_whole(method: str, tokens: int, model: PreTrainedModel) -> bool:
-    """Whether a method can read so many tokens: full attention ends with the trained positions."""
+    """Whether a method can read this many tokens: full attention is limited to trained
+    positions.
+    """
     return method != "full" or tokens <= architecture_of(model).positions
 
 
 class Reader:
-    """Reads one text after another with a method, and measures its predictions.
+    """Reads texts with a method and measures its predictions.
 
     Args:
-        model: of any dtype on the CPU; attached here.
+        model: any dtype, on the CPU; this class attaches it.
         method: which one.
         setting: what it is built from.
-        tokens: of the longest text.
+        tokens: length of the longest text.
         other: for `swapped-memory`, the tokens of another text, whose memory is read.
     """
 
@@ -164,7 +166,7 @@ class Reader:
 
     @property
     def footprint(self) -> Footprint:
-        """See there; what is fixed is the same at any time, full attention's cache grows."""
+        """See `Footprint`; a fixed state is constant, full attention's cache grows."""
         held = self.state_bytes
         if not self._grows:
             return Footprint(held, held, held)
@@ -181,10 +183,10 @@ class Reader:
     def read(
         self, tokens: Sequence[int], progress: Callable[[int], None] | None = None
     ) -> Prediction:
-        """Reads on; the first token of a text counts as predicted with a loss of nan."""
+        """Reads on and measures; the first token of a text has a loss of nan."""
         nats, best = [np.empty(0)], [np.empty(0, bool)]
 
-        def collect(new: int) -> None:  # what the window reads again isn't new
+        def collect(new: int) -> None:  # tokens that the window reads again don't count
             nats.append(self._engine.nats[-new:])
             best.append(self._engine.best[-new:])
             if progress:
@@ -194,7 +196,7 @@ class Reader:
         return Prediction(np.concatenate(nats), np.concatenate(best))
 
     def skip(self, tokens: Sequence[int], progress: Callable[[int], None] | None = None) -> None:
-        """Reads on without measuring, which is quicker."""
+        """Reads on without measuring, which is faster."""
         self._engine.measures = False
         self._session.append(tokens, progress=progress)
         self._engine.measures = True
@@ -226,12 +228,12 @@ def saved(session: Session) -> Callable[[], None]:
 
 
 class _MeasuringEngine(TorchEngine):
-    """Measures the prediction of every token of a chunk.
+    """Also measures the prediction of every token of a chunk.
 
     Args:
         model: attached.
-        memories: what is read in place of the own memory after each compression, M and z; an empty
-            list stands for a memory of zeros, None for the own one.
+        memories: M and z to read after each compression in place of the text's own memory; an empty
+            list means a memory of zeros, None the text's own.
         int8: whether K and V are rounded as an int8 cache would hold them.
     """
 
@@ -256,7 +258,7 @@ class _MeasuringEngine(TorchEngine):
 
     @property
     def lola_sums(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """M and z of every layer's `Lola`, which belong to the text; empty for other scorers."""
+        """M and z of every layer's `Lola`, part of the text's state; empty for other scorers."""
         return [(s.memory, s.norm) for s in self._scorers if isinstance(s, Lola)]
 
     @lola_sums.setter
@@ -283,7 +285,9 @@ class _MeasuringEngine(TorchEngine):
         return Int8TensorState(**vars(shared)) if self.int8 else shared
 
     def _fold_for_lola(self, state: State) -> None:
-        """The N oldest of the residual; the first time also what already stands in the slots."""
+        """Folds the residual's N oldest pairs; the first time also the pairs in the recall
+        slots.
+        """
         geometry, shared = self.geometry, self._shared(state)
         end = int(shared.length[0]) - geometry.window_length
         for layer, (scorer, table) in enumerate(zip(self._scorers, self._tables, strict=True)):

@@ -1,4 +1,4 @@
-"""What can be asked of `evaluate`. No torch: the command line reads it before any is loaded."""
+"""Options of `evaluate`. No torch here: the command line reads this before loading torch."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class PasskeyOptions:
     """What to measure.
 
     Args:
-        methods: of `METHODS`.
-        lengths: of the prompts in tokens.
+        methods: some of `METHODS`.
+        lengths: prompt lengths in tokens.
         samples: texts of each length.
         facts: planted in each text.
-        kinds: of facts, of `KINDS`; they take turns.
-        seed: of the first sample, the others count on from it.
-        questions: a file in SQuAD's format, whose paragraphs are planted instead of made-up facts.
-        in_turn: asks one question after the other, in a random order, with the right answers
-            between them, instead of each from the state after the text.
+        kinds: kinds of facts, some of `KINDS`, in alternation.
+        seed: the first sample's; the others count up from it.
+        questions: a file in SQuAD's format, whose paragraphs are planted instead of invented facts.
+        in_turn: asks the questions one after the other, in random order and each followed by its
+            right answer, instead of each from the state after the text.
     """
 
     methods: Sequence[str] = ("full", "streaming", "edgeinfinite")
@@ -41,7 +41,7 @@ class PasskeyOptions:
     in_turn: bool = False
 
     def __post_init__(self) -> None:
-        if self.questions is None:  # refuses what can't be drawn
+        if self.questions is None:  # refuses a choice that can't be drawn
             draw_facts(self.facts, np.random.default_rng(0), self.kinds)
         elif self.facts < 1:
             raise EdgeInfiniteError(f"facts is {self.facts}; give at least 1")
@@ -57,11 +57,11 @@ class PerplexityOptions:
     """What to measure.
 
     Args:
-        methods: of `METHODS` and `GATE_CONTROLS`.
-        tokens: of each text.
-        documents: how many, of those given, by name; None takes all.
-        bin_length: tokens that are averaged into one row.
-        seed: of where in a document its text begins.
+        methods: some of `METHODS` and `GATE_CONTROLS`.
+        tokens: length of each text.
+        documents: how many of the given ones, in order of their names; None takes all.
+        bin_length: tokens averaged into one row.
+        seed: decides where in a document its text begins.
     """
 
     methods: Sequence[str] = ("full", "streaming", "edgeinfinite")
@@ -81,11 +81,11 @@ class Setting:
     """What the methods are built from.
 
     Args:
-        geometry: of `edgeinfinite` and the controls.
-        gate: of `edgeinfinite`, `trained-gate` and `swapped-memory`.
-        scorer: of the recall slots.
-        zero_gate: for `zero-memory-gate`, one that was trained while the memory reads zero.
-        cache_type: of every method's KV cache, one of `MEASURED_CACHE_TYPES`.
+        geometry: for `edgeinfinite` and the controls.
+        gate: for `edgeinfinite`, `trained-gate` and `swapped-memory`.
+        scorer: for the recall slots.
+        zero_gate: for `zero-memory-gate`, a gate trained with a memory that reads zero.
+        cache_type: dtype of every method's KV cache, one of `MEASURED_CACHE_TYPES`.
     """
 
     geometry: Geometry
@@ -99,5 +99,5 @@ class Setting:
 
     @property
     def tensor_type(self) -> str:
-        """What the reference's caches are made of: int8's numbers stand in float32."""
+        """The dtype of the reference's caches: int8 is simulated in float32."""
         return "float32" if self.cache_type == "int8" else self.cache_type

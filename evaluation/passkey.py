@@ -1,9 +1,9 @@
 """`evaluate passkey`: facts planted in long texts, asked for at the end.
 
-One text holds several facts at even depths. It is read once by every method; each question is then
-asked from the same state, so the facts don't answer each other, or (`in_turn`) all of them one
-after the other, as somebody would who has a text before him. Documents, facts and places depend
-on the length and the sample alone: every method gets the same texts.
+One text holds several facts at evenly spaced depths. Every method reads it once. Each question is
+then asked from the same state, so that questions can't help each other, or (`in_turn`) all are
+asked one after the other, as a user would. Documents, facts and places depend only on the length
+and the sample, so every method gets the same texts.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class PlantedText:
     """A text with facts.
 
     Args:
-        tokens: all before the questions.
+        tokens: the text before the questions.
         facts: in the order of the text.
-        depths: where each begins, as a share of the text.
+        depths: where each fact begins, as a share of the text.
     """
 
     tokens: list[int]
@@ -52,16 +52,16 @@ def measure_passkey(
     results: Results,
     progress: Progress,
 ) -> None:
-    """Measures what isn't in `results` yet, the methods taking turns on each text.
+    """Measures every reading that isn't in `results` yet, method by method for each text.
 
     Args:
-        readings: what to measure, see `planned`.
-        open_reader: a new text's reader for a method and a length.
+        readings: from `planned`.
+        open_reader: opens a reader of a method for a text of this length.
         tokenizer: the backbone's own.
         documents: texts that no trained part has seen.
-        options: what is planted in them.
-        results: where the rows go.
-        progress: see there.
+        options: what to plant in them.
+        results: takes the rows.
+        progress: see `results.Progress`.
 
     Raises:
         EdgeInfiniteError: a document is too short.
@@ -83,12 +83,12 @@ def planned(
     methods: Sequence[str],
     reads: Callable[[str, int], bool] = lambda method, length: True,
 ) -> list[Reading]:
-    """Every reading, the short ones first.
+    """Every reading, short texts first.
 
     Args:
         options: lengths and samples.
-        methods: to take turns.
-        reads: whether a method can read so many tokens.
+        methods: to measure.
+        reads: whether a method can read this many tokens.
     """
     return [
         (length, options.seed + sample, method)
@@ -126,7 +126,7 @@ def planted_text(
 
 
 def _question(fact: Fact, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], int]:
-    """Question and answer, and of how many tokens the answer is."""
+    """The tokens of question and answer, and how many of them are the answer's."""
     answer = encode(fact.answer, tokenizer)
     return encode(f"\n\n{fact.question}", tokenizer) + answer, len(answer)
 
@@ -140,7 +140,7 @@ def _facts(options: PasskeyOptions, random: np.random.Generator) -> list[Fact]:
 def _room_for_questions(
     text: PlantedText, tokenizer: PreTrainedTokenizerBase, options: PasskeyOptions
 ) -> int:
-    """Tokens beyond the planned length: only what is asked in turn goes on and on."""
+    """Tokens beyond the planned length, needed only for questions asked in turn."""
     if not options.in_turn:
         return 0
     return sum(len(_question(fact, tokenizer)[0]) for fact in text.facts)
@@ -149,7 +149,7 @@ def _room_for_questions(
 def _ask(
     reader: TextReader, text: PlantedText, tokenizer: PreTrainedTokenizerBase, seed: int
 ) -> Iterator[Row]:
-    """Each question from the state after the text, so that they don't answer each other."""
+    """Asks each question from the state after the text, so that questions can't help each other."""
     del seed
     restore = reader.save()
     for fact, depth in zip(text.facts, text.depths, strict=True):
@@ -160,7 +160,9 @@ def _ask(
 def _ask_in_turn(
     reader: TextReader, text: PlantedText, tokenizer: PreTrainedTokenizerBase, seed: int
 ) -> Iterator[Row]:
-    """One question after the other; the order is random, so that it says nothing about depth."""
+    """Asks one question after the other, in random order, so that order and depth are
+    independent.
+    """
     order = np.random.default_rng((seed, len(text.facts))).permutation(len(text.facts))
     for place, index in enumerate(order.tolist(), start=1):
         row = _asked(reader, text.facts[index], text.depths[index], tokenizer)
@@ -174,7 +176,7 @@ def _asked(reader: TextReader, fact: Fact, depth: float, tokenizer: PreTrainedTo
     return {
         "depth": depth,
         "kind": fact.kind,
-        # All of the answer's tokens are the likeliest ones: greedy decoding would say it.
+        # Correct means that greedy decoding would give exactly this answer.
         "correct": bool(prediction.best.all()),
         "nats_per_digit_token": float(prediction.nats.mean()),
         "answer_tokens": answer,

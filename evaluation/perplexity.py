@@ -26,18 +26,18 @@ def measure_perplexity(
     results: Results,
     progress: Progress,
 ) -> None:
-    """Measures what isn't in `results` yet, the methods taking turns on each document.
+    """Measures every text that isn't in `results` yet, method by method for each document.
 
-    Full attention stops where the backbone's trained positions end; its later bins aren't there.
+    Full attention stops at the end of the backbone's trained positions and has no later bins.
 
     Args:
-        model: the backbone, any dtype; attached here.
+        model: the backbone, any dtype; this function attaches it.
         tokenizer: its own.
         documents: texts that no trained part has seen.
         setting: what the methods are built from.
         options: what to measure.
-        results: where the rows go.
-        progress: see there.
+        results: takes the rows.
+        progress: see `results.Progress`.
 
     Raises:
         EdgeInfiniteError: a method is unknown, or a document too short.
@@ -65,7 +65,7 @@ def measure_perplexity(
 
 
 def planned_tokens(documents: int, options: PerplexityOptions, model: PreTrainedModel) -> int:
-    """Tokens that all methods read together."""
+    """Total number of tokens that the methods read."""
     count = min(documents, options.documents or documents)
     return count * sum(_length(method, options, model) for method in options.methods)
 

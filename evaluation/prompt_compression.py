@@ -1,11 +1,11 @@
 """SnapKV (arXiv 2404.14469) and PyramidKV (2406.02069): the whole prompt is read with full
 attention, then each KV head keeps the pairs that the prompt's last tokens attend to most.
 
-Both look at the last w tokens (the observation window), add up what each earlier token gets of
-their attention, take the maximum over neighbours (so that words stay whole) and keep the window and
-the best of the rest. SnapKV keeps as many in every layer, PyramidKV fewer the higher the layer.
-Neither was written for heads that share keys: here a KV head takes the mean of its query heads.
-Positions stay those of the text, so a prompt has to fit the backbone's.
+Both look at the last w tokens (the observation window), sum their attention to each earlier token,
+take the maximum over neighbours (so that words stay whole), and keep the window and the best of the
+rest. SnapKV keeps the same number in every layer, PyramidKV fewer in higher layers. Neither was
+written for grouped-query attention; here a KV head takes the mean over its query heads. Pairs keep
+their positions in the text, so a prompt must fit the backbone's positions.
 
 Letters: H query heads, K KV heads, T new tokens, n pairs, w observation window, D head dimension,
 L layers, V vocabulary.
@@ -36,10 +36,10 @@ class Compression:
     """A way to compress a prompt.
 
     Args:
-        window: w, newest tokens that observe and always stay.
-        kernel: neighbours that share the best of their attention, odd.
-        beta: how steep the layers' budgets fall: of what an average layer keeps beside the window,
-            the highest one keeps 1 / beta; None keeps as many in every layer.
+        window: w, the newest tokens, which observe and always stay.
+        kernel: width of the maximum over neighbours, odd.
+        beta: how steeply the layers' budgets fall: beside the window, the highest layer keeps 1 /
+            beta of the average; None keeps the same number in every layer.
     """
 
     window: int
@@ -51,20 +51,20 @@ COMPRESSIONS = {
     "snapkv": Compression(window=32, kernel=7),
     "pyramidkv": Compression(window=8, kernel=7, beta=20),
 }
-"""With the values of the papers' own code for LongBench."""
+"""The values of the papers' own code for LongBench."""
 
 
 def layer_budgets(compression: Compression, average: int, layers: int, tokens: int) -> list[int]:
     """Pairs that every layer keeps, the window included; their mean is `average`.
 
-    PyramidKV's arithmetic sequence: the highest layer keeps 1 / beta of the average beside the
-    window, the lowest twice the average less that, no layer more than there are.
+    PyramidKV's arithmetic sequence: beside the window, the highest layer keeps 1 / beta of the
+    average, the lowest twice the average minus that. No layer keeps more pairs than exist.
 
     Args:
         compression: how.
         average: pairs of an average layer.
         layers: L.
-        tokens: of the prompt.
+        tokens: length of the prompt.
     """
     if compression.beta is None or layers == 1 or average >= tokens:
         return [min(average, tokens)] * layers
@@ -86,10 +86,10 @@ def most_attended(
     scaling: float,
     softcap: float | None = None,
 ) -> torch.Tensor:
-    """The pairs that SnapKV keeps of one layer.
+    """The pairs that SnapKV keeps in one layer.
 
     Args:
-        query: `[H, w, D]`, of the prompt's last tokens, after RoPE.
+        query: `[H, w, D]`, the prompt's last tokens, after RoPE.
         key: `[K, n, D]`, after RoPE.
         keep: pairs to keep, w < keep <= n.
         kernel: see `Compression`.
@@ -97,7 +97,7 @@ def most_attended(
         softcap: see `AttentionState.attend`.
 
     Returns:
-        Indices `[K, keep]` in the order of the text, the last w of them the window.
+        Indices `[K, keep]` in text order; the last w are the window.
     """
     heads, window, _ = query.shape
     kv_heads, pairs, _ = key.shape
@@ -134,11 +134,11 @@ class GrowingState:
         self._scaling: tuple[float, float | None] = (1.0, None)
 
     def positions(self, tokens: int) -> torch.Tensor:
-        """Those of the text, whatever was dropped."""
+        """Positions in the text, whatever was dropped."""
         return (self.read + torch.arange(tokens)).unsqueeze(0)
 
     def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """There is none."""
+        """Raises: there is no memory."""
         raise NotImplementedError(f"layer {layer} has no memory")
 
     def attend(self, call: AttentionCall) -> torch.Tensor:
@@ -167,7 +167,7 @@ class GrowingState:
         return sum(cache.nbytes for cache in (*self.keys, *self.values))
 
     def compress(self, compression: Compression, average: int) -> None:
-        """Drops all but `average` pairs of an average layer; nothing if there are no more."""
+        """Keeps `average` pairs in an average layer; drops nothing if there are no more."""
         scaling, softcap = self._scaling
         budgets = layer_budgets(compression, average, len(self.keys), self.read)
         for layer, keep in enumerate(budgets):
@@ -188,7 +188,7 @@ class GrowingState:
 
 
 class CompressedPromptReader:
-    """As `methods.Reader`: reads a prompt, compresses it, and goes on.
+    """Like `methods.Reader`: reads a prompt, compresses the cache, and reads on.
 
     Args:
         model: attached without gates.
@@ -198,7 +198,7 @@ class CompressedPromptReader:
         dtype: of the cache.
 
     Raises:
-        EdgeInfiniteError: no more pairs may stay than the window has.
+        EdgeInfiniteError: `average` isn't larger than the window.
     """
 
     def __init__(
@@ -266,7 +266,7 @@ class CompressedPromptReader:
                 state.read += count
                 at += count
                 self._peak = max(self._peak, state.nbytes)
-                self._sum += (before + state.nbytes) // 2 * count  # it grows token by token
+                self._sum += (before + state.nbytes) // 2 * count  # the state grows token by token
                 if state.read == self._prompt_tokens:
                     state.compress(self._compression, self._average)
             if progress:
@@ -274,7 +274,7 @@ class CompressedPromptReader:
         return predictions
 
     def save(self) -> Callable[[], None]:
-        """Remembers the state: its tensors are replaced, never written to."""
+        """Saves the state without a copy: its tensors are replaced, never written to."""
         state = self._state
         kept = list(state.keys), list(state.values), list(state.queries), state.read
         counters = self._last, self._peak, self._sum

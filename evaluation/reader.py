@@ -1,4 +1,4 @@
-"""What reads a text and measures its predictions, whatever the method. V vocabulary, T tokens."""
+"""The interface of methods that read a text and measure predictions. V vocabulary, T tokens."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import torch
 
 @dataclass(frozen=True)
 class Prediction:
-    """How well tokens were predicted, each from all before it.
+    """How well tokens were predicted, each from all tokens before it.
 
     Args:
         nats: `[n]` float64, minus the logarithm of the token's probability.
-        best: `[n]` bool, whether it was the likeliest one.
+        best: `[n]` bool, whether the token was the likeliest one.
     """
 
     nats: np.ndarray
@@ -48,7 +48,7 @@ class TextReader(Protocol):
 
     @property
     def footprint(self) -> Footprint:
-        """The same over time."""
+        """Bytes of the state over time."""
         ...
 
     @property
@@ -65,7 +65,7 @@ class TextReader(Protocol):
         ...
 
     def save(self) -> Callable[[], None]:
-        """Remembers the state; calling the result brings it back, any number of times."""
+        """Saves the state; the returned function restores it, any number of times."""
         ...
 
 
@@ -73,9 +73,9 @@ def measured(logits: torch.Tensor, ids: torch.Tensor, last: torch.Tensor | None)
     """How well T tokens were predicted.
 
     Args:
-        logits: `[T, V]` after each of them.
+        logits: `[T, V]` after each token.
         ids: `[T]` int64.
-        last: `[1, V]` before the first; None, at the start of a text, gives nan.
+        last: `[1, V]` before the first token; None, at the start of a text, gives nan.
     """
     first = torch.full_like(logits[:1], float("nan")) if last is None else last
     predicting = torch.cat((first, logits[:-1]))

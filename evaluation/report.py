@@ -1,4 +1,4 @@
-"""What `evaluate` shows: tables in Markdown, loss by position, heat maps of length and depth."""
+"""Reports of `evaluate`: Markdown tables, loss by position, heat maps of length and depth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from edgeinfinite.files import save_figure
 def passkey_table(rows: Sequence[Row]) -> str:
     """Nats per answer token and exact answers, by method, length and kind.
 
-    Where questions were asked in turn, by their place instead of their kind.
+    If questions were asked in turn, by their place instead of their kind.
     """
     by = "place" if all("place" in row for row in rows) else "kind"
     kinds = list(dict.fromkeys(row[by] for row in rows))
@@ -38,7 +38,7 @@ def passkey_table(rows: Sequence[Row]) -> str:
 
 
 def perplexity_table(rows: Sequence[Row]) -> str:
-    """Nats per token, a line for each method, a column for each bin."""
+    """Nats per token, one line per method, one column per bin."""
     starts = sorted({row["bin_start"] for row in rows})
     header = ["method", "state MB", "documents", *(f"{start:,}–" for start in starts)]
     lines = []
@@ -94,7 +94,7 @@ def plot_passkey(rows: Sequence[Row], path: Path) -> None:
         image = panel.imshow(grid, vmin=0, vmax=highest, cmap="RdYlGn_r", aspect="auto")
         for step, line in enumerate(grid):
             for column, value in enumerate(line):
-                if value == value:  # nan where full attention can't go
+                if value == value:  # nan beyond full attention's positions
                     panel.text(column, step, f"{value:.1f}", ha="center", va="center", fontsize=8)
         panel.set(title=method, xlabel="prompt (tokens)")
         panel.set_xticks(range(len(lengths)), [f"{length:,}" for length in lengths])
@@ -129,7 +129,7 @@ def plot_perplexity(rows: Sequence[Row], path: Path) -> None:
 
 
 def pyplot() -> Any:
-    """Matplotlib that draws into files."""
+    """Matplotlib with a backend that draws into files."""
     import matplotlib
 
     matplotlib.use("agg")

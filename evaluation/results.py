@@ -1,4 +1,4 @@
-"""Rows that are on disk as soon as they are measured, so that an interrupted run can go on."""
+"""Rows are written as soon as they are measured, so that an interrupted run can resume."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Row = dict[str, Any]
 
 
 class Results:
-    """The rows of one run, kept in a file if there is one.
+    """The rows of one run, also in a file if one is given.
 
     Args:
-        path: None keeps them in memory only. An existing file of the same command and options is
-            gone on with.
+        path: None keeps them in memory only. A run with the same command and options resumes from
+            an existing file.
         command: such as `evaluate passkey`.
         options: what the rows depend on.
 
     Raises:
-        EdgeInfiniteError: the file can't be written or read, or holds rows of other options.
+        EdgeInfiniteError: the file can't be written or read, or has rows of other options.
     """
 
     def __init__(self, path: Path | None, command: str, options: dict[str, Any]) -> None:
@@ -62,4 +62,4 @@ class Results:
 
 
 Progress = Callable[[str, int], None]
-"""What is being read, and how many tokens more are done."""
+"""Called with the name of the method and the number of new tokens read."""

@@ -1,4 +1,4 @@
-"""Paragraphs with questions that people asked (SQuAD's format), to be planted as facts are."""
+"""Paragraphs with questions by people (SQuAD's format), to plant like facts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ KIND = "squad"
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph and what was asked about it.
+    """A paragraph and the questions about it.
 
     Args:
-        text: of the paragraph.
-        questions: with the first answer that was given to each; those without one are left out.
+        text: the paragraph.
+        questions: each with its first answer; unanswered ones are left out.
     """
 
     text: str
@@ -33,7 +33,7 @@ def read_squad(path: Path) -> list[Paragraph]:
     """The paragraphs with answerable questions.
 
     Raises:
-        EdgeInfiniteError: the file isn't SQuAD's JSON, or has no such paragraph.
+        EdgeInfiniteError: the file isn't SQuAD's JSON, or has no answerable question.
     """
     try:
         paragraphs = [
@@ -60,12 +60,12 @@ def _answered(questions: Sequence[dict]) -> list[tuple[str, str]]:
 def draw_questions(
     paragraphs: Sequence[Paragraph], count: int, random: np.random.Generator
 ) -> list[Fact]:
-    """Paragraphs to plant, each with one of its questions.
+    """Draws paragraphs to plant, each with one of its questions.
 
     Args:
         paragraphs: as `read_squad` gives them.
-        count: how many different ones.
-        random: the source of chance.
+        count: number of different paragraphs.
+        random: source of randomness.
 
     Raises:
         EdgeInfiniteError: there are fewer.

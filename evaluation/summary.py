@@ -39,9 +39,9 @@ def read_runs(paths: Sequence[Path]) -> dict[str, list[Row]]:
 
 
 def summary_tables(runs: dict[str, list[Row]]) -> str:
-    """One table a command: nats by method, bytes of state, and length (or the whole text).
+    """One table a command: nats by method, bytes of state, and prompt length (or whole text).
 
-    Rows of LongBench get the tables of `evaluate longbench`, as if one run had measured them.
+    Rows of LongBench get the tables of `evaluate longbench`, as from a single run.
     """
     tables = []
     for command, rows in runs.items():
@@ -102,7 +102,7 @@ def plot_summary(runs: dict[str, list[Row]], path: Path) -> None:
 
 
 def _subjects(rows: Sequence[Row]) -> list[tuple[str, int]]:
-    """Methods and their bytes; those of full attention grow with the text and count as 0."""
+    """Methods and bytes of state; full attention's grow with the text and count as 0."""
     found = {(r["method"], 0 if r["method"] == "full" else r["state_bytes"]) for r in rows}
     return sorted(found, key=lambda subject: (subject[1], subject[0]))
 

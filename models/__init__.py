@@ -1,7 +1,7 @@
-"""A transformers model with what EdgeInfinite adds to it.
+"""What EdgeInfinite adds to a transformers model.
 
-`memory/` is the paper's: compressive memory and memory gate. `recall/` is ours, policy `carry`:
-retention scorer, recall slots, a window that moves. Around them stand loading, facts about the
-architecture, attaching, attention and its state, and defaults. Nothing is imported here: some
-modules hold options alone, which the command line reads without torch.
+`memory/` has the paper's compressive memory and memory gate. `recall/` has policy `carry`: the
+retention scorer, the recall slots and the moving window. The other modules load a backbone, collect
+facts about its architecture, attach the new parts, run attention on a state, and choose defaults.
+This file imports nothing, because the command line reads some option modules without torch.
 """

@@ -1,8 +1,8 @@
-"""Facts about a backbone's architecture, collected once, and refusals that follow from them.
+"""Facts about a backbone's architecture, collected once, and the check that it is supported.
 
-Configurations name the same thing in many ways, or leave it to the code. So the facts come from the
-code: one token runs through the decoder, and what each layer hands to transformers' attention
-interface is noted. Letters: H query heads, K KV heads, D head dimension, V vocabulary.
+Configurations name the same thing in many ways, or leave it to the code. So one token runs through
+the decoder, and the facts come from the arguments that each layer passes to transformers' attention
+interface. Letters: H query heads, K KV heads, D head dimension, V vocabulary.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LAYER_TYPES = {"full_attention", "sliding_attention"}
 _PROBE_ATTENTION = "edgeinfinite-probe"
 _CALLS_ARGUMENT = "edgeinfinite_calls"
 _FURTHER_ON = 7
-"""A position at which RoPE turns keys visibly, also where its angles are scaled down."""
+"""A position at which RoPE visibly rotates keys, even with scaled-down angles."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class LayerFacts:
     """How one layer attends.
 
     Args:
-        sliding_window: newest slots that a token sees, itself included; None: full attention.
-        softcap: scores are capped to softcap * tanh(scores / softcap); None: they aren't.
-        rotary: whether its queries and keys are turned by RoPE.
+        sliding_window: newest slots that a token sees, its own included; None for full attention.
+        softcap: scores are capped to softcap * tanh(scores / softcap); None for no cap.
+        rotary: whether RoPE rotates its queries and keys.
     """
 
     sliding_window: int | None = None
@@ -43,15 +43,15 @@ class LayerFacts:
 
 @dataclass(frozen=True)
 class Architecture:
-    """What everything that depends on a backbone's architecture may ask.
+    """The facts about a backbone that other modules depend on.
 
     Args:
-        name: class of the model, `LlamaForCausalLM`.
+        name: class of the model, such as `LlamaForCausalLM`.
         layers: how each layer attends, L of them.
         query_heads, kv_heads, head_dim: H, K, D, the same in every layer.
         vocabulary: V, rows of the embedding.
-        positions: that the model was trained on.
-        rotary_by_type: whether RoPE's angles depend on the layer's type beside the position.
+        positions: how many the model was trained on.
+        rotary_by_type: whether RoPE's angles depend on the layer's type too, not only the position.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Architecture:
 
     @property
     def shortest_window(self) -> int | None:
-        """The shortest sliding window of all layers; None: all attend to everything."""
+        """The shortest sliding window of all layers; None if every layer has full attention."""
         return min((w for w in (facts.sliding_window for facts in self.layers) if w), default=None)
 
     @property
@@ -75,10 +75,10 @@ class Architecture:
 
 
 def architecture_of(model: PreTrainedModel) -> Architecture:
-    """The facts about a model: collected the first time, then kept with it and its copies.
+    """The facts about a model, collected on the first call and stored on the model.
 
     Raises:
-        EdgeInfiniteError: see `check_supported`; or layers differ in heads or head dimension.
+        EdgeInfiniteError: see `check_supported`; also if layers differ in heads or head dimension.
     """
     known = getattr(model, "edgeinfinite_architecture", None)
     if not isinstance(known, Architecture):
@@ -89,10 +89,10 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
 
 
 def check_supported(model: PreTrainedModel) -> None:
-    """Refuses what isn't a RoPE decoder attending through transformers' attention interface.
+    """Refuses a model that isn't a RoPE decoder using transformers' attention interface.
 
     Raises:
-        EdgeInfiniteError: names the architecture and what it lacks.
+        EdgeInfiniteError: names the architecture and the reason.
     """
     text = model.config.get_text_config()
     decoder = None if model.config.is_encoder_decoder else model.get_decoder()
@@ -150,10 +150,10 @@ def _collected(model: PreTrainedModel) -> Architecture:
 
 
 def _attention_calls(model: PreTrainedModel) -> dict[int, AttentionCall]:
-    """Every layer's call for one token, which stands at two positions in a batch of two.
+    """Every layer's attention call for one token, at two positions in a batch of two.
 
-    Attention finds nothing here, so a layer's input doesn't depend on the position, and its keys
-    only if it turns them.
+    The probe's attention returns zeros, so a layer's input doesn't depend on the position. Its keys
+    depend on it only if RoPE rotates them.
     """
     calls: dict[int, AttentionCall] = {}
     decoder: Any = model.get_decoder()
@@ -192,9 +192,9 @@ def _note_call(
     softcap: float | None = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Transformers' attention function: notes the call, finds zeros `[B, T, H, D]`."""
+    """The probe's attention function: records the call and returns zeros `[B, T, H, D]`."""
     call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
-    kwargs.get(_CALLS_ARGUMENT, {})[call.layer] = call  # a model that drops it is refused
+    kwargs.get(_CALLS_ARGUMENT, {})[call.layer] = call  # without the argument, the model is refused
     batch, heads, tokens, _ = query.shape
     return value.new_zeros(batch, tokens, heads, value.shape[-1]), None
 

@@ -1,4 +1,4 @@
-"""Attaching EdgeInfinite to a transformers causal LM: the weights stay as they are."""
+"""Attaching EdgeInfinite to a transformers causal LM; the backbone's weights don't change."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ from edgeinfinite.models.recall.scorer_file import (
 
 
 def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedModel:
-    """Adds our modules to the attention layers of a RoPE decoder; freezes the backbone.
+    """Adds modules to the attention layers of a RoPE decoder and freezes the backbone.
 
-    They are `memory_gate`, and `retention_scorer` where the geometry has recall slots.
+    The modules are `memory_gate`, unless the gate is `none`, and `retention_scorer`, if the
+    geometry has recall slots. The other attributes are None.
 
-    Called without a state the model stays exactly the base model; `attention.run_tokens` runs it
-    with one. Attaching again replaces the gates.
+    Without a state, the model computes exactly what the base model does; `attention.run_tokens`
+    runs it with a state. Attaching again replaces the modules.
 
     Args:
         model: a causal LM of transformers, any float dtype.
-        config: geometry and gate.
+        config: geometry, gate and scorer.
 
     Returns:
         The same model, in evaluation mode, with `model.edgeinfinite_config` set.
@@ -54,7 +55,7 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
     facts = architecture_of(model)
     _check_positions(facts, config.geometry)
     if config.geometry.policy == "carry":
-        rotary_tables(model, 2)  # refuses RoPE that can't move keys
+        rotary_tables(model, 2)  # refuses a RoPE whose keys can't be moved
     layers = attention_layers(model)
     model.requires_grad_(False).eval()
     for layer in layers:
@@ -64,7 +65,7 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
         _add_gates(layers, config, facts, backbone_parameters(model))
         if config.gate != UNTRAINED_GATE:
             load_gate(Path(config.gate), layers)
-    config.geometry.capacities(len(layers))  # refuses budgets for another number of layers
+    config.geometry.capacities(len(layers))  # refuses slots for another number of layers
     if config.geometry.recall_slots:
         _add_scorers(model, layers, config, facts)
     model.edgeinfinite_config = config  # type: ignore[assignment]
@@ -72,14 +73,14 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
 
 
 def config_of(model: PreTrainedModel) -> EdgeInfiniteConfig:
-    """What `attach` was given."""
+    """The configuration that `attach` was given."""
     config = model.edgeinfinite_config
     assert isinstance(config, EdgeInfiniteConfig)
     return config
 
 
 def rank_rule_of(model: PreTrainedModel) -> RankRule:
-    """How the scores of an attached model rank pairs; the default rule where nothing scores."""
+    """The rank rule of an attached model's scorer; the default rule without a scorer."""
     rule = model.edgeinfinite_rank_rule
     assert isinstance(rule, RankRule)
     return rule
@@ -91,12 +92,12 @@ def attention_layers(model: PreTrainedModel) -> list[Any]:
 
 
 def gate_parameters(model: PreTrainedModel) -> list[nn.Parameter]:
-    """The gates' parameters, all that training may change."""
+    """The gates' parameters, the only ones that gate training changes."""
     return [p for name, p in model.named_parameters() if ".memory_gate." in name]
 
 
 def scored_layers(model: PreTrainedModel) -> dict[int, int]:
-    """G of the layers of an attached model whose recall slots have scores."""
+    """G by layer index, for the layers of an attached model whose recall slots have scores."""
     geometry = config_of(model).geometry
     return {
         index: geometry.slots_of(index)
@@ -111,7 +112,7 @@ def feature_maps(model: PreTrainedModel) -> list[FeatureMap]:
 
 
 def backbone_parameters(model: PreTrainedModel) -> int:
-    """Number of the backbone's parameters, tied ones counted once, our modules left out."""
+    """Number of the backbone's parameters: tied ones count once, attached modules don't count."""
     own = (".memory_gate.", ".retention_scorer.")
     return sum(p.numel() for n, p in model.named_parameters() if not any(o in n for o in own))
 

@@ -1,11 +1,10 @@
 """EdgeInfinite's attention behind transformers' attention interface.
 
 The backbone is transformers' own modelling code. It calls the function registered here under
-`ATTENTION_NAME` with Q, K, V after RoPE; the state travels along as the keyword argument
-`STATE_ARGUMENT` of the model's forward, and where the gate needs it p
-(`gate.log_positions`) of the tokens as `LOG_POSITION_ARGUMENT`.
-Letters: B batch, H query heads, K KV heads, T new tokens, L layers,
-C capacity, D head dimension, V vocabulary.
+`ATTENTION_NAME` with Q, K, V after RoPE; the state is the keyword argument `STATE_ARGUMENT` of the
+model's forward. If the gate needs the tokens' p (`gate.log_positions`), it is the keyword argument
+`LOG_POSITION_ARGUMENT`. Letters: B batch, H query heads, K KV heads, T new tokens, L layers, C
+capacity, D head dimension, V vocabulary.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ LOG_POSITION_ARGUMENT = "edgeinfinite_log_position"
 class AttentionState(Protocol):
     """What a forward pass needs of the state: exact attention, and the memory to read.
 
-    One implementation per back end: the reference below in `state.py`, and in `export/` one for
-    each set of operators.
+    Implementations: the reference in `state.py`, and one in `export/` for each set of operators.
     """
 
     has_memory: torch.Tensor
@@ -41,7 +39,7 @@ class AttentionState(Protocol):
         ...
 
     def attend(self, call: AttentionCall) -> torch.Tensor:
-        """Writes K, V of the new tokens into the cache and attends causally to all of it.
+        """Writes the new tokens' K and V into the cache and attends causally to the whole cache.
 
         Returns:
             A_dot `[B, H, T, D]`.
@@ -67,7 +65,7 @@ def edgeinfinite_attention(
 ) -> tuple[torch.Tensor, None]:
     """Transformers' attention function: local attention, memory read, gate (Eq. 7-10).
 
-    Shapes as in `AttentionCall`; returns `[B, T, H, D]`, as the interface wants it.
+    Shapes are as in `AttentionCall`; returns `[B, T, H, D]`, as the interface requires.
     """
     state: AttentionState = kwargs[STATE_ARGUMENT]
     call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
@@ -80,7 +78,7 @@ def edgeinfinite_attention(
 
 
 def _no_mask(*args: Any, **kwargs: Any) -> None:
-    """The state masks by itself, because the cache's slots decide what a token sees."""
+    """No mask: the state masks, because the cache's slots decide what a token sees."""
 
 
 AttentionInterface.register(ATTENTION_NAME, edgeinfinite_attention)
@@ -89,7 +87,7 @@ AttentionMaskInterface.register(ATTENTION_NAME, _no_mask)
 
 @contextmanager
 def attention_implementation(model: PreTrainedModel, name: str) -> Iterator[None]:
-    """Inside, the model attends with a registered function; outside the backbone is its own."""
+    """Inside the block, the model attends with the registered function of this name."""
     config = model.config.get_text_config()
     before = config._attn_implementation
     config._attn_implementation = name
@@ -102,12 +100,12 @@ def attention_implementation(model: PreTrainedModel, name: str) -> Iterator[None
 def run_tokens(
     model: PreTrainedModel, tokens: torch.Tensor, state: AttentionState, *, logits_to_keep: int = 1
 ) -> torch.Tensor:
-    """One forward pass of an attached model over T tokens of one segment; the state is updated.
+    """Runs an attached model over T tokens of one segment and updates the state.
 
     Args:
         model: a causal LM after `attach`.
         tokens: `[1, T]` int64.
-        state: stores K, V and gives the tokens to attend to. The caller advances its lengths.
+        state: stores K and V and attends to them. The caller advances its lengths.
         logits_to_keep: number of last tokens to return logits for; 0 means all tokens.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What an attention layer asks for, as one value: `AttentionCall`.
+"""`AttentionCall`: the arguments of one attention layer as one value.
 
 Letters: B batch, H query heads, K KV heads, T new tokens, D head dimension.
 """
@@ -21,7 +21,7 @@ class AttentionCall:
         key: `[B, K, T, D]`, after RoPE.
         value: `[B, K, T, D]`.
         scaling: factor on the scores.
-        sliding_window: newest slots that a token may see (itself included), None for all.
+        sliding_window: newest slots that a token may see (its own included), None for all.
         softcap: scores are capped to softcap * tanh(scores / softcap), None for no cap.
     """
 
@@ -44,7 +44,7 @@ class AttentionCall:
         sliding_window: int | None,
         softcap: float | None,
     ) -> AttentionCall:
-        """The call that a module of the backbone makes; without `scaling` it is D^-0.5."""
+        """Makes the call of a backbone module; `scaling` defaults to D^-0.5."""
         layer: int = module.layer_idx  # type: ignore[assignment]
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
         return cls(layer, query, key, value, scale, sliding_window, softcap)

@@ -1,4 +1,4 @@
-"""What `attach` adds to a backbone. No torch: the command line reads it before any is loaded."""
+"""Configuration of `attach`. No torch here: the command line reads this before loading torch."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ NO_GATE = "none"
 UNTRAINED_GATE = UNTRAINED_SCORER = "untrained"
 CACHE_TYPES = ("float32", "float16")
 MEASURED_CACHE_TYPES = (*CACHE_TYPES, "int8")
-"""What `evaluate` can measure: also int8, which no back end has (see `evaluation.int8_cache`)."""
+"""Cache types that `evaluate` can measure; no back end has int8 (see `evaluation.int8_cache`)."""
 FEATURE_MAPS = ("elu", "softmax", "learned")
 OPENINGS = ("constant", "query", "place")
 
 
 @dataclass(frozen=True)
 class EdgeInfiniteConfig:
-    """Geometry of the cache and the gate in front of the memory.
+    """Geometry of the cache, the memory's gate, and the recall slots' scorer.
 
     Args:
         geometry: lengths and policy of the cache.
@@ -27,13 +27,14 @@ class EdgeInfiniteConfig:
             read), or the path of a trained gate (safetensors).
         gate_rank: r of an untrained gate; None takes `gate.default_rank`.
         feature_map: σ of an untrained gate, one of `FEATURE_MAPS` (see `feature_map`); a trained
-            one's file says which it was trained with.
-        opening: what decides how far an untrained gate is open, one of `OPENINGS`: g alone, as in
-            the paper, or g and the query, or also the place in the cache (see `gate.MemoryGate`).
-        seed: of an untrained gate's initial values.
-        scorer: of the recall slots (`carry` with G > 0): the path of a trained one (safetensors),
-            or `untrained`, random, for tests of the mechanism.
-        cache_type: of the KV cache's numbers, one of `CACHE_TYPES`; M and z are always float32.
+            gate's file names its own.
+        opening: what decides how far an untrained gate opens, one of `OPENINGS`: g alone (the
+            paper), g and the query, or g, the query and the place in the cache (see
+            `gate.MemoryGate`).
+        seed: decides the initial values of an untrained gate or scorer.
+        scorer: needed under `carry` with G > 0: the path of a trained scorer (safetensors), or
+            `untrained` for random ones, which tests use.
+        cache_type: dtype of the KV cache, one of `CACHE_TYPES`; M and z are always float32.
 
     Raises:
         EdgeInfiniteError: the cache type, feature map or opening is unknown.
@@ -55,10 +56,10 @@ class EdgeInfiniteConfig:
 
 
 def check_choice(what: str, name: str, known: Sequence[str]) -> None:
-    """Refuses a name that isn't known.
+    """Refuses an unknown name.
 
     Raises:
-        EdgeInfiniteError: lists the known ones.
+        EdgeInfiniteError: lists the known names.
     """
     if name not in known:
         raise EdgeInfiniteError(f"unknown {what} {name!r}; choose one of {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""Defaults: turns what a user asks into all that `attach` needs, with notes for the user."""
+"""Defaults: turns a user's options into a complete configuration for `attach`, with notes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from edgeinfinite.models.trained_file import read_metadata
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """What a user may ask for a model; what isn't asked for is the model's default.
+    """A user's options for a model; options left out take the model's defaults.
 
     Args:
         geometry: lengths and policy of the cache.
         gate: a trained gate's file, `untrained`, `none` (the memory is never read), or None for the
-            one that is shipped for this model and geometry.
+            gate shipped for this model and geometry.
         scorer: a trained retention scorer's file, `untrained`, or None for the shipped one.
-        state_mb: megabytes that the state may take: chooses the segment length (`reencode`) or the
-            recall slots (`carry`); None leaves the geometry as it is.
-        cache_type: of the KV cache's numbers.
+        state_mb: largest size of the state in MB, which chooses the segment length (`reencode`) or
+            the recall slots (`carry`); None keeps the geometry as given.
+        cache_type: dtype of the KV cache.
     """
 
     geometry: Geometry | GeometryOptions = field(default_factory=GeometryOptions)
@@ -40,7 +40,7 @@ class ModelOptions:
 
     @property
     def asked(self) -> GeometryOptions:
-        """The geometry as options, also where it was given whole."""
+        """The geometry as options, even if a whole `Geometry` was given."""
         if isinstance(self.geometry, Geometry):
             return GeometryOptions(**asdict(self.geometry))
         return self.geometry
@@ -48,11 +48,11 @@ class ModelOptions:
 
 @dataclass(frozen=True)
 class Resolved:
-    """What options come to for one model.
+    """The resolved options for one model.
 
     Args:
         config: for `attach`.
-        notes: which defaults were taken, a sentence each, for the user to read.
+        notes: a sentence for the user about each default that was taken.
     """
 
     config: EdgeInfiniteConfig
@@ -60,12 +60,12 @@ class Resolved:
 
 
 def resolve(backbone: Backbone, options: ModelOptions) -> Resolved:
-    """Decides everything that the options leave open.
+    """Decides everything that the options leave out.
 
-    Without options a model whose scorer is known gets policy `carry`, any other one the paper's.
+    The default policy is `carry` for a model with a known scorer, else the paper's `reencode`.
 
     Args:
-        backbone: trained parts are shipped for certain weights.
+        backbone: its weights decide which shipped trained parts fit.
         options: see there.
 
     Raises:
@@ -102,7 +102,7 @@ def resolve(backbone: Backbone, options: ModelOptions) -> Resolved:
 def _geometry(
     asked: GeometryOptions, scorer: str | None, backbone: Backbone, options: ModelOptions
 ) -> Geometry:
-    """The geometry. Recall slots are divided among the layers once their number is known."""
+    """The geometry, with the recall slots divided among the layers at the end."""
     geometry = asked.resolve(scorer=scorer is not None)
     if options.state_mb is not None:
         geometry = _within(geometry, options.state_mb, backbone, options)
@@ -134,8 +134,8 @@ def _gate(asked: str | None, backbone: Backbone, geometry: Geometry) -> str:
     """`none`, `untrained`, or a path."""
     if asked is not None:
         return asked
-    # Under carry the window and the slots do the remembering; a gate that isn't trained would only
-    # make texts that fit the cache differ from the base model's.
+    # Under carry the window and the recall slots remember. An untrained gate would only change the
+    # output.
     otherwise = NO_GATE if geometry.policy == "carry" else UNTRAINED_GATE
     shipped = shipped_gate(backbone.weights_sha256, geometry)
     return otherwise if shipped is None else str(shipped)
@@ -151,15 +151,15 @@ def _about_gate(gate: str) -> str:
 
 
 def with_trained_slots(geometry: Geometry, scorer: str | None, backbone: Backbone) -> Geometry:
-    """Gives more recall slots to the layers with retrieval heads, as a scorer's card names them.
+    """Gives more recall slots to the layers whose retrieval heads a scorer's card names.
 
     Args:
-        geometry: of policy `carry`; its recall slots are those of an average layer.
+        geometry: of policy `carry`; its recall slots are the average per layer.
         scorer: the scorer's file.
         backbone: the model.
 
     Raises:
-        EdgeInfiniteError: there is no scorer, or its card doesn't say which heads recall.
+        EdgeInfiniteError: there is no scorer, or its card doesn't name the retrieval heads.
     """
     layers = _retrieval_layers(scorer)
     if not layers:
@@ -174,12 +174,12 @@ def with_trained_slots(geometry: Geometry, scorer: str | None, backbone: Backbon
     most = min(facts.positions - fixed, most_slots_of_retrieval(average))
     most = most // step * step
     if most <= average:
-        return geometry  # there are no more positions
+        return geometry  # no positions are left
     slots = slots_by_layer(layers, len(facts.layers), average, step, most)
     return replace(geometry, recall_slots=slots)
 
 
 def _retrieval_layers(scorer: str | None) -> list[int]:
-    """Layers with retrieval heads, the most important first; none if the card doesn't say."""
+    """Layers with retrieval heads, the most important first; empty if the card names none."""
     card = read_metadata(Path(scorer)) if scorer and Path(scorer).is_file() else {}
     return [int(layer) for layer in json.loads(card.get("retrieval_layers", "[]"))]

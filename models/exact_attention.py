@@ -1,4 +1,4 @@
-"""Exact causal attention in PyTorch, of the newest tokens to everything before them.
+"""Exact causal attention in PyTorch, from the newest tokens to all earlier ones.
 
 Letters: H query heads, K KV heads, T new tokens, n slots, D head dimension.
 """

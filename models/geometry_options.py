@@ -1,6 +1,6 @@
-"""What a user may ask of the geometry, and the defaults of each policy.
+"""Geometry options of the user, and the defaults of each policy.
 
-No torch: the command line reads it before any is loaded.
+No torch here: the command line reads this before loading torch.
 """
 
 from __future__ import annotations
@@ -12,31 +12,30 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 
 TRAINED_SLOTS = "trained"
-"""Asks for recall slots divided among the layers as a scorer's card recommends: `CARRY_SLOTS` on
-average, or another average as `trained:1920`."""
+"""The option value that divides the recall slots among the layers by the scorer's card:
+`CARRY_SLOTS` on average, or another average as in `trained:1920`."""
 
 CARRY_LENGTHS = {"segment_length": 128, "sink_length": 64, "window_length": 448}
-"""Under `carry` short segments cost nothing but time, and lose less. A shorter window leaves
-more slots to recall, and loses more per token (experiments/recall.md)."""
+"""Under `carry` short segments cost only time, and lose less. A shorter window leaves more recall
+slots, and loses more per token (experiments/recall.md)."""
 
 CARRY_SLOTS = 512
-"""Recall slots under `carry` where a scorer is known; experiments/recall.md has it measured."""
+"""Average recall slots under `carry` with a known scorer; measured in experiments/recall.md."""
 
 
 @dataclass(frozen=True)
 class GeometryOptions:
-    """What a user asks of the geometry; None leaves it to the policy, or the policy to the model.
+    """Geometry options of the user; None takes the policy's default, or the model's policy.
 
     Args:
-        policy: None is `carry` where a scorer is known for the model, else the paper's `reencode`.
-        segment_length, sink_length, window_length: None is the policy's own length: the paper's
-            for `reencode`, `CARRY_LENGTHS` for `carry`.
-        recall_slots: as in `Geometry`, or `trained` or `trained:1920`, 1920 on average, more in
-            layers that recall; None is `CARRY_SLOTS` on average under `carry` where a scorer is
-            known, else 0.
+        policy: None takes `carry` if a scorer is known for the model, else the paper's `reencode`.
+        segment_length, sink_length, window_length: None takes the paper's lengths for `reencode`,
+            and `CARRY_LENGTHS` for `carry`.
+        recall_slots: as in `Geometry`, or `trained`, or `trained:1920` for 1920 on average and more
+            in retrieval layers; None takes `trained` under `carry` if a scorer is known, else 0.
 
     Raises:
-        EdgeInfiniteError: a value is wrong whatever the others are.
+        EdgeInfiniteError: a value is wrong whatever the other values are.
     """
 
     policy: str | None = None
@@ -68,10 +67,10 @@ class GeometryOptions:
         return int(average) if average else None
 
     def resolve(self, *, scorer: bool) -> Geometry:
-        """The geometry meant; where a card divides the slots, every layer has the average here.
+        """The geometry; slots that a card will divide are still the average in every layer.
 
         Args:
-            scorer: whether one is known for the model.
+            scorer: whether a scorer is known for the model.
 
         Raises:
             EdgeInfiniteError: the values don't go together.

@@ -1,8 +1,8 @@
-"""The integers in a GGUF file, so that an export needn't round them a second time.
+"""The integers in a GGUF file, so that an export doesn't round the weights a second time.
 
-transformers gives float weights only. The file's tensors are found again by the values of their
-rows, which also undoes the order that transformers gives the rows of Q and K for some
-architectures. Letters: O outputs (rows), I inputs (columns).
+transformers loads float weights only. The file's tensors are matched to parameters by the values of
+their rows; this also undoes transformers' reordering of the rows of Q and K in some architectures.
+Letters: O outputs (rows), I inputs (columns).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from transformers import PreTrainedModel
 from edgeinfinite.models.grouped_weight import GroupedWeight
 
 Header = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]
-"""Blocks `[b, bytes]` to the scales `[b, groups]` and levels (likewise, or None) in them."""
+"""From blocks `[b, bytes]` to scales `[b, groups]` and levels (same shape, or None)."""
 
 _SUPER = 256
-"""Weights in a block of the K formats, which holds several groups."""
+"""Weights per block of the K formats, several groups each."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class _Format:
 
 
 def read_gguf_weights(path: Path, model: PreTrainedModel) -> dict[str, GroupedWeight]:
-    """The quantized matrices of a file, by the names of the model's parameters.
+    """Reads a file's quantized matrices, by the names of the model's parameters.
 
     Args:
         path: a `.gguf` file.
-        model: what transformers made of it, float32.
+        model: the same file loaded by transformers, float32.
 
     Returns:
-        Tensors in Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K. Others, and parameters whose
-        rows aren't the file's, are left out.
+        Tensors in Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K. Other types, and parameters
+        whose rows don't match the file's, are left out.
     """
     from gguf import GGUFReader
 
@@ -65,7 +65,7 @@ def read_gguf_weights(path: Path, model: PreTrainedModel) -> dict[str, GroupedWe
 
 
 def _weight(tensor: object, format: _Format, parameter: torch.Tensor) -> GroupedWeight | None:
-    """The tensor as the parameter `[O, I]` has it; None where it is another one."""
+    """The tensor with its rows in the parameter's `[O, I]` order; None if they don't match."""
     from gguf.quants import dequantize
 
     data, kind = tensor.data, tensor.tensor_type  # type: ignore[attr-defined]
@@ -91,7 +91,7 @@ def _weight(tensor: object, format: _Format, parameter: torch.Tensor) -> Grouped
 def _codes(
     values: torch.Tensor, format: _Format, scales: torch.Tensor, levels: torch.Tensor | None
 ) -> torch.Tensor:
-    """The codes `[O, I]` uint8 that give the values `[O, I]`, which are overwritten."""
+    """The codes `[O, I]` uint8 of the values `[O, I]`, which are overwritten."""
     groups = values.unflatten(1, (-1, format.group))
     if levels is not None:
         groups -= levels.unsqueeze(2)
@@ -108,7 +108,9 @@ def _holds(values: np.ndarray, row: np.ndarray) -> bool:
 
 
 def _order(values: np.ndarray, wanted: np.ndarray) -> np.ndarray | None:
-    """For each wanted row `[O, I]` the row of the values that is the same; None if one isn't."""
+    """For each wanted row of `[O, I]`, the index of the equal row of values; None if one is
+    missing.
+    """
     if np.array_equal(values, wanted):
         return np.arange(len(values))
     places = {row.tobytes(): index for index, row in enumerate(values)}
@@ -130,7 +132,7 @@ def _formats() -> dict[str, _Format]:
 
 
 def _halves(blocks: np.ndarray, start: int) -> np.ndarray:
-    """The half at this byte of each block, `[b, 1]` float32."""
+    """The float16 at this byte of each block, `[b, 1]` float32."""
     return np.ascontiguousarray(blocks[:, start : start + 2]).view(np.float16).astype(np.float32)
 
 
@@ -143,7 +145,7 @@ def _scale_and_level(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _scales_and_levels(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eight groups with a 6-bit scale and a 6-bit minimum each, in units of two halves."""
+    """Eight groups, each with a 6-bit scale and a 6-bit minimum, in units of two float16 values."""
     from gguf.quants import Q4_K
 
     scales, minimums = Q4_K.get_scale_min(np.ascontiguousarray(blocks[:, 4:16]))
@@ -151,6 +153,6 @@ def _scales_and_levels(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _scales_at_end(blocks: np.ndarray) -> tuple[np.ndarray, None]:
-    """Sixteen groups with an 8-bit scale each, in units of a half; both after the codes."""
+    """Sixteen groups, each with an 8-bit scale, in units of a float16; all after the codes."""
     scales = np.ascontiguousarray(blocks[:, -18:-2]).view(np.int8)
     return _halves(blocks, blocks.shape[1] - 2) * scales, None

@@ -1,4 +1,4 @@
-"""A weight whose integers are already chosen: by the file it came from, or by calibrated rounding.
+"""A weight with fixed integers, from its file or from calibrated rounding.
 
 Letters: O outputs (rows), I inputs (columns), g group, n = I / g groups in a row.
 """
@@ -15,12 +15,12 @@ class GroupedWeight:
     """w = code * scale + level.
 
     Args:
-        bits: of a code: 4, 5, 6 or 8.
+        bits: per code: 4, 5, 6 or 8.
         group: inputs that share a scale.
         codes: `[O, I]` uint8, 0 .. 2 ** bits - 1.
         scales: `[O, n]` float32.
-        levels: `[O, n]` float32, the weight at code 0; None where that is
-            -2 ** (bits - 1) * scale, the middle code being zero.
+        levels: `[O, n]` float32, the weight at code 0; None if the middle code is zero, so that it
+            is -2 ** (bits - 1) * scale.
     """
 
     bits: int
@@ -46,7 +46,7 @@ class GroupedWeight:
         """The same weight with its rows in another order.
 
         Args:
-            order: int64, for each row of the result the row taken.
+            order: int64, the source row of each row of the result.
         """
         levels = None if self.levels is None else self.levels[order]
         return GroupedWeight(self.bits, self.group, self.codes[order], self.scales[order], levels)

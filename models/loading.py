@@ -1,4 +1,4 @@
-"""Loading a backbone and its tokenizer: hub id, folder, .gguf file, or the demo model's alias."""
+"""Loading a backbone and its tokenizer from a hub id, a folder, a .gguf file, or a demo alias."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Backbone:
     """A loaded checkpoint.
 
     Args:
-        name: as the user named it; for a file or folder only its last part, so that an artifact
-            carries no path of the machine that made it.
+        name: as the user named it; for a file or folder only the last part of the path, so that
+            artifacts don't contain local paths.
         model: float32, in evaluation mode.
         tokenizer: a fast tokenizer.
-        gguf: the file that it came from, if it was a `.gguf` file.
+        gguf: the source file, if it was a `.gguf` file.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Backbone:
 
     @cached_property
     def weights_sha256(self) -> str:
-        """Digest of the checkpoint's own weights: trained parts are shipped for certain weights."""
+        """Digest of the checkpoint's own weights, by which shipped trained parts are found."""
         return parameters_digest(self.model, gates=False)
 
     @cached_property
     def integers(self) -> dict[str, GroupedWeight]:
-        """The integers behind the float weights, by parameter, where the checkpoint has any."""
+        """The checkpoint's integers behind the float weights, by parameter name; may be empty."""
         return {} if self.gguf is None else read_gguf_weights(self.gguf, self.model)
 
 
@@ -70,7 +70,8 @@ def load_backbone(source: str) -> Backbone:
             or the id of a model on the hub (or in its local cache).
 
     Raises:
-        EdgeInfiniteError: nothing is found there, it can't be read, or its weights aren't finite.
+        EdgeInfiniteError: the source doesn't exist, can't be read, or has weights that aren't
+            finite.
     """
     path = _demo_file() if source == DEMO_MODEL else Path(source)
     with _bars_on_terminals_only():
@@ -104,17 +105,17 @@ def _load(source: str, path: Path) -> Backbone:
 
 
 def source_file(source: str) -> Path | None:
-    """The file or folder behind a model's name; None for a hub id."""
+    """The file or folder of a model's name; None for a hub id."""
     path = _demo_file() if source == DEMO_MODEL else Path(source)
     return path if path.exists() else None
 
 
 def parameters_digest(model: PreTrainedModel, *, gates: bool = True) -> str:
-    """sha256 over a model's parameters by name.
+    """sha256 over a model's parameters and their names.
 
     Args:
         model: float32, attached or not.
-        gates: False leaves out what `attach` added: the digest of the checkpoint alone.
+        gates: False leaves out the modules that `attach` added, for the checkpoint's own digest.
     """
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
@@ -126,7 +127,7 @@ def parameters_digest(model: PreTrainedModel, *, gates: bool = True) -> str:
 
 
 def _demo_file() -> Path:
-    """The GGUF file in the demo model's package, which itself can't be imported."""
+    """The GGUF file in the demo model's package; the package itself can't be imported."""
     spec = importlib.util.find_spec(_DEMO_PACKAGE)
     folders = (spec.submodule_search_locations if spec else None) or []
     for folder in folders:
@@ -140,8 +141,8 @@ def _load_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         raise EdgeInfiniteError(f"model {path} doesn't exist; give a .gguf file")
     where = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
     loaded = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
-    # transformers marks the loaded model as quantized and then refuses to save or export it,
-    # though its weights are plain float32 by now: move them into a fresh model without the mark.
+    # transformers marks the loaded model as quantized and then refuses to save or export it, though
+    # its weights are plain float32. So they move into a new model without the mark.
     config = AutoConfig.from_pretrained(**where)
     if hasattr(config, "quantization_config"):
         del config.quantization_config
@@ -159,13 +160,14 @@ def _load_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 
 @contextmanager
 def _gguf_read_once() -> Iterator[None]:
-    """Transformers parses a .gguf file four times, and the name map once for every module.
+    """Caches transformers' parsing of a .gguf file inside the block.
 
-    That is most of the loading time. Inside, both are remembered.
+    Without this, transformers parses the file four times, and the name map once per module, which
+    takes most of the loading time.
     """
     try:
         import gguf
-    except ModuleNotFoundError:  # transformers says what to install
+    except ModuleNotFoundError:  # transformers' own error says what to install
         yield
         return
     originals = {name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")}
@@ -180,7 +182,7 @@ def _gguf_read_once() -> Iterator[None]:
 
 @contextmanager
 def _bars_on_terminals_only() -> Iterator[None]:
-    """Transformers draws its progress bars into log files too."""
+    """Turns transformers' progress bars off when stderr isn't a terminal."""
     if sys.stderr.isatty():
         yield
         return

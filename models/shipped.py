@@ -1,4 +1,4 @@
-"""The trained parts that come with the package: each was made for the weights of one checkpoint."""
+"""The trained parts that come with the package, each made for one checkpoint's weights."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.models.trained_file import read_metadata
 
 PACKAGE = Path(__file__).parent
-"""`scorers/` and `gates/` lie in it."""
+"""The folder of `scorers/` and `gates/`."""
 
 
 def shipped_scorer(weights_sha256: str) -> Path | None:
-    """The retention scorer that was trained for a backbone.
+    """The shipped retention scorer for a backbone.
 
     Args:
-        weights_sha256: the digest of its weights, `Backbone.weights_sha256`.
+        weights_sha256: digest of the backbone's weights, `Backbone.weights_sha256`.
 
     Returns:
-        The file, or None where no scorer is shipped for these weights.
+        The file, or None if no scorer is shipped for these weights.
     """
     for path in sorted((PACKAGE / "scorers").glob("*.safetensors")):
         if read_metadata(path).get("weights_sha256") == weights_sha256:
@@ -28,14 +28,14 @@ def shipped_scorer(weights_sha256: str) -> Path | None:
 
 
 def shipped_gate(weights_sha256: str, geometry: Geometry) -> Path | None:
-    """The gate that was trained for a backbone and a geometry.
+    """The shipped gate for a backbone and a geometry.
 
     Args:
         weights_sha256: the digest of its weights, `Backbone.weights_sha256`.
-        geometry: S, N, W and the policy must be those of the training.
+        geometry: must equal the geometry of the training.
 
     Returns:
-        The file, or None where none is shipped.
+        The file, or None if none is shipped.
     """
     for path in sorted((PACKAGE / "gates").glob("*.safetensors")):
         card = read_metadata(path)

@@ -19,12 +19,12 @@ from edgeinfinite.models.memory.feature_map import FeatureMap
 
 @dataclass
 class TensorState:
-    """KV cache and memory of one text.
+    """KV cache, memory and scores of one text.
 
     Args:
         length: `[L]` int64, slots in use in every layer's cache.
         k_cache, v_cache: per layer `[1, K, C, D]`, float32 or float16 (attention computes in the
-            queries' type); rows from `length` on hold nothing.
+            queries' dtype); rows from `length` on are unused.
         memory: M, `[L, K, D, D]` float32.
         memory_norm: z, `[L, K, D]` float32.
         has_memory: `[1]` float, 0 or 1.
@@ -68,22 +68,22 @@ def fold_oldest(
     *,
     feature_maps: Sequence[FeatureMap],
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Folds the N oldest residual tokens of the cache into the memory.
+    """Folds the N oldest tokens of the cache's residual into the memory.
 
-    Under `reencode` they stand at S..S+N-1 and were computed with the same sinks, positions and
-    memory as in Algorithm 1's own pass, so this equals its line 25 without running the backbone
-    again. Under `carry` they stand behind the recall slots, N + W before the end.
+    Under `reencode` they are at slots S..S+N-1. Their K and V were computed with the same sinks,
+    positions and memory as in Algorithm 1's own pass, so this equals its line 25 without running
+    the backbone again. Under `carry` they come after the recall slots, at N + W before the end.
 
     Args:
         geometry: S, N, W.
         k_cache, v_cache: per layer `[1, K, C, D]`, at least S + N slots in use.
-        memory: M before, `[L, K, D, D]` float32.
-        memory_norm: z before, `[L, K, D]` float32.
-        length: `[L]` int64, slots in use; given under `carry`.
+        memory: the old M, `[L, K, D, D]` float32.
+        memory_norm: the old z, `[L, K, D]` float32.
+        length: `[L]` int64, slots in use; None under `reencode`.
         feature_maps: σ of every layer.
 
     Returns:
-        M and z after, new tensors of the same shapes.
+        The new M and z, tensors of the same shapes.
     """
     folded = []
     caches = zip(k_cache, v_cache, feature_maps, strict=True)
@@ -95,7 +95,7 @@ def fold_oldest(
 
 
 def _rows(cache: torch.Tensor, rows: slice | torch.Tensor) -> torch.Tensor:
-    """`[K, rows, D]` of a cache `[1, K, C, D]`, without a copy of the rest of it."""
+    """`[K, rows, D]` of a cache `[1, K, C, D]`, without copying the rest."""
     chosen = cache[:, :, rows] if isinstance(rows, slice) else cache.index_select(2, rows)
     return chosen.squeeze(0)
 

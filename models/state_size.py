@@ -1,4 +1,4 @@
-"""Choosing the geometry by the size that the state may have: `--state-mb`."""
+"""Choosing the geometry by the size of the state: `--state-mb`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from edgeinfinite.models.architecture import Architecture
 
 _BYTES = {"float32": 4, "float16": 2}
 _ROUND = 64
-"""Segments are whole multiples of it: sizes that matrix kernels like."""
+"""Segment lengths are multiples of it, because matrix kernels are faster with these sizes."""
 
 
 @dataclass(frozen=True)
 class StateShape:
-    """What the bytes of a state depend on, apart from the geometry.
+    """What decides the bytes of a state, apart from the geometry.
 
     Args:
         layers, kv_heads, head_dim: L, K, D.
-        cache_type: of K and V, `float32` or `float16`.
+        cache_type: dtype of K and V, `float32` or `float16`.
         reads_memory: whether M and z (float32) belong to the state.
-        positions: that the backbone was trained on; no cache is larger.
+        positions: the backbone's trained positions, the largest cache.
     """
 
     layers: int
@@ -33,7 +33,7 @@ class StateShape:
 
     @classmethod
     def of(cls, facts: Architecture, cache_type: str, *, reads_memory: bool) -> StateShape:
-        """Of the state that a model of this architecture has."""
+        """The shape of the state for this architecture."""
         return cls(
             len(facts.layers),
             facts.kv_heads,
@@ -45,34 +45,34 @@ class StateShape:
 
     @property
     def slot_bytes(self) -> int:
-        """K and V of one token in all layers."""
+        """Bytes of K and V of one token in all layers."""
         return 2 * self.layers * self.kv_heads * self.head_dim * _BYTES[self.cache_type]
 
     @property
     def fixed_bytes(self) -> int:
-        """M, z and the counters, as `runtime_py.state.state_specs` lists them."""
+        """Bytes of M, z and the counters, as in `runtime_py.state.state_specs`."""
         memory = 4 * self.layers * self.kv_heads * self.head_dim * (self.head_dim + 1)
         return (memory if self.reads_memory else 0) + 8 * self.layers + 4
 
     @property
     def score_bytes(self) -> int:
-        """Scores (float32) of one recall slot, if heads score in all layers."""
+        """Bytes of the float32 scores of one recall slot, if heads score in all layers."""
         return 4 * self.layers * self.kv_heads
 
 
 def geometry_within(geometry: Geometry, megabytes: float, shape: StateShape) -> Geometry:
-    """The largest geometry whose state fits into a number of bytes.
+    """The largest geometry whose state fits into a number of megabytes.
 
-    Under `reencode` the segment grows, under `carry` the recall slots, the same in every layer;
-    everything else stays as given.
+    Under `reencode` this chooses the segment length, under `carry` the recall slots, equal in all
+    layers. Everything else stays as given.
 
     Args:
         geometry: its policy and the lengths to keep.
-        megabytes: of 10⁶ bytes, for the whole state.
+        megabytes: 10⁶ bytes each, for the whole state.
         shape: see there.
 
     Raises:
-        EdgeInfiniteError: too few for the lengths to keep; says how many would do.
+        EdgeInfiniteError: too few for the other lengths; says how many are enough.
     """
     room = megabytes * 1e6 - shape.fixed_bytes
     slots = min(int(room // shape.slot_bytes), shape.positions)

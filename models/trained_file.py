@@ -1,4 +1,4 @@
-"""Trained parts on disk: one safetensors file, tensors `layers.{i}.{name}` for every layer."""
+"""Files of trained parts: safetensors with tensors `layers.{i}.{name}` for every layer."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from edgeinfinite.files import replacing
 
 
 def save_layers(path: Path, modules: Sequence[nn.Module], metadata: dict[str, str]) -> None:
-    """Writes one module per layer, the file replaced whole; see `files.replacing`.
+    """Writes one module per layer and replaces the file atomically; see `files.replacing`.
 
-    A tensor that half precision holds exactly is stored in it.
+    Tensors that float16 represents exactly are stored as float16.
 
     Args:
         path: the file.
         modules: in the order of the layers.
-        metadata: what is worth knowing about the training, string to string.
+        metadata: the card, facts about the training, string to string.
     """
     tensors = {
         f"layers.{index}.{name}": _smallest(tensor.detach().cpu().contiguous())
@@ -45,10 +45,11 @@ def read_layers(path: Path, layers: int, what: str) -> list[dict[str, torch.Tens
     Args:
         path: the file.
         layers: how many the model has.
-        what: for messages, such as `gate`.
+        what: the kind of part for messages, such as `gate`.
 
     Raises:
-        EdgeInfiniteError: the file is missing or damaged, holds NaN, or has other layers.
+        EdgeInfiniteError: the file is missing or damaged, holds NaN or infinity, or has another
+            number of layers.
     """
     if not path.is_file():
         raise EdgeInfiniteError(f"{what} file {path} doesn't exist; give a .safetensors file")
@@ -74,13 +75,13 @@ def read_metadata(path: Path) -> dict[str, str]:
 
 
 def modules_digest(modules: Sequence[nn.Module], form: str) -> str:
-    """sha256 over the tensors of one module per layer and what else decides what they compute.
+    """sha256 over the tensors of one module per layer, and over their form.
 
-    Not over the file: safetensors writes a card's entries in another order every time.
+    It isn't taken over the file, because safetensors may write the card's entries in any order.
 
     Args:
         modules: in the order of the layers.
-        form: what isn't in the tensors, such as the name of a feature map.
+        form: everything else that decides what they compute, such as the feature map's name.
     """
     digest = hashlib.sha256(form.encode())
     for index, module in enumerate(modules):
@@ -91,10 +92,10 @@ def modules_digest(modules: Sequence[nn.Module], form: str) -> str:
 
 
 def load_into(module: nn.Module, tensors: dict[str, torch.Tensor], path: Path, what: str) -> None:
-    """Fills a module.
+    """Loads tensors into a module.
 
     Raises:
-        EdgeInfiniteError: names or shapes don't fit: the file was made for another backbone.
+        EdgeInfiniteError: names or shapes don't match, so the file is for another backbone.
     """
     try:
         module.load_state_dict(tensors)

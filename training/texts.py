@@ -1,4 +1,4 @@
-"""Long documents, as training and evaluation read them: plain text, cut at lines, tokenised."""
+"""Long documents for training and evaluation: plain text, cut at lines, tokenised."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from edgeinfinite.errors import EdgeInfiniteError
 
 _CHARACTERS_PER_TOKEN = 8
-"""A generous bound: a stretch with this many characters per token surely holds enough tokens."""
+"""A generous bound: a stretch of this many characters per token always holds enough tokens."""
 
 
 def find_documents(paths: Sequence[Path], suffixes: Sequence[str] = (".txt",)) -> list[Path]:
@@ -38,14 +38,14 @@ def find_documents(paths: Sequence[Path], suffixes: Sequence[str] = (".txt",)) -
 
 
 def split_documents(paths: Sequence[Path], hold_out: float) -> tuple[list[Path], list[Path]]:
-    """Splits documents into those for training and those held out, by a hash of their names.
+    """Splits documents into training and held-out ones, by a hash of their names.
 
     A document's side doesn't depend on its folder or on the other documents. Each side gets at
-    least one.
+    least one document.
 
     Args:
         paths: two documents or more.
-        hold_out: about this share of them.
+        hold_out: the share to hold out, approximately.
 
     Raises:
         EdgeInfiniteError: there is only one document.
@@ -85,5 +85,5 @@ def excerpt(
 
 
 def encode(text: str, tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """Token ids of a text, without the special ones that a tokenizer puts around it."""
+    """Token ids of a text, without the special tokens that a tokenizer adds around it."""
     return list(tokenizer(text, add_special_tokens=False, verbose=False).input_ids)

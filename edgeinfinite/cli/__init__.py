@@ -1,4 +1,4 @@
-"""The command line: one function a command; what a command needs is imported when it runs."""
+"""The command line: one function per command, which imports its dependencies when it runs."""
 
 from edgeinfinite.cli.main import main
 

@@ -1,4 +1,4 @@
-"""`edgeinfinite generate` and `chat`: a prompt or a conversation, answers streamed to stdout."""
+"""`edgeinfinite generate` and `chat`: answer a prompt or hold a conversation on stdout."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def generate(arguments: argparse.Namespace) -> int:
     conversation = _open(arguments)
     if arguments.raw or not conversation.tokenizer.has_chat_template:
         if not arguments.raw:
-            note("no chat template in the artifact, the text is continued")
+            note("the artifact has no chat template, so the text is continued")
         tokens = conversation.tokenizer.encode_text(prompt)
     else:
         tokens = conversation.turn(prompt)
-    with interruptible() as interrupted:  # until the figures of what there is are written
+    with interruptible() as interrupted:  # held until the figures of a partial answer are written
         _answer(conversation, tokens, sampler, arguments.max_new_tokens, interrupted)
         figures = conversation.statistics()
         assert figures is not None
@@ -54,9 +54,9 @@ def chat(arguments: argparse.Namespace) -> int:
         conversation = _open(arguments)
         if path is not None and path.exists():
             conversation.session, _ = load_session(conversation.session.engine, path)
-            print(f"going on after {conversation.session.tokens_read:,} tokens", file=sys.stderr)
+            print(f"resuming after {conversation.session.tokens_read:,} tokens", file=sys.stderr)
         is_saved = _converse(conversation, path, sampler, arguments.max_new_tokens)
-        if path is not None and not is_saved:  # there may be room by now
+        if path is not None and not is_saved:  # the disk may have room now
             save_session(conversation.session, path)
     return 0
 
@@ -64,10 +64,10 @@ def chat(arguments: argparse.Namespace) -> int:
 def _converse(
     conversation: Conversation, path: Path | None, sampler: Sampler, max_new_tokens: int
 ) -> bool:
-    """Answers line by line; whether the last turn is in the session's file.
+    """Answers line by line; returns whether the session's file has the last turn.
 
     Raises:
-        Terminated: once the turn that SIGTERM met is saved.
+        Terminated: on SIGTERM, after the current turn is saved.
     """
     is_saved = True
     for line in _lines("> "):
@@ -77,7 +77,7 @@ def _converse(
             figures = conversation.statistics()
             print(figures.table() if figures else "no answer yet", file=sys.stderr)
             continue
-        with interruptible() as interrupted:  # until the turn is saved: an answer shown is kept
+        with interruptible() as interrupted:  # held until the turn is saved
             if line == "/reset":
                 conversation.reset()
             else:
@@ -91,11 +91,11 @@ def _converse(
 
 
 def _save(conversation: Conversation, path: Path) -> bool:
-    """Whether it could be done; a full disk doesn't end a chat."""
+    """Saves the chat and returns whether that worked; a full disk doesn't end a chat."""
     try:
         save_session(conversation.session, path)
     except EdgeInfiniteError as error:
-        note(f"{error}; the chat goes on and is saved with the next answer")
+        note(f"{error}; the chat continues and is saved after the next answer")
         return False
     return True
 
@@ -113,7 +113,7 @@ def _answer(
     max_new_tokens: int,
     interrupted: Interruption,
 ) -> None:
-    """Streams one answer to stdout; Ctrl-C ends it early, a second one the program."""
+    """Streams one answer to stdout; Ctrl-C ends the answer, a second Ctrl-C the program."""
     session = conversation.session
     with _reading(len(session.unread) + len(tokens)) as bar:
         pieces = conversation.answer(
@@ -134,7 +134,7 @@ def _answer(
 
 
 def _reading(tokens: int) -> Any:
-    """A bar on stderr for prompts that take more than a moment; quiet where it isn't a terminal."""
+    """A progress bar on stderr for long prompts; hidden if stderr isn't a terminal."""
     from tqdm import tqdm
 
     return tqdm(
@@ -143,15 +143,15 @@ def _reading(tokens: int) -> Any:
         unit=" tokens",
         delay=0.5,
         leave=False,
-        disable=None,  # when stderr isn't a terminal
+        disable=None,  # hidden if stderr isn't a terminal
     )
 
 
 def _lines(prompt: str) -> Iterator[str]:
-    """Lines of stdin that aren't blank, stripped; the prompt is shown on a terminal only."""
+    """Yields stdin's non-blank lines, stripped; shows the prompt only on a terminal."""
     terminal = sys.stdin.isatty()
     if terminal:
-        with suppress(ImportError):  # not on Windows
+        with suppress(ImportError):  # Windows has none
             import readline  # noqa: F401  (gives `input` line editing)
     while True:
         try:

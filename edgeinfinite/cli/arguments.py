@@ -1,4 +1,4 @@
-"""What the parsers of all commands share: how options are declared, read and handed on."""
+"""Shared by all parsers: how options are declared, parsed and passed on."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 
 def option(about: str | None = None, **more: Any) -> dict[str, Any]:
-    """An option; without a default here it stays away, and `given` leaves it to a dataclass."""
+    """Declares an option. Without a default here, `given` leaves it out and a dataclass decides."""
     return {"help": about, "default": argparse.SUPPRESS, **more}
 
 
 def file_option(about: str, metavar: str = "FILE") -> dict[str, Any]:
-    """A path, None where it isn't given."""
+    """Declares an option for a path; None if it isn't given."""
     return option(about, type=Path, default=None, metavar=metavar)
 
 
@@ -25,12 +25,12 @@ def add_options(
     options: Mapping[str, dict[str, Any]],
     *dataclasses_: type[Any],
 ) -> None:
-    """Adds options to a parser; their help ends with the default that a dataclass has for them.
+    """Adds options to a parser; their help ends with the default in a dataclass.
 
     Args:
-        parser: of the command.
-        options: settings by name, as `option` makes them.
-        dataclasses_: that read the options, see `given`; the first that knows an option decides.
+        parser: the command's.
+        options: from `option`, by name.
+        dataclasses_: read the options, see `given`; the first with a field of that name decides.
     """
     defaults: dict[str, Any] = {}
     for dataclass in reversed(dataclasses_):
@@ -51,7 +51,7 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 
 def _shown(default: Any) -> str | None:
-    """A default as it would be typed; None for one that only the code can work out."""
+    """A default as a user would type it; None for one that the code computes."""
     if default is None or isinstance(default, bool):
         return None
     if isinstance(default, tuple | list):
@@ -59,12 +59,12 @@ def _shown(default: Any) -> str | None:
     if isinstance(default, float):
         return f"{default:.3g}"
     if isinstance(default, Path):
-        return None  # a folder of this user's
+        return None  # a folder in this user's home
     return str(default)
 
 
 def given(arguments: argparse.Namespace, options: type[Any]) -> dict[str, Any]:
-    """The fields of a dataclass that stand on the command line; it knows the other defaults."""
+    """The dataclass's fields that the command line gives; the others keep their defaults."""
     values = vars(arguments)
     return {f.name: values[f.name] for f in dataclasses.fields(options) if f.name in values}
 
@@ -81,7 +81,7 @@ def positive(text: str) -> int:
 
 
 def cpu_threads(text: str) -> int:
-    """Threads that this machine can do something with; engines hang on thousands of them."""
+    """A number of threads up to a sensible maximum, because engines hang on thousands of them."""
     number, most = positive(text), max(16, 4 * (os.cpu_count() or 1))
     if number > most:
         raise argparse.ArgumentTypeError(
@@ -91,10 +91,10 @@ def cpu_threads(text: str) -> int:
 
 
 def lengths(text: str) -> tuple[int, ...]:
-    """Lengths in tokens, as `2048,8192`."""
+    """Lengths in tokens, such as `2048,8192`."""
     return tuple(positive(part) for part in text.split(","))
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Names, as `full,streaming`."""
+    """Names, such as `full,streaming`."""
     return tuple(part.strip() for part in text.split(",") if part.strip())

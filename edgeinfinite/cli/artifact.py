@@ -25,7 +25,7 @@ def export(arguments: argparse.Namespace) -> int:
         **given(arguments, ExportOptions), geometry=asked, quantization=quantization
     )
     check_output(options.output)
-    # Only now: these load torch, which takes its seconds.
+    # Imported late, because these load torch, which takes seconds.
     from edgeinfinite.export.exporter import export_artifact
     from edgeinfinite.export.plan import plan_export
 
@@ -45,7 +45,7 @@ def export(arguments: argparse.Namespace) -> int:
 
 
 def quantize_report(arguments: argparse.Namespace) -> int:
-    """Measures what every weight would lose in every format, and how many bytes it would take."""
+    """Measures the loss and the bytes of every weight in every format."""
     check_writable(arguments.output)
     from tqdm import tqdm
 

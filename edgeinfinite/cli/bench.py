@@ -1,4 +1,4 @@
-"""`edgeinfinite bench`: speed and memory against prompt length, beside the peers."""
+"""`edgeinfinite bench`: speed and memory by prompt length, compared with peers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from edgeinfinite.runtime_py.statistics import write_rows
 
 
 def bench(arguments: argparse.Namespace) -> int:
-    """Measures speed and memory against prompt length, beside the peers that are installed."""
+    """Measures speed and memory by prompt length, for artifacts and installed peers."""
     from edgeinfinite.runtime_py.benchmark import report
     from edgeinfinite.runtime_py.benchmark.run import run_bench
 
@@ -22,7 +22,9 @@ def bench(arguments: argparse.Namespace) -> int:
     options = BenchOptions(**given(arguments, BenchOptions))
 
     def peer_model(kind: str, settings: str, model: str) -> Path:
-        from edgeinfinite.export.peer_models import prepare_peer_model  # needs torch, we don't
+        from edgeinfinite.export.peer_models import (
+            prepare_peer_model,  # the only part that needs torch
+        )
 
         return prepare_peer_model(kind, settings, model, options.peer_cache)
 

@@ -43,52 +43,52 @@ _ARTIFACT: Options = {
 _COMMON: Options = {
     "--data": option("texts", required=True, nargs="+", type=Path, metavar="FOLDER|FILE"),
     "--methods": option("see docs/recall.md for the others", type=names, metavar="LIST"),
-    "--json": option("rows; a run that was cut off goes on with it", type=Path, default=None),
+    "--json": option("rows; an interrupted run resumes from this file", type=Path, default=None),
     "--plot": file_option("a picture of the rows", "FILE.png"),
-    "--seed": option("of everything random", type=int, metavar="N"),
-    "--dtype": option("of the backbone (default: float32)", choices=("float32", "bfloat16")),
+    "--seed": option("random seed", type=int, metavar="N"),
+    "--dtype": option("dtype of the backbone (default: float32)", choices=("float32", "bfloat16")),
     "--cache-type": option(
-        "of the KV caches; no back end has int8, it is measured as it would be",
+        "dtype of the KV caches; int8 is simulated, no back end has it",
         choices=MEASURED_CACHE_TYPES,
     ),
 }
 _GATE: Options = {"--gate": option("trained gate", metavar="FILE|untrained|none")}
 _PASSKEY: Options = {
-    "--lengths": option("of the prompts", type=lengths, metavar="LIST"),
+    "--lengths": option("lengths of the prompts", type=lengths, metavar="LIST"),
     "--samples": option("texts of each length", type=int, metavar="N"),
-    "--facts": option("planted in each text", type=int, metavar="N"),
+    "--facts": option("facts planted in each text", type=int, metavar="N"),
     "--kinds": option("of facts", type=names, metavar="LIST"),
     "--questions": option(
-        "plants the paragraphs of a file in SQuAD's format and asks about them", metavar="FILE.json"
+        "plant paragraphs of a file in SQuAD's format and ask about them", metavar="FILE.json"
     ),
     "--in-turn": option(
-        "asks one question after the other on one reading, not each from the same state",
+        "ask the questions one after the other, not each from the same state",
         action="store_true",
     ),
     "--threads": option(
-        "of an artifact's engine (default: its own)", type=cpu_threads, metavar="N"
+        "threads of an artifact's engine (default: its own)", type=cpu_threads, metavar="N"
     ),
 }
 _PERPLEXITY: Options = {
-    "--tokens": option("of each text", type=int, metavar="N"),
-    "--documents": option("how many of those given (default: all)", type=int, metavar="N"),
+    "--tokens": option("length of each text", type=int, metavar="N"),
+    "--documents": option("how many of the given ones (default: all)", type=int, metavar="N"),
     "--bin-length": option("tokens averaged into a row", type=int, metavar="N"),
-    "--zero-gate": option("for zero-memory-gate: one trained on a zero memory", metavar="FILE"),
+    "--zero-gate": option("gate trained on a zero memory, for zero-memory-gate", metavar="FILE"),
 }
 _SUMMARY: Options = {
-    "files": option("rows of several runs", nargs="+", type=Path, metavar="ROWS.json"),
-    "--plot": file_option("quality against bytes of state", "FILE.png"),
+    "files": option("row files of several runs", nargs="+", type=Path, metavar="ROWS.json"),
+    "--plot": file_option("quality by bytes of state", "FILE.png"),
 }
 
 
 def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -> None:
-    """Adds the command to the parser; what it needs (torch) is imported when it runs.
+    """Adds the command to the parser; it imports torch only when it runs.
 
     Args:
-        commands: of the command line.
-        geometry: options of the cache, as `export` has them.
+        commands: the command line's.
+        geometry: `export`'s options of the cache.
     """
-    about = "Measures what a model remembers of long texts, beside full attention and StreamingLLM."
+    about = "Compares what a model remembers of long texts with full attention and StreamingLLM."
     evaluate = commands.add_parser("evaluate", help=about, description=about)
     tasks = evaluate.add_subparsers(metavar="TASK", required=True)
 
@@ -105,7 +105,7 @@ def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -
 
     add_longbench(tasks, _COMMON | _GATE | geometry)
 
-    about = "row files of several runs side by side, quality against bytes of state"
+    about = "rows of several runs side by side: quality by bytes of state"
     summary = tasks.add_parser("summary", help=about, description=about)
     summary.set_defaults(command=evaluate_summary, json=None)
     add_options(summary, _SUMMARY)
@@ -224,7 +224,7 @@ Prepared = tuple["Backbone", list[Path], "Setting", "Results"]
 
 @contextmanager
 def _prepared(command: str, arguments: argparse.Namespace, options: Any) -> Iterator[Prepared]:
-    """Checks all that can be checked before the long work, then loads the checkpoint."""
+    """Checks everything that can be checked before long work, then loads the checkpoint."""
     check_outputs(arguments)
     from edgeinfinite.evaluation.documents import unseen_documents
     from edgeinfinite.evaluation.methods import GATE_CONTROLS, check_methods

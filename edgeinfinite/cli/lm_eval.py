@@ -28,25 +28,23 @@ Options = dict[str, dict[str, Any]]
 
 _OPTIONS: Options = {
     "--model": option("an artifact's folder, or a checkpoint as for export", required=True),
-    "--tasks": option("of lm-evaluation-harness", required=True, type=names, metavar="LIST"),
-    "--method": option("of a checkpoint, as evaluate has them (default: edgeinfinite)"),
+    "--tasks": option("tasks of lm-evaluation-harness", required=True, type=names, metavar="LIST"),
+    "--method": option("a checkpoint's method, as in evaluate (default: edgeinfinite)"),
     "--num-fewshot": option("examples before each question", type=int, default=None, metavar="N"),
     "--limit": option("rows of each task (default: all)", type=positive, default=None, metavar="N"),
-    "--apply-chat-template": option("puts prompts into it", action="store_true", default=False),
-    "--lengths": option(
-        "tokens of RULER's texts, whose tasks make their own", type=lengths, default=None
-    ),
-    "--include-path": option("a folder with tasks of yours", type=Path, default=None),
-    "--json": file_option("a row for each figure"),
-    "--threads": option("of an artifact's engine", type=cpu_threads, default=None, metavar="N"),
+    "--apply-chat-template": option("apply the chat template", action="store_true", default=False),
+    "--lengths": option("lengths in tokens of RULER's generated texts", type=lengths, default=None),
+    "--include-path": option("folder with your own tasks", type=Path, default=None),
+    "--json": file_option("a row for each metric"),
+    "--threads": option("threads of the engine", type=cpu_threads, default=None, metavar="N"),
 }
 
 
 def add_lm_eval(commands: argparse._SubParsersAction[Any], geometry: Options) -> None:
-    """Adds the command; what it needs (torch, lm_eval) is imported when it runs.
+    """Adds the command; it imports torch and lm_eval only when it runs.
 
     Args:
-        commands: of the command line.
+        commands: the command line's.
         geometry: options of a checkpoint's cache.
     """
     about = "Runs tasks of lm-evaluation-harness; pip install edgeinfinite[lm-eval]."
@@ -74,7 +72,7 @@ def lm_eval(arguments: argparse.Namespace) -> int:
         if unknown := [name for name in arguments.tasks if name not in manager.all_tasks]:
             raise EdgeInfiniteError(f"lm-evaluation-harness has no task {unknown[0]!r}")
         model = _model(arguments)
-        model.tokenizer.save_pretrained(folder)  # RULER measures its texts with it
+        model.tokenizer.save_pretrained(folder)  # RULER measures its texts with this tokenizer
         found = simple_evaluate(
             model=model,
             tasks=list(arguments.tasks),
@@ -85,7 +83,7 @@ def lm_eval(arguments: argparse.Namespace) -> int:
             metadata=metadata,
             log_samples=False,
         )
-    assert found is not None  # None is for processes beside the first
+    assert found is not None  # only other processes get None
     print(make_table(found))
     if arguments.json:
         write_rows(arguments.json, "lm-eval", result_rows(found["results"]))
@@ -93,7 +91,7 @@ def lm_eval(arguments: argparse.Namespace) -> int:
 
 
 def result_rows(results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The harness's figures, flat: `task, metric, filter, value, stderr`."""
+    """The harness's metrics as flat rows: `task, metric, filter, value, stderr`."""
     rows = []
     for task, figures in results.items():
         for name, value in figures.items():
@@ -101,7 +99,7 @@ def result_rows(results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
             if metric.endswith("_stderr") or not isinstance(value, int | float) or not chosen:
                 continue
             if metric.isdigit() and value == -1:
-                continue  # RULER's mark for a length that was not asked for
+                continue  # RULER's mark for a length that wasn't requested
             error = figures.get(f"{metric}_stderr,{chosen}")
             error = float(error) if isinstance(error, int | float) else None
             row = {"task": task, "metric": metric, "filter": chosen, "value": float(value)}
@@ -126,7 +124,7 @@ def _model(arguments: argparse.Namespace) -> HarnessModel:
     else:
         backbone, setting = load_with_setting(arguments)
         method, name = getattr(arguments, "method", "edgeinfinite"), backbone.name
-        check_methods([method], setting)  # those that look at the question need to know which it is
+        check_methods([method], setting)  # refuses methods that need to know the question
         system = model_system(backbone, setting, [method])
     return HarnessModel(
         lambda tokens: system.open(method, Prompt([], 0), tokens),

@@ -28,7 +28,7 @@ Options = dict[str, dict[str, Any]]
 _CHECKPOINT: Options = {
     "--model": option("the checkpoint, as for export", default=None),
     "--artifact": option(
-        "exported artifacts instead, each a method of this name",
+        "exported artifacts instead, each a method with this name",
         nargs="+",
         default=None,
         metavar="[NAME=]DIR",
@@ -36,14 +36,14 @@ _CHECKPOINT: Options = {
 }
 _LONGBENCH: Options = {
     "--methods": option("see docs/evaluation.md for the others", type=names, metavar="LIST"),
-    "--tasks": option("or languages: en, zh, code (default: all)", type=names, metavar="LIST"),
+    "--tasks": option("tasks, or en, zh or code (default: all)", type=names, metavar="LIST"),
     "--measures": option(
-        "loss of the gold answers, which is quicker, and score of a generated one",
+        "loss of the gold answers (faster), score of a generated answer",
         type=names,
         metavar="LIST",
     ),
-    "--rows-per-task": option("the first ones (default: all)", type=positive, metavar="N"),
-    "--max-tokens": option("rows with longer prompts are left out", type=positive, metavar="N"),
+    "--rows-per-task": option("first rows of each task (default: all)", type=positive, metavar="N"),
+    "--max-tokens": option("leave out rows with longer prompts", type=positive, metavar="N"),
     "--cut-length": option(
         "cuts longer prompts in the middle, for every method (default: where a method can't read "
         "all of them)",
@@ -51,17 +51,17 @@ _LONGBENCH: Options = {
         metavar="N",
     ),
     "--threads": option(
-        "of an artifact's engine (default: its own)", type=cpu_threads, metavar="N"
+        "threads of an artifact's engine (default: its own)", type=cpu_threads, metavar="N"
     ),
 }
 
 
 def add_longbench(tasks: argparse._SubParsersAction[Any], common: Options) -> None:
-    """Adds the task to `evaluate`; what it needs (torch) is imported when it runs.
+    """Adds the task to `evaluate`; it imports torch only when it runs.
 
     Args:
-        tasks: of `evaluate`.
-        common: options of all its tasks.
+        tasks: `evaluate`'s.
+        common: the options of all its tasks.
     """
     about = "LongBench's tasks, read from your own copy: score and loss of the gold answer"
     parser = tasks.add_parser("longbench", help=about, description=about)
@@ -134,7 +134,7 @@ def named_folders(given_: Sequence[str]) -> dict[str, Path]:
     """Artifacts by the name of their method, from `NAME=DIR` or `DIR`.
 
     Raises:
-        EdgeInfiniteError: two have the same name.
+        EdgeInfiniteError: two artifacts have the same name.
     """
     from edgeinfinite.evaluation.artifact import ARTIFACT_METHOD
 

@@ -1,4 +1,4 @@
-"""The command line's entry: commands, and how errors end them (docs/architecture.md)."""
+"""The command line's entry point: commands and error handling (docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
     Returns:
-        The exit code: 0 done, 1 a check of `verify` failed, 2 an error that the user can mend,
-        130 ended by Ctrl-C (`generate`: before there was an answer), 143 by SIGTERM.
+        The exit code: 0 done, 1 a check of `verify` failed, 2 an error that the user can fix, 130
+        ended by Ctrl-C (`generate`: before any answer), 143 by SIGTERM.
     """
     arguments = _parser().parse_args(argv)
     quieten()
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output has gone: `edgeinfinite generate | head`
+    except BrokenPipeError:  # our output's reader is gone: `edgeinfinite generate | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except EdgeInfiniteError as error:
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _sigterm_raises() -> Iterator[None]:
-    """SIGTERM ends commands as Ctrl-C does: files are left whole, and temporary ones removed."""
+    """SIGTERM ends commands like Ctrl-C: files stay whole, and temporary ones are removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -95,7 +95,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="edgeinfinite", description="Long texts in a state of fixed size.")
+    parser = _Parser(prog="edgeinfinite", description="Long texts in a fixed-size state.")
     parser.add_argument("--version", action="version", version=f"edgeinfinite {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command, options, read_by in (

@@ -1,4 +1,4 @@
-"""What the tasks of `evaluate` share: the checkpoint, what rows depend on, progress."""
+"""Shared by the tasks of `evaluate`: loading, what rows depend on, progress."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 OF_THE_MODEL = {"methods", "dtype", "cache_type", "gate", "scorer"}
 OF_THE_MODEL |= {field.name for field in fields(GeometryOptions)}
-"""Options that an artifact has answered when it was exported."""
+"""Options that are fixed when an artifact is exported."""
 
 
 def load_with_setting(arguments: argparse.Namespace) -> tuple[Backbone, Setting]:
-    """Loads the checkpoint, and decides what its methods are built from.
+    """Loads the checkpoint and decides the setting of its methods.
 
     Raises:
         EdgeInfiniteError: it can't be loaded, or the options don't go together.
@@ -50,7 +50,7 @@ def load_with_setting(arguments: argparse.Namespace) -> tuple[Backbone, Setting]
 
 
 def set_dtype(backbone: Backbone, arguments: argparse.Namespace) -> None:
-    """Turns the weights into what was asked for."""
+    """Converts the weights to the requested dtype."""
     import torch
 
     backbone.model.to(getattr(torch, _dtype(arguments)))
@@ -59,7 +59,7 @@ def set_dtype(backbone: Backbone, arguments: argparse.Namespace) -> None:
 def of_the_model(
     backbone: Backbone, setting: Setting, arguments: argparse.Namespace
 ) -> dict[str, Any]:
-    """What rows depend on, apart from the texts."""
+    """Everything that rows depend on, apart from the texts."""
     depends_on = asdict(setting) | {"model": backbone.name, "dtype": _dtype(arguments)}
     for name in ("scorer", "gate", "zero_gate"):
         depends_on[name] = named_part(depends_on[name])
@@ -67,10 +67,10 @@ def of_the_model(
 
 
 def check_artifact_options(arguments: argparse.Namespace) -> None:
-    """Refuses options that an artifact has answered.
+    """Refuses options that an artifact fixes.
 
     Raises:
-        EdgeInfiniteError: names one that was given.
+        EdgeInfiniteError: names one of the given options.
     """
     if own := sorted(OF_THE_MODEL & set(vars(arguments))):
         name = "--" + own[0].replace("_", "-")
@@ -82,10 +82,10 @@ def _dtype(arguments: argparse.Namespace) -> str:
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:
-    """Asks before long work whether its results can be written.
+    """Checks before long work whether its results can be written.
 
     Raises:
-        EdgeInfiniteError: rows or the plot can't be.
+        EdgeInfiniteError: rows or the plot can't be written.
     """
     check_writable(arguments.json, again=True)
     check_writable(arguments.plot)
@@ -94,9 +94,9 @@ def check_outputs(arguments: argparse.Namespace) -> None:
 
 
 def of_the_texts(options: Any, documents: list[Path]) -> dict[str, Any]:
-    """What rows depend on beside the model; what is asked for may grow from run to run."""
+    """What rows depend on beside the model; a later run may ask for more lengths or samples."""
     asked = asdict(options) | {"documents": [path.name for path in documents]}
-    for name in ("questions", "in_turn"):  # files of before they could be asked for go on
+    for name in ("questions", "in_turn"):  # older files without these options can be resumed
         if not asked.get(name):
             asked.pop(name, None)
     if "questions" in asked:
@@ -105,7 +105,7 @@ def of_the_texts(options: Any, documents: list[Path]) -> dict[str, Any]:
 
 
 def named_part(part: str | None) -> str | None:
-    """A trained part by its name and contents, not by where it lies."""
+    """Identifies a trained part by name and contents, not by its folder."""
     if part is None or not Path(part).is_file():
         return part
     return f"{Path(part).name} sha256 {hashlib.sha256(Path(part).read_bytes()).hexdigest()}"
@@ -113,7 +113,7 @@ def named_part(part: str | None) -> str | None:
 
 @contextmanager
 def progress_bar(tokens: int) -> Iterator[Progress]:
-    """Progress with the time left; on a terminal a bar, in a log file a line now and then."""
+    """Progress with the time left: a bar on a terminal, occasional lines in a log file."""
     terminal = sys.stderr.isatty()
     with tqdm(
         total=tokens,

@@ -1,4 +1,4 @@
-"""What commands tell beside their output."""
+"""Notes that commands print beside their output."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import sys
 
 
 def note(sentence: str) -> None:
-    """Tells the user about a default that was taken, on stderr."""
+    """Prints a note on stderr, such as a default that was taken."""
     print(f"note: {sentence}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What each command of `edgeinfinite` can be given; the defaults are those of the dataclasses."""
+"""The options of each command of `edgeinfinite`; dataclasses have the defaults."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def _slots(text: str) -> int | str | tuple[int, ...]:
 
 
 def _slots_of_file(path: Path) -> int | tuple[int, ...]:
-    """A JSON list of numbers, one a layer."""
+    """A JSON list of numbers, one per layer."""
     try:
         slots = json.loads(read_text_file(path))
     except OSError:
         raise argparse.ArgumentTypeError(
-            f"give one number, one a layer, {TRAINED_SLOTS}, or a file with one a layer; "
+            f"give one number, one per layer, {TRAINED_SLOTS}, or a file with one per layer; "
             f"{str(path)!r} is none of them"
         ) from None
     except (EdgeInfiniteError, ValueError):
         slots = None
     if not isinstance(slots, list) or not all(type(number) is int for number in slots):
         raise argparse.ArgumentTypeError(
-            f"{path} isn't a JSON list of whole numbers, one a layer, as [0, 512, 128]"
+            f"{path} isn't a JSON list of whole numbers, one per layer, such as [0, 512, 128]"
         )
     return slots[0] if len(slots) == 1 else tuple(slots)
 
@@ -56,16 +56,16 @@ MODEL = "ID|FOLDER|FILE.gguf|smollm2-135m-instruct"
 
 GEOMETRY = {
     "--policy": option(
-        "default: carry where a scorer is shipped or given, else the paper's reencode",
+        "default: carry if a scorer is shipped or given, else the paper's reencode",
         choices=POLICIES,
     ),
     "--segment-length": _length("segment_length", "N"),
     "--sink-length": _length("sink_length", "S"),
     "--window-length": _length("window_length", "W"),
     "--recall-slots": option(
-        "under carry, filled by a scorer: one number, or one a layer as 0,512,128 or in a file "
-        "with a JSON list, or trained:1920 for 1920 on average, more in layers that recall "
-        f"(default: trained:{CARRY_SLOTS} where there is a scorer)",
+        "slots under carry: one number, or one per layer as 0,512,128 or in a file "
+        "with a JSON list, or trained:1920 for 1920 on average, more in retrieval layers "
+        f"(default: trained:{CARRY_SLOTS} if there is a scorer)",
         type=_slots,
         metavar="G|trained:G|FILE",
     ),
@@ -80,26 +80,26 @@ EXPORT = GEOMETRY | {
     "--target": option(choices=TARGETS),
     "--quantize": option(choices=("none", "int8", "int4")),
     "--max-mb": option(
-        "largest artifact: formats of weights are chosen to lose least within it",
+        "largest artifact; chooses weight formats with the least loss",
         type=float,
         metavar="MB",
     ),
     "--max-loss": option(
-        "nats a token that the weights may lose; the smallest artifact that loses no more",
+        "largest loss in nats per token; chooses the smallest artifact",
         type=float,
         metavar="NATS",
     ),
-    "--calibrate": option("round weights by what a text makes of them", metavar="TEXT|default"),
+    "--calibrate": option("calibrate the rounding of weights on a text", metavar="TEXT|default"),
     "--report": option(
-        "what quantize-report measured; goes on where it ends", type=Path, metavar="FILE"
+        "rows of quantize-report; resumes where they end", type=Path, metavar="FILE"
     ),
     "--state-mb": option(
-        "largest state: chooses segment length or recall slots, and a float16 cache where there is "
+        "largest state; chooses segment length or recall slots, and a float16 cache where there is "
         "one",
         type=float,
         metavar="MB",
     ),
-    "--cache-type": option("of the KV cache (default: the recipe's)", choices=CACHE_TYPES),
+    "--cache-type": option("dtype of the KV cache (default: the recipe's)", choices=CACHE_TYPES),
     "--dry-run": option(
         "print geometry, slots by layer, bytes of weights and state; write nothing",
         action="store_true",
@@ -110,14 +110,14 @@ EXPORT = GEOMETRY | {
 QUANTIZE_REPORT = {
     "--model": option("the checkpoint", metavar=MODEL, required=True),
     "--output": option(
-        "rows, one JSON object a line; a run that ended early goes on",
+        "rows, one JSON object per line; an interrupted run resumes",
         type=Path,
         metavar="FILE.jsonl",
         required=True,
     ),
-    "--backend": option("whose formats", choices=tuple(BACKENDS)),
+    "--backend": option("back end whose formats to measure", choices=tuple(BACKENDS)),
     "--calibrate": option("text to measure with", metavar="TEXT|default"),
-    "--plot": file_option("loss against bytes", "FILE.png"),
+    "--plot": file_option("loss by bytes", "FILE.png"),
 }
 
 VERIFY = ARTIFACT | {
@@ -154,24 +154,26 @@ GENERATE = ARTIFACT | {
         default=False,
     ),
     "--stats": option("figures of the answer on stderr", action="store_true", default=False),
-    "--stats-json": file_option("the same as a row"),
+    "--stats-json": file_option("the same figures as a row"),
 }
 
 BENCH = {
     "artifacts": option("artifacts' folders", type=Path, nargs="+", metavar="DIR"),
-    "--lengths": option("prompt lengths, as 2048,8192", type=lengths, metavar="LIST"),
+    "--lengths": option("prompt lengths, such as 2048,8192", type=lengths, metavar="LIST"),
     "--peers": option(
-        "llama.cpp,onnxruntime-genai,transformers, or as llama.cpp:f16", type=names, metavar="LIST"
+        "llama.cpp,onnxruntime-genai,transformers, or as llama.cpp:f16",
+        type=names,
+        metavar="LIST",
     ),
     "--new-tokens": option("tokens to decode", type=positive, metavar="N"),
-    "--threads": option("of every system", type=cpu_threads, metavar="N"),
-    "--repeats": option("of every case; figures are medians", type=positive, metavar="N"),
+    "--threads": option("threads of every system", type=cpu_threads, metavar="N"),
+    "--repeats": option("repeats of every case; figures are medians", type=positive, metavar="N"),
     "--time-limit": option("seconds for one repeat", type=float, metavar="S"),
     "--model": option("the peers' checkpoint (default: the artifact's)", metavar=MODEL),
     "--text": file_option("also the loss of every system on the start of this text"),
     "--peer-cache": option("folder for converted peer models", type=Path, metavar="DIR"),
     "--json": file_option("write the rows"),
-    "--plot": file_option("time to first token and memory against length", "FILE.png"),
+    "--plot": file_option("time to first token and memory by length", "FILE.png"),
 }
 
-CHAT = ARTIFACT | {"--session": file_option("go on with it if it exists; saved after every answer")}
+CHAT = ARTIFACT | {"--session": file_option("resume it if it exists; saved after every answer")}

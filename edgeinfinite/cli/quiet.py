@@ -1,4 +1,4 @@
-"""Keeps messages of other packages that a user of ours can't act on off the terminal, by name."""
+"""Hides known messages of other packages that our users can't act on."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import logging
 import warnings
 
 _LOGGED = {
-    # Its GPU kernels, where there is no such GPU.
+    # Its GPU kernels don't load without a GPU.
     "torchao": "Failed to load",
-    # torchao registers enums in a way that torch is about to give up.
+    # torchao registers enums in a way that torch deprecates.
     "torch.utils._pytree": "is an Enum subclass",
 }
 _WARNED = (
@@ -18,7 +18,7 @@ _WARNED = (
 
 
 def quieten() -> None:
-    """Filters known messages; everything else these packages say comes through."""
+    """Filters known messages; all other messages of these packages are shown."""
     for logger, text in _LOGGED.items():
         logging.getLogger(logger).addFilter(_Without(text))
     for text in _WARNED:
@@ -26,7 +26,7 @@ def quieten() -> None:
 
 
 class _Without(logging.Filter):
-    """Lets everything pass but messages that hold a text."""
+    """Passes every message that doesn't contain a given text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

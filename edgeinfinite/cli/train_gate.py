@@ -1,4 +1,4 @@
-"""`edgeinfinite train-gate`: its options, and its progress on stderr."""
+"""`edgeinfinite train-gate`: options, and progress on stderr."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Options = dict[str, dict[str, Any]]
 _OPTIONS: Options = {
     "--model": option("the checkpoint, as for export", required=True),
     "--data": option(
-        "long texts: .txt, or .jsonl with a text a line",
+        "long texts: .txt, or .jsonl with one text per line",
         required=True,
         nargs="+",
         type=Path,
@@ -28,67 +28,67 @@ _OPTIONS: Options = {
     ),
     "--output": option("replaced whole", required=True, type=Path, metavar="GATE.safetensors"),
     "--loss": option(
-        "of the next token, or divergence from the backbone with full attention "
-        "(default: distillation where a stretch fits its positions)",
+        "cross-entropy of the next token, or divergence from the backbone with full attention "
+        "(default: distillation if a stretch fits its positions)",
         choices=("cross-entropy", "distillation"),
     ),
     "--feature-map": option("σ of the memory (elu is the paper's)", choices=FEATURE_MAPS),
     "--opening": option(
-        "what decides how far the gate is open (constant is the paper's)",
+        "what decides how far the gate opens (constant is the paper's)",
         choices=OPENINGS,
     ),
     "--transfer-samples": option(
-        "stretches for a first stage, layer by layer (default: 32, with --start 0)",
+        "stretches for a layer-by-layer first stage (default: 32; 0 with --start)",
         type=int,
         metavar="N",
     ),
-    "--transfer-epochs": option("uses of each of them", type=positive, metavar="N"),
-    "--samples": option("stretches of text", type=positive, metavar="N"),
+    "--transfer-epochs": option("epochs over these stretches", type=positive, metavar="N"),
+    "--samples": option("stretches of text to train on", type=positive, metavar="N"),
     "--segments": option(
-        "of each that read a memory (default: 5, or what fits the model's positions)",
+        "segments per stretch that read a memory (default: 5, or as many as fit)",
         type=positive,
         metavar="N",
     ),
     "--gradient-segments": option(
-        "that the gradient flows back through", type=positive, metavar="K"
+        "segments that the gradient flows back through", type=positive, metavar="K"
     ),
     "--random-lengths": option(
         "draw segment and window anew for every stretch", action="store_true"
     ),
     "--memory": option(
-        "zero trains the control: what is learnt while the memory reads zero",
+        "zero trains the control, whose memory always reads zero",
         choices=("own", "zero"),
     ),
     "--learning-rate": option(
-        "at its highest (default: 0.0003, without a first stage 0.001)", type=float, metavar="R"
+        "peak rate (default: 0.0003, or 0.001 without a first stage)", type=float, metavar="R"
     ),
-    "--opening-learning-rate": option("of g and c", type=float, metavar="R"),
-    "--start": option("gate to go on with (default: untrained)", type=Path, metavar="FILE"),
+    "--opening-learning-rate": option("peak rate of g and c", type=float, metavar="R"),
+    "--start": option("gate to continue from (default: untrained)", type=Path, metavar="FILE"),
     "--initial": option(
-        "what the gate begins as: the memory itself, hardly blended in, or small random weights ",
+        "initial gate: the memory itself, hardly blended in, or small random weights ",
         choices=("identity", "small"),
     ),
-    "--rank": option("r (default: the head dimension)", type=positive, metavar="R"),
-    "--hold-out": option("share of the documents left alone", type=float),
-    "--held-out-samples": option("for the score", type=positive, metavar="N"),
-    "--dtype": option("of the backbone", choices=("auto", "float32", "bfloat16")),
-    "--seed": option("of everything random", type=int, metavar="N"),
+    "--rank": option("r of the gate (default: the head dimension)", type=positive, metavar="R"),
+    "--hold-out": option("share of the documents held out for the score", type=float),
+    "--held-out-samples": option("stretches for the score", type=positive, metavar="N"),
+    "--dtype": option("dtype of the backbone", choices=("auto", "float32", "bfloat16")),
+    "--seed": option("random seed", type=int, metavar="N"),
     "--segment-length": option("N", type=int, metavar="N"),
     "--sink-length": option("S", type=int, metavar="S"),
     "--window-length": option("W", type=int, metavar="W"),
     "--token-cache": option("folder for tokenised texts", type=Path, metavar="DIR"),
-    "--metrics": option("a row for every step (default: beside the gate)", type=Path),
-    "--plot": option("loss by tokens (default: beside the gate)", type=Path, metavar="FILE.png"),
+    "--metrics": option("rows, one per step (default: beside the gate)", type=Path),
+    "--plot": option("plot of the loss (default: beside the gate)", type=Path, metavar="FILE.png"),
 }
 
 
 def add_train_gate(commands: argparse._SubParsersAction[Any]) -> None:
-    """Adds the command to the parser; what it needs (torch) is imported when it runs."""
-    about = "Trains the memory gate of a model; the model itself stays as it is."
+    """Adds the command to the parser; it imports torch only when it runs."""
+    about = "Trains the memory gate of a model; the model itself isn't changed."
     parser = commands.add_parser(
         "train-gate",
         help=about,
-        description=f"{about} A run that was cut off goes on when it is given again.",
+        description=f"{about} An interrupted run resumes when the command is repeated.",
     )
     parser.set_defaults(command=train_gate)
     add_options(parser, _OPTIONS, GateOptions, Geometry)
@@ -118,7 +118,7 @@ def train_gate(arguments: argparse.Namespace) -> int:
 
 
 def _bar() -> tqdm[Any]:
-    """On a terminal a bar, in a log file a line now and then."""
+    """A bar on a terminal, occasional lines in a log file."""
     terminal = sys.stderr.isatty()
     return tqdm(
         total=1000,

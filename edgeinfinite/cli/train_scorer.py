@@ -1,4 +1,4 @@
-"""`edgeinfinite train-scorer`: its options, and its progress on stderr."""
+"""`edgeinfinite train-scorer`: options, and progress on stderr."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--data": option(
         "plain text, .txt", required=True, nargs="+", type=Path, metavar="FOLDER|FILE"
     ),
-    "--output": option("replaced whole", required=True, type=Path, metavar="SCORER.safetensors"),
+    "--output": option("the scorer's file", required=True, type=Path, metavar="SCORER.safetensors"),
     "--hold-out": option(
-        "share of the documents left alone, for the score", type=float, metavar="SHARE"
+        "share of the documents held out for the score", type=float, metavar="SHARE"
     ),
-    "--passes": option("texts that the backbone is watched reading", type=int, metavar="N"),
-    "--tokens": option("length of each", type=int, metavar="N"),
-    "--held-out-passes": option("further ones, for the score", type=int, metavar="N"),
-    "--gap": option("tokens between a pair and a query that counts", type=int, metavar="N"),
-    "--long": option("one text in N is twice as long; 0: none", type=int, metavar="N"),
-    "--facts": option("planted in each text and asked for at its end", type=int, metavar="N"),
+    "--passes": option("texts to collect pairs from", type=int, metavar="N"),
+    "--tokens": option("tokens of each text", type=int, metavar="N"),
+    "--held-out-passes": option("more texts, held out for the score", type=int, metavar="N"),
+    "--gap": option("fewest tokens between a pair and a query that counts", type=int, metavar="N"),
+    "--long": option("make one text in N twice as long; 0 for none", type=int, metavar="N"),
+    "--facts": option("facts planted in each text and asked for at its end", type=int, metavar="N"),
     "--retrieval-share": option(
-        "of heads, those that score, and of layers, those that get most slots",
+        "share of heads that score, and of layers that get more slots",
         type=float,
         metavar="SHARE",
     ),
     "--emphasis": option(
-        "0: all pairs count alike; 1: as much as the attention paid", type=float, metavar="E"
+        "weight of pairs: 0 all equal, 1 by the attention that they get", type=float, metavar="E"
     ),
-    "--steps": option("of the fit", type=int, metavar="N"),
-    "--seed": option("of everything random", type=int, metavar="N"),
-    "--target": option("what to fit of the later attention", choices=TARGETS),
+    "--steps": option("optimizer steps", type=int, metavar="N"),
+    "--seed": option("random seed", type=int, metavar="N"),
+    "--target": option("which statistic of the later attention to fit", choices=TARGETS),
 }
 
 
 def add_train_scorer(commands: argparse._SubParsersAction[Any]) -> None:
-    """Adds the command to the parser; what it needs (torch) is imported when it runs."""
+    """Adds the command to the parser; it imports torch only when it runs."""
     about = "Trains the retention scorer that fills the recall slots of a model."
     parser = commands.add_parser(
         "train-scorer", help=about, description=f"{about} ({_DEFAULTS_NOTE})"

@@ -1,4 +1,4 @@
-"""The user's own copy of LongBench: prompts, answer lengths and rows. Nothing of it ships."""
+"""Reads the user's own copy of LongBench: prompts, answer lengths and rows."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class TaskRow:
     """One question of a task.
 
     Args:
-        row: its `_id`, or its place in the file where it has none.
+        row: its `_id`, or its place in the file if it has none.
         context: the long text.
-        input: what is asked about it, may be empty.
-        answers: all that are right.
-        classes: names to choose of; empty unless the task is a classification.
+        input: the question about it, may be empty.
+        answers: all right answers.
+        classes: names to choose from; empty unless the task is a classification.
     """
 
     row: str
@@ -38,12 +38,12 @@ class TaskRow:
 
 @dataclass(frozen=True)
 class TaskData:
-    """A task as the folder has it.
+    """The data of one task.
 
     Args:
-        task: which one.
-        prompt: template with `{context}` and maybe `{input}`.
-        answer_length: most tokens of a generated answer.
+        task: the task.
+        prompt: template with `{context}` and optionally `{input}`.
+        answer_length: longest generated answer in tokens.
         rows: in the order of the file.
     """
 
@@ -56,13 +56,13 @@ class TaskData:
 def read_folder(
     folder: Path, tasks: Sequence[Task], most_rows: int | None = None
 ) -> list[TaskData]:
-    """Reads the tasks that the folder has rows of.
+    """Reads the tasks for which the folder has rows.
 
     Args:
         folder: with `dataset2prompt.json` and `dataset2maxlen.json` (or `config/` with them), and
             `TASK.jsonl` files (or `data/` with them).
-        tasks: which ones.
-        most_rows: of each task, the first ones; None takes all.
+        tasks: the tasks to read.
+        most_rows: read only this many first rows of each task; None reads all.
 
     Raises:
         EdgeInfiniteError: the folder, a file or a field is missing, or no task has rows.
@@ -91,7 +91,7 @@ def read_folder(
 
 
 def prompts_digest(folder: Path) -> str:
-    """sha256 over the prompts and the answer lengths: rows of others can't be compared."""
+    """sha256 over prompts and answer lengths: only rows with the same ones can be compared."""
     digest = hashlib.sha256()
     for name in (_PROMPTS, _LENGTHS):
         digest.update(_find(folder, name).read_bytes())
@@ -102,7 +102,7 @@ def read_rows(path: Path, most: int | None = None) -> tuple[TaskRow, ...]:
     """The rows of one `.jsonl` file in LongBench's schema.
 
     Raises:
-        EdgeInfiniteError: names the line that isn't a row.
+        EdgeInfiniteError: names the first line that isn't a row.
     """
     rows: list[TaskRow] = []
     for number, line in enumerate(read_text_file(path).split("\n"), start=1):

@@ -1,6 +1,6 @@
-"""`evaluate longbench`: every row read once by every method, then answered and asked for the loss.
+"""`evaluate longbench`: every method reads each row once, answers it, and measures the loss.
 
-Several answers to one prompt share one reading: the state is brought back before each of them.
+Several answers to one prompt share one prefill: the state is restored before each of them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Reading:
 
     Args:
         data: the task.
-        row: of it.
+        row: a row of the task.
         method: which one.
-        longest: tokens that the prompt may have, None for any number.
-        tokens: that it has.
+        longest: most tokens of the prompt, None for no limit.
+        tokens: length of the prompt.
     """
 
     data: TaskData
@@ -42,15 +42,15 @@ class Reading:
 
 
 def planned(tasks: Sequence[TaskData], system: System, options: LongBenchOptions) -> list[Reading]:
-    """Every reading: `empty` first, then row by row, the methods taking turns.
+    """Every reading: `empty` first, then method by method for each row.
 
     Args:
         tasks: as `read_folder` gives them.
-        system: whose methods.
+        system: has the methods.
         options: which rows, and where prompts are cut.
 
     Raises:
-        EdgeInfiniteError: no row is left.
+        EdgeInfiniteError: no row is short enough.
     """
     empty: list[Reading] = []
     others: list[Reading] = []
@@ -93,14 +93,14 @@ def measure_longbench(
     results: Results,
     progress: Progress,
 ) -> None:
-    """Measures what isn't in `results` yet.
+    """Measures every reading that isn't in `results` yet.
 
     Args:
-        readings: see `planned`.
+        readings: from `planned`.
         system: what reads.
         options: what to measure.
-        results: where the rows go.
-        progress: see there.
+        results: takes the rows.
+        progress: see `results.Progress`.
     """
     done = {(row["method"], row["task"], row["row"]) for row in results.rows}
     for reading in readings:
@@ -131,7 +131,7 @@ def _measure(
                     reader,
                     system.stop_ids.union(newline),
                     data.answer_length,
-                    # LongBench asks for one token at least where a newline would end the answer.
+                    # If a newline ends the answer, LongBench asks for at least one token.
                     least=1 if data.task.stops_at_newline else 0,
                 ),
                 skip_special_tokens=True,
@@ -168,12 +168,12 @@ def _losses(
 def greedy_answer(
     reader: TextReader, stop_ids: Collection[int], most: int, least: int = 0
 ) -> list[int]:
-    """The likeliest token again and again.
+    """Decodes greedily.
 
     Args:
-        reader: after the prompt.
+        reader: a reader that has read the prompt.
         stop_ids: tokens that end the answer.
-        most: tokens of it.
+        most: longest answer in tokens.
         least: tokens before one of `stop_ids` may end it.
     """
     answer: list[int] = []

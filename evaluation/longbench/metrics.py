@@ -1,4 +1,4 @@
-"""LongBench's scores of one answer, from 0 to 1 (arXiv 2308.14508, its own `metrics.py`)."""
+"""LongBench's metrics for one answer, from 0 to 1 (arXiv 2308.14508, its own `metrics.py`)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def score(task: Task, answer: str, gold: Sequence[str], classes: Sequence[str] =
     """The best score over the gold answers.
 
     Args:
-        task: says which metric, and how much of the answer counts.
-        answer: what was generated.
-        gold: answers that are right.
-        classes: all names to choose of, for classification.
+        task: decides the metric and how much of the answer counts.
+        answer: the generated text.
+        gold: the right answers.
+        classes: all class names, for classification.
     """
     if task.first_line:
         answer = answer.lstrip("\n").split("\n")[0]
@@ -47,26 +47,26 @@ def f1_zh(answer: str, gold: str, classes: Sequence[str] = ()) -> float:
 
 
 def rouge_l(answer: str, gold: str, classes: Sequence[str] = ()) -> float:
-    """ROUGE-L's f of the `rouge` package; 0 where it refuses, as for an empty answer."""
+    """ROUGE-L's F1 of the `rouge` package; 0 where that raises, as for an empty answer."""
     del classes
     from rouge import Rouge
 
     try:
         return float(Rouge(["rouge-l"]).get_scores([answer], [gold], avg=True)["rouge-l"]["f"])
-    except (ValueError, RecursionError):  # LongBench counts whatever it raises as 0
+    except (ValueError, RecursionError):  # LongBench counts an error as 0
         return 0.0
 
 
 def rouge_l_zh(answer: str, gold: str, classes: Sequence[str] = ()) -> float:
-    """ROUGE-L's f over jieba's words."""
+    """ROUGE-L's F1 over jieba's words."""
     return rouge_l(" ".join(_cut(answer)), " ".join(_cut(gold)), classes)
 
 
 def classification(answer: str, gold: str, classes: Sequence[str]) -> float:
     """1 / number of class names found in the answer, if the right one is among them.
 
-    Names that are part of the right name don't count, with LongBench's quirk: it removes them from
-    the list that it is going through, and so passes over the name after each.
+    Names that are part of the right name don't count. As in LongBench, removing such a name skips
+    the next one, because the list is changed during iteration.
     """
     found = [name for name in classes if name in answer]
     at = 0
@@ -133,7 +133,7 @@ def _cut(text: str) -> list[str]:
 
     import jieba
 
-    jieba.setLogLevel(logging.WARNING)  # it tells where its cache lies
+    jieba.setLogLevel(logging.WARNING)  # its debug log names its cache file
     return list(jieba.cut(text, cut_all=False))
 
 

@@ -1,4 +1,4 @@
-"""What can be asked of `evaluate longbench`. No torch: the command line reads it first."""
+"""Options of `evaluate longbench`. No torch here: the command line reads this first."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class LongBenchOptions:
 
     Args:
         methods: `empty` and others; see `systems.LONGBENCH_METHODS`.
-        tasks: of LongBench, or languages (`en`, `zh`, `code`); none means all that the folder has.
+        tasks: LongBench's tasks, or languages (`en`, `zh`, `code`); empty means all in the folder.
         measures: `score` generates an answer and scores it, `loss` measures the gold answers'.
-        rows_per_task: the first ones of each; None takes all.
+        rows_per_task: number of first rows to take; None takes all.
         max_tokens: rows with a longer prompt are left out; None takes all.
-        cut_length: where every method's prompt is cut in the middle; None cuts only for methods
-            that need the backbone's positions for all of it, to what fits them.
+        cut_length: longest prompt of every method; longer ones are cut in the middle. None cuts
+            only for methods that are limited to the backbone's positions.
     """
 
     methods: Sequence[str] = (EMPTY, "full", "streaming", "edgeinfinite")
@@ -40,7 +40,7 @@ class LongBenchOptions:
         for measure in self.measures:
             if measure not in MEASURES:
                 raise EdgeInfiniteError(
-                    f"unknown measure {measure!r}; choose of {', '.join(MEASURES)}"
+                    f"unknown measure {measure!r}; choose from {', '.join(MEASURES)}"
                 )
         if not self.measures:
-            raise EdgeInfiniteError(f"nothing to measure; choose of {', '.join(MEASURES)}")
+            raise EdgeInfiniteError(f"nothing to measure; choose from {', '.join(MEASURES)}")

@@ -1,4 +1,4 @@
-"""From a row to the tokens that are read: template, cut in the middle, chat template, answers."""
+"""From a row to tokens: template, cut in the middle, chat template, answers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from edgeinfinite.training.texts import encode
 
 @dataclass(frozen=True)
 class Prompt:
-    """What is read before the answer.
+    """The tokens before the answer.
 
     Args:
-        tokens: all of it.
-        question: index of the first token after the context; the number of tokens where the prompt
+        tokens: the whole prompt.
+        question: index of the first token after the context; the number of tokens if the prompt
             ends with the context.
     """
 
@@ -43,11 +43,11 @@ class Prompts:
         Args:
             row: of the task.
             longest: tokens that the prompt may have, the chat template's included; a longer one is
-                cut in the middle: the first and the last half of its tokens stay.
+                cut in the middle, so that its first and last tokens stay.
             empty: leaves the context out.
 
         Raises:
-            EdgeInfiniteError: even the chat template alone is longer.
+            EdgeInfiniteError: the chat template alone is longer.
         """
         context = "" if empty else row.context
         head, _, tail = self._data.prompt.partition("{context}")
@@ -66,15 +66,15 @@ class Prompts:
                     "give more to --cut-length"
                 )
             prompt = self._finish(self._text(tokens[:half]) + self._text(tokens[-half:]), tail)
-            # What the chat template adds, and what comes out as more tokens around the cut.
+            # Tokens that the chat template adds, or that the cut text gains when tokenised again.
             room -= max(1, len(prompt.tokens) - longest)
         return prompt
 
     def answer(self, row: TaskRow, text: str) -> list[int]:
-        """Tokens of a gold answer as it would follow the prompt; none for an empty text."""
+        """Tokens of a gold answer after the prompt; none for an empty text."""
         if not text:
             return []
-        # Without a chat template `Type:` goes on with ` Date`, as in the examples of the context.
+        # Without a chat template, ` Date` follows `Type:`, as in the examples of the context.
         end = (self._data.prompt.partition("{context}")[2].replace("{input}", row.input))[-1:]
         separated = not self._chats and end == ":" and not text[:1].isspace()
         return encode(f" {text}" if separated else text, self._tokenizer)

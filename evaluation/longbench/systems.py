@@ -25,7 +25,7 @@ from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
 
 _UNSEEN = "-unseen"
-"""Ends the name of a method that compresses before it has seen the question."""
+"""Suffix of a method that compresses before it sees the question."""
 
 _COMPRESSED = tuple(name + end for name in COMPRESSIONS for end in ("", _UNSEEN))
 
@@ -40,14 +40,14 @@ LONGBENCH_METHODS = (
 
 @dataclass(frozen=True)
 class System:
-    """What is measured.
+    """The measured methods.
 
     Args:
         methods: their names, in order.
         tokenizer: of all of them.
         stop_ids: tokens that end an answer.
-        open: a new reader for a method, a prompt and the tokens that may follow it.
-        longest: tokens that a method can read in one text; None for any number.
+        open: opens a reader for a method, a prompt and the number of tokens that may follow it.
+        longest: most tokens that a method can read in one text; None for no limit.
     """
 
     methods: Sequence[str]
@@ -61,9 +61,9 @@ def model_system(backbone: Backbone, setting: Setting, methods: Sequence[str]) -
     """The methods of a checkpoint in PyTorch.
 
     Args:
-        backbone: its model is attached anew for every text.
+        backbone: its model is attached again for every text.
         setting: what the methods are built from.
-        methods: of `METHODS` and `LONGBENCH_METHODS`.
+        methods: some of `METHODS` and `LONGBENCH_METHODS`.
 
     Raises:
         EdgeInfiniteError: a method is unknown, or lacks what it needs.
@@ -94,13 +94,13 @@ def model_system(backbone: Backbone, setting: Setting, methods: Sequence[str]) -
 def _compressed(
     model: PreTrainedModel, method: str, setting: Setting, prompt: Prompt, room: int
 ) -> CompressedPromptReader:
-    """As many slots as `edgeinfinite` has, when the answer begins."""
+    """A reader with as many slots as `edgeinfinite` when the answer begins."""
     attach(model, configuration("full", setting, len(prompt.tokens) + room))
     compression = COMPRESSIONS[method.removesuffix(_UNSEEN)]
     geometry = setting.geometry
     slots = geometry.capacity - geometry.most_slots + geometry.average_slots
     seen = prompt.question if method.endswith(_UNSEEN) else len(prompt.tokens)
-    # What follows the context isn't compressed; a long question takes its slots from the context.
+    # The text after the context isn't compressed; its slots are taken from the context's.
     slots = max(slots - (len(prompt.tokens) - seen), compression.window + 1)
     return CompressedPromptReader(
         model, compression, slots, seen, getattr(torch, setting.tensor_type)
@@ -111,11 +111,11 @@ def artifact_system(folders: Mapping[str, Path], threads: int | None = None) -> 
     """Exported artifacts of one backbone, and `empty`, read by the one with the longest cache.
 
     Args:
-        folders: by the name that the method gets.
-        threads: of each engine; None for its own choice.
+        folders: by the method's name.
+        threads: of each engine; None for the engine's default.
 
     Raises:
-        EdgeInfiniteError: an artifact is damaged, or they are of different backbones.
+        EdgeInfiniteError: an artifact is damaged, or the backbones differ.
     """
     engines: dict[str, Engine] = {
         name: load_engine(folder, threads=threads) for name, folder in folders.items()
@@ -125,7 +125,7 @@ def artifact_system(folders: Mapping[str, Path], threads: int | None = None) -> 
     for name, backbone in backbones.items():
         if backbone != backbones[first]:
             raise EdgeInfiniteError(
-                f"{name} and {first} are of different backbones; measure one at a time"
+                f"{name} and {first} have different backbones; measure one at a time"
             )
     engines[EMPTY] = max(engines.values(), key=lambda engine: engine.geometry.capacity)
     folder = folders[first]

@@ -1,7 +1,7 @@
 """The tables of `evaluate longbench`: tasks, categories and overall, with bootstrap intervals.
 
-Every method has answered the same rows, so differences are paired: the same rows are drawn for both
-sides (within each task, which keeps the tasks' shares), and the interval holds 95 % of the means.
+Every method has answered the same rows, so differences are paired: each bootstrap draws the same
+rows for both methods, within each task, and the interval holds 95 % of the means.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from edgeinfinite.evaluation.report import markdown
 from edgeinfinite.evaluation.results import Row
 
 FULL = "full"
-"""The method that has to beat `empty`: else a task doesn't need its context, for this model."""
+"""The method that must beat `empty`; else the model doesn't need the context for this task."""
 
 _DRAWS = 10_000
 _MARK = " *"
@@ -54,11 +54,11 @@ Values = Mapping[str, np.ndarray]
 def longbench_tables(rows: Sequence[Row]) -> str:
     """All that the rows say, in Markdown.
 
-    A task in which `full` isn't better than `empty` is marked and counts in no mean, apart from the
-    last line. Means of categories and overall are means of tasks, as LongBench's own.
+    A task in which `full` isn't better than `empty` is marked and counts only in the last line's
+    mean. Means of categories and overall are means of tasks, as in LongBench.
 
     Args:
-        rows: as `measure_longbench` makes them; those that some method lacks are left out.
+        rows: from `measure_longbench`; rows that some method lacks are left out.
     """
     methods = list(dict.fromkeys(row["method"] for row in rows))
     parts = [_bytes(rows, methods)]
@@ -70,7 +70,7 @@ def longbench_tables(rows: Sequence[Row]) -> str:
 
 
 def counted_tasks(methods: Sequence[str], values: Values, sign: int) -> list[str]:
-    """The tasks in which `full` beats `empty` in the mean; all of them where either is missing.
+    """The tasks in which `full` beats `empty` in the mean; all tasks if either is missing.
 
     Args:
         methods: in the order of the values.
@@ -88,7 +88,7 @@ def bootstrap(values: Values, seed: int = 0) -> np.ndarray:
 
     Args:
         values: at least one task.
-        seed: of the draws.
+        seed: decides the draws.
     """
     random = np.random.default_rng(seed)
     sums = []
@@ -147,7 +147,7 @@ def _of_measure(measure: Measure, methods: Sequence[str], values: Values) -> lis
 
 
 def _differences(measure: Measure, methods: Sequence[str], values: Values) -> list[str]:
-    """Every method minus those before it, over the rows that count."""
+    """Each method minus the methods before it, over the rows that count."""
     means = np.concatenate(list(values.values()), axis=1).mean(1)
     draws = bootstrap(values)
 
@@ -166,7 +166,7 @@ def _differences(measure: Measure, methods: Sequence[str], values: Values) -> li
 
 
 def _bytes(rows: Sequence[Row], methods: Sequence[str]) -> str:
-    """What every method holds: when the answer begins, at most, and on average."""
+    """Bytes of every method's state: when the answer begins, at most, and on average."""
     lines = []
     for method in methods:
         own = [row for row in rows if row["method"] == method]

@@ -1,6 +1,6 @@
-"""The 21 tasks of LongBench (arXiv 2308.14508): what belongs together, what is scored how.
+"""The 21 tasks of LongBench (arXiv 2308.14508): their categories and metrics.
 
-No torch: the command line reads the names before any is loaded.
+No torch here: the command line reads the names before loading torch.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ class Task:
     """One task.
 
     Args:
-        name: of its file, its prompt and its answer length.
+        name: the key of its file, prompt and answer length.
         category: as LongBench groups its tables.
         language: `en`, `zh` or `code`.
         metric: a name of `metrics.METRICS`.
-        chat: whether the prompt goes through the chat template; prompts that end with examples to
-            go on with, and code, don't.
+        chat: whether the prompt goes through the chat template; code prompts, and prompts that end
+            with examples to continue, don't.
         first_line: whether only the first line of an answer counts.
         stops_at_newline: whether a newline ends the answer.
     """
@@ -78,10 +78,10 @@ LANGUAGES = ("en", "zh", "code")
 
 
 def chosen_tasks(names: Sequence[str]) -> list[Task]:
-    """The tasks of names, in the order of LongBench's tables.
+    """Looks tasks up, in the order of LongBench's tables.
 
     Args:
-        names: of tasks, or of `LANGUAGES` for all tasks of a language; none means all tasks.
+        names: task names, or `LANGUAGES` for all tasks of a language; empty means all tasks.
 
     Raises:
         EdgeInfiniteError: a name is unknown.
@@ -89,7 +89,7 @@ def chosen_tasks(names: Sequence[str]) -> list[Task]:
     for name in names:
         if name not in TASKS and name not in LANGUAGES:
             known = ", ".join((*LANGUAGES, *TASKS))
-            raise EdgeInfiniteError(f"unknown task {name!r}; choose of {known}")
+            raise EdgeInfiniteError(f"unknown task {name!r}; choose from {known}")
     return [
         task for task in TASKS.values() if not names or task.name in names or task.language in names
     ]

@@ -1,1 +1,1 @@
-"""The paper's part: feature map, compressive memory, memory gate (arXiv 2503.22196)."""
+"""The paper's parts: feature map, compressive memory, memory gate (arXiv 2503.22196)."""

@@ -1,8 +1,8 @@
 """The compressive memory of one layer (EdgeInfinite, arXiv 2503.22196, Eq. 5-7).
 
-Letters: B batch, H query heads, K KV heads, T tokens that read, N tokens that are compressed,
-D head dimension. M is `memory [K, D, D]`, z is `memory_norm [K, D]`, both float32 always: they are
-sums over any number of tokens. Q and K come after RoPE, as the equations write them.
+Letters: B batch, H query heads, K KV heads, T reading tokens, N tokens to compress, D head
+dimension. M is `memory [K, D, D]`, z is `memory_norm [K, D]`, both always float32, because they are
+sums over any number of tokens. Q and K are taken after RoPE, as in the equations.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 from edgeinfinite.models.memory.feature_map import FeatureMap
 
 RETRIEVAL_EPSILON = 1e-6
-"""Added to the retrieval's denominator, so that an empty memory reads as zero, never as 0/0."""
+"""Added to the denominator of a retrieval, so that an empty memory reads as zero, not 0/0."""
 
 
 _PAPERS = FeatureMap()
@@ -26,7 +26,7 @@ def retrieve(
 ) -> torch.Tensor:
     """Reads the memory: A_mem = σ(Q) M / (σ(Q) z + ε), Eq. 7.
 
-    Query heads read the memory of their KV head, interleaved as transformers' `repeat_kv`: query
+    Query heads read the memory of their KV head, grouped as in transformers' `repeat_kv`: query
     head h belongs to KV head h // (H / K).
 
     Args:
@@ -59,16 +59,16 @@ def compress(
     Args:
         key: `[K, N, D]` after RoPE, any float dtype.
         value: `[K, N, D]`.
-        memory: M before, `[K, D, D]` float32.
-        memory_norm: z before, `[K, D]` float32.
+        memory: the old M, `[K, D, D]` float32.
+        memory_norm: the old z, `[K, D]` float32.
         feature_map: σ.
 
     Returns:
-        M `[K, D, D]` and z `[K, D]` after, float32; the arguments are left as they were.
+        The new M `[K, D, D]` and z `[K, D]`, float32; the arguments aren't changed.
     """
     features = feature_map(key.float())
-    # z is one more column of M (a value of ones): then nothing of a layer outlives its product, and
-    # a graph over all layers needs the room of one.
+    # z is computed as one more column of M, with a value of ones. Then a graph over all layers
+    # needs intermediate memory for only one layer.
     ones = torch.ones(*value.shape[:-1], 1)
     sums = features.transpose(-1, -2) @ torch.cat((value.float(), ones.to(value.device)), dim=-1)
     return memory + sums[..., :-1], memory_norm + sums[..., -1]

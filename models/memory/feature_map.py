@@ -1,9 +1,9 @@
-"""σ: the features of queries and keys that the compressive memory is written and read by (Eq. 5-7).
+"""σ: the features of keys and queries that write and read the compressive memory (Eq. 5-7).
 
-The paper takes ELU(x) + 1. Its features are nearly alike for all keys, so that what it reads is
-nearly the mean of all values. With a softmax over the D features every feature is a soft cluster
-of keys, and M's row of it the sum of their values; learned, a linear map of each KV head stands
-before the softmax (Hedgehog, arXiv 2402.04347; LoLCATs, 2410.10254). M stays [D, D].
+The paper takes ELU(x) + 1. Its features are nearly the same for all keys, so a read returns nearly
+the mean of all values. With a softmax over the D features, each feature is a soft cluster of keys,
+and its row of M is the sum of their values. The learned map puts a linear map per KV head before
+the softmax (Hedgehog, arXiv 2402.04347; LoLCATs, 2410.10254). M stays [D, D].
 
 Letters: K KV heads, n rows, D head dimension.
 """
@@ -18,7 +18,7 @@ from edgeinfinite.models.configuration import FEATURE_MAPS, check_choice
 
 
 def elu_features(x: torch.Tensor) -> torch.Tensor:
-    """σ(x) = ELU(x) + 1, positive everywhere, elementwise, dtype kept."""
+    """σ(x) = ELU(x) + 1, elementwise and positive; keeps the dtype."""
     return functional.elu(x) + 1.0
 
 
@@ -45,10 +45,10 @@ class FeatureMap(nn.Module):
             self.bias = nn.Parameter(torch.zeros(kv_heads, 1, head_dim))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """σ of keys, or of the queries that read a KV head: `[..., K, n, D]` to the same shape."""
+        """σ of keys, or of the queries of a KV head: `[..., K, n, D]` to the same shape."""
         if self.name == "elu":
             return elu_features(x)
         if self.name == "learned":
-            product = torch.bmm if x.dim() == 3 else torch.matmul  # no broadcasting where none is
+            product = torch.bmm if x.dim() == 3 else torch.matmul  # no needless broadcasting
             x = product(x, self.weight) + self.bias
-        return x.softmax(-1)  # the largest is subtracted: no overflow
+        return x.softmax(-1)  # can't overflow: it subtracts the largest

@@ -1,8 +1,8 @@
 """The memory gate (EdgeInfinite, arXiv 2503.22196, Eq. 8-9): the part that the paper trains.
 
-Policy `reencode` reads the memory through the gate. Policy `carry` has no gate unless one is
-given; it trains a retention scorer instead (`models.recall.scorer`).
-Letters: B batch, H query heads, T tokens, D head dimension, r rank of the gate.
+Policy `reencode` reads the memory through the gate. Policy `carry` has no gate unless one is given;
+it uses a retention scorer instead (`models.recall.scorer`). Letters: B batch, H query heads, T
+tokens, D head dimension, r rank of the gate.
 """
 
 from __future__ import annotations

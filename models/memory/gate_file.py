@@ -1,4 +1,4 @@
-"""Trained gates on disk, see `trained_file`."""
+"""Files of trained gates, see `trained_file`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from edgeinfinite.models.trained_file import load_into, read_layers, read_metada
 
 
 def save_gate(path: Path, layers: list[nn.Module], metadata: dict[str, str]) -> None:
-    """Writes the gates of `attach.attention_layers(model)`, and of what form they are.
+    """Writes the gates of `attach.attention_layers(model)` and their form.
 
     Args:
-        path: the file, replaced whole.
-        layers: with their gates.
+        path: the file, replaced atomically.
+        layers: the attention layers with their gates.
         metadata: string to string; `feature_map` and `opening` are added.
     """
     gates: list[MemoryGate] = [layer.memory_gate for layer in layers]  # type: ignore[misc]
@@ -26,13 +26,13 @@ def save_gate(path: Path, layers: list[nn.Module], metadata: dict[str, str]) -> 
 
 
 def load_gate(path: Path, layers: list[nn.Module]) -> None:
-    """Replaces every layer's `memory_gate` by the one in the file.
+    """Replaces every layer's `memory_gate` with the one in the file.
 
-    Rank, feature map and opening are the file's; one that names neither is of the paper's form.
+    Rank, feature map and opening come from the file; the last two default to the paper's.
 
     Raises:
         EdgeInfiniteError: the file is missing, damaged, made for another backbone, holds NaN, or
-            is of a form that isn't known.
+            names an unknown form.
     """
     tensors_of = read_layers(path, len(layers), "gate")
     card = read_metadata(path)

@@ -1,1 +1,1 @@
-"""Our part, policy `carry`: retention scorer, ranking, recall slots, moving the window."""
+"""Policy `carry`: retention scorer, ranking, recall slots, moving the window."""

@@ -1,4 +1,4 @@
-"""The pairs that one compression chooses from, in one layer.
+"""The key-value pairs that one compression chooses from, in one layer.
 
 Letters: S sinks, G recall slots, N segment, W window, K KV heads, D head dimension, n = G + N.
 """
@@ -14,14 +14,14 @@ from edgeinfinite.artifact.geometry import Geometry
 
 @dataclass(frozen=True)
 class Candidates:
-    """First the pairs in the recall slots, then the N that are evicted from the window.
+    """The pairs in the recall slots, then the N pairs evicted from the window.
 
-    Every shape is fixed; what doesn't count yet follows behind.
+    Every shape is fixed; entries from `count` on are padding.
 
     Args:
-        count: `[]` int64, how many there are: slots in use and N.
-        order: `[n]` int64, 0, 1, ...: greater is nearer to the present.
-        positions: `[n]` int64, where the keys stand now.
+        count: `[]` int64, number of candidates: recall slots in use plus N.
+        order: `[n]` int64, 0, 1, ...; greater is newer.
+        positions: `[n]` int64, the keys' current positions.
         key, value: `[1, K, n, D]`, keys after RoPE.
     """
 
@@ -44,17 +44,17 @@ def candidates_of(
 
     Args:
         geometry: S, G, N, W.
-        length: `[]` int64, slots in use: S + slots used so far + N + W.
+        length: `[]` int64, slots in use: S + recall slots in use + N + W.
         k_cache, v_cache: `[1, K, C, D]`.
-        layer: which one, where G differs by layer.
-        longest: `[]` int64, slots in use in the longest cache, where G differs by layer.
+        layer: its index, needed if G differs by layer.
+        longest: `[]` int64, slots in use in the longest cache, needed if G differs by layer.
     """
     sinks, segment = geometry.sink_length, geometry.segment_length
     most = geometry.slots_of(layer) + segment
     count = length - sinks - geometry.window_length
     order = torch.arange(most)
     positions = order + sinks
-    if longest is not None:  # the residual stands where it stands in the longest cache
+    if longest is not None:  # the residual has its positions of the longest cache
         positions = positions + (order >= count - segment) * (longest - length)
     key, value = (cache[:, :, sinks : sinks + most] for cache in (k_cache, v_cache))
     return Candidates(count, order, positions, key, value)

@@ -1,15 +1,15 @@
-"""Policy `carry`: the pairs most worth keeping stay in recall slots, the window moves down.
+"""Policy `carry`: recall slots keep the highest-ranked pairs, and the window moves down.
 
-The cache is `[S sinks | up to G recall slots | W + N residual]`, always without gaps. Whenever the
-residual reaches W + N, its N oldest tokens become candidates beside the pairs in the slots. G stay:
-those that rank highest (`ranking.py`) and, in layers with many slots, what is newest; in the order
-of the text, each KV head for itself. The window moves down behind them. Keys are turned to their
-new positions (`rotary.py`), no forward pass.
+The cache is `[S sinks | up to G recall slots | W + N residual]`, always without gaps. When the
+residual reaches W + N, its N oldest tokens become candidates along with the pairs in the recall
+slots. Each KV head keeps G of them, in text order: the highest-ranked (`ranking.py`) and, in layers
+with many slots, the newest. The window moves down behind them. Keys are rotated to their new
+positions (`rotary.py`), without a forward pass.
 
-Where G differs by layer, the layers' caches differ in length, but a token has one position in all
-of them: the residual stands at the positions that it has in the longest cache, and in a shorter one
-positions between its last recall slot and the residual stay empty; in streaming heads, between
-sinks and recall slots.
+If G differs by layer, the caches differ in length, but a token has the same position in all of
+them. The residual has its positions of the longest cache. In a shorter cache, the unused positions
+lie between the last recall slot and the residual; in streaming heads, between sinks and recall
+slots.
 
 Letters: S sinks, G recall slots, N segment, W window, C capacity, K KV heads, D head dimension.
 """
@@ -31,12 +31,12 @@ from edgeinfinite.models.recall.rotary import RotaryTable
 
 @dataclass(frozen=True)
 class Carried:
-    """What a compression under `carry` leaves of one layer, for the host to copy into place.
+    """The result of a `carry` compression for one layer, for the host to copy into place.
 
     Args:
         recall_k, recall_v: `[1, K, G, D]` for slots S..S+G-1; only the first `kept` count.
         window_k, window_v: `[1, K, W, D]` for slots S+kept..S+kept+W-1.
-        scores: `[1, K, G]` of the recall slots; None where no head scores.
+        scores: `[1, K, G]` of the recall slots; None if no head scores.
     """
 
     recall_k: torch.Tensor
@@ -57,15 +57,15 @@ def carry(
     scores: Sequence[torch.Tensor | None],
     longest: torch.Tensor | None = None,
 ) -> list[Carried]:
-    """One compression of all layers; every shape is fixed, nothing is changed.
+    """One compression of all layers. Every shape is fixed; the arguments aren't changed.
 
     Args:
         geometry, rule: S, G, N, W, and how pairs are ranked.
         length: `[L]` int64, slots in use.
         k_cache, v_cache: per layer `[1, K, C, D]`, float32 or float16.
         tables: the layers' RoPE.
-        scorers: of the layers; None where G = 0.
-        scores: per layer `[1, K, G]` float32; None where no head scores.
+        scorers: one per layer; None if G = 0.
+        scores: per layer `[1, K, G]` float32; None if no head scores.
         longest: `[]` int64, slots in use in the longest cache, where G differs by layer.
     """
     evicted = evicted_scores(geometry, rule, length, k_cache, v_cache, tables, scorers, longest)
@@ -100,7 +100,7 @@ def carry_layer(
         length: `[]` int64, slots in use: S + slots used so far + N + W.
         k_cache, v_cache: `[1, K, C, D]`, float32 or float16; not changed.
         table: the layer's RoPE.
-        ranks: of the candidates; None where G = 0.
+        ranks: of the candidates; None if G = 0.
         layer: which one, where G differs by layer.
         longest: as in `carry`.
     """
@@ -115,7 +115,7 @@ def carry_layer(
         chosen = ranks.rank.topk(slots, dim=-1, sorted=False).indices.sort(dim=-1).values
         distance = candidates.positions[chosen] - sinks - torch.arange(slots)
         if longest is not None and ranks.retrieval is not None:
-            # What stays because it is new moves with the window, as a longer one would.
+            # Pairs kept for being new move with the window, as part of a longer window.
             distance = torch.where(ranks.retrieval, distance, moved_by)
         recall_k = table.shift_back(_rows(candidates.key, chosen), distance)
         recall_v = _rows(candidates.value, chosen)
@@ -131,9 +131,9 @@ def carry_layer(
 
 
 def _rows(x: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
-    """Rows `[1, K, G, D]` of `[1, K, n, D]`, each head its own `[1, K, G]`.
+    """Rows `[1, K, G, D]` of `[1, K, n, D]`, chosen per head by `[1, K, G]`.
 
-    A table lookup copies whole rows, and straight into what a graph returns.
+    A table lookup copies whole rows directly into a graph's output.
     """
     _, heads, count, dim = x.shape
     flat = chosen + count * torch.arange(heads).unsqueeze(1)
@@ -148,11 +148,11 @@ def place(
     new: Carried,
     layer: int = 0,
 ) -> int:
-    """Copies what `carry_layer` computed into the caches, in place.
+    """Copies the result of `carry_layer` into the caches, in place.
 
     Args:
         geometry, length, k_cache, v_cache, layer: as given to `carry_layer`.
-        new: its result.
+        new: the result of `carry_layer`.
 
     Returns:
         The slots in use afterwards: S + kept + W.
@@ -179,7 +179,7 @@ def carry_caches(
     scorers: Sequence[Scorer | None],
     scores: Sequence[torch.Tensor | None],
 ) -> torch.Tensor:
-    """One compression of all layers, caches and scores in place; arguments as for `carry`.
+    """One compression of all layers, in place for caches and scores; arguments as for `carry`.
 
     Returns:
         `[L]` int64, the slots in use afterwards; `length` isn't changed.

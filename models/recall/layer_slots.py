@@ -1,25 +1,26 @@
-"""Recall slots by layer: layers with retrieval heads get more, at the same bytes."""
+"""Recall slots by layer: layers with retrieval heads get more, with the same total bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 OTHERS_SHARE = 0.5
-"""Slots of the other layers, of the average: there they are a longer window, which ordinary text
-needs. Where a third of the layers retrieve, these get twice the average (experiments/recall.md)."""
+"""Slots of the other layers as a share of the average. They act as a longer window, which ordinary
+text needs. If a third of the layers retrieve, those get twice the average
+(experiments/recall.md)."""
 
 MOST_RETRIEVAL = 2048
-"""Slots up to which a retrieval layer gets twice the average: with more of them facts are recalled
+"""A retrieval layer gets twice the average up to this many slots: with more, recall of facts gets
 worse (experiments/recall.md)."""
 
 LEAST_RETRIEVAL = (6, 5)
-"""Slots that a retrieval layer gets in any case, as a fraction of the average: ordinary text wants
-it to look further back than others. At 1,920 slots text loses 0.001 nats a token more with 16/15,
-and facts planted in 4,000 tokens cost 0.05 nats a token more with 19/15 (experiments/recall.md)."""
+"""Slots that a retrieval layer always gets, as a fraction of the average: on ordinary text it needs
+to look further back than others. At 1,920 slots, 16/15 costs text 0.001 nats per token more, and
+19/15 costs facts planted in 4,000 tokens 0.05 nats per token more (experiments/recall.md)."""
 
 
 def most_slots_of_retrieval(average: int) -> int:
-    """G that a retrieval layer gets at most, for G on average; no multiple of anything."""
+    """The largest G of a retrieval layer, for a given average G; not rounded to a multiple."""
     numerator, denominator = LEAST_RETRIEVAL
     return max(MOST_RETRIEVAL, average * numerator // denominator)
 
@@ -27,21 +28,20 @@ def most_slots_of_retrieval(average: int) -> int:
 def slots_by_layer(
     retrieval: Sequence[int], layers: int, average: int, step: int, most: int
 ) -> tuple[int, ...]:
-    """G of every layer; all together as many as `average` in each, or fewer where `most` binds.
+    """G of every layer; their mean is `average`, or less if `most` limits it.
 
     Args:
-        retrieval: layers with retrieval heads, the most important first; what isn't divisible
-            goes to the first ones.
+        retrieval: layers with retrieval heads, the most important first; the first ones get the
+            remainder.
         layers: L.
         average: G that the layers have on average, a multiple of `step`.
-        step: every G is a multiple of it, the segment length N.
-        most: G that no layer exceeds, for the sake of what retrieval layers should have and of the
-            positions that the backbone knows.
+        step: the segment length N; every G is a multiple of it.
+        most: the largest G of any layer, limited by recall quality and by the backbone's positions.
     """
     least = min(int(OTHERS_SHARE * average), most) // step
     steps = [least] * layers
     left = average // step * layers - least * layers
-    # Round after round a step for each retrieval layer; only when these are full, for the others.
+    # In each round every retrieval layer gets a step; the others get more only when these are full.
     for group in (list(retrieval), [i for i in range(layers) if i not in retrieval]):
         while left and (growing := [i for i in group if (steps[i] + 1) * step <= most][:left]):
             for layer in growing:

@@ -1,4 +1,4 @@
-"""From scores to ranks: which of the candidates stay in the recall slots.
+"""From scores to ranks: which candidates stay in the recall slots.
 
 Letters: K KV heads, G recall slots, N segment, W window, n = G + N candidates, D head dimension.
 """
@@ -20,14 +20,14 @@ from edgeinfinite.models.recall.rotary import RotaryTable
 from edgeinfinite.models.recall.scorer import RetentionScorer
 
 _FAR_BELOW = 10.0
-"""More than what `recency` adds: among pairs below the keep threshold only their age counts."""
+"""More than `recency` adds, so that among pairs below the keep threshold only age counts."""
 
 
 class PairRanking(Protocol):
-    """Another way to rank pairs, which looks at all of them each time."""
+    """Another way to rank pairs, which looks at all of them at each compression."""
 
     def rank(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-        """`[1, K, n]` of un-rotated keys and values `[1, K, n, D]`, greater for what stays."""
+        """`[1, K, n]` from un-rotated keys and values `[1, K, n, D]`; the greatest stay."""
         ...
 
 
@@ -39,11 +39,10 @@ class Ranks:
     """The ranks of a layer's candidates.
 
     Args:
-        rank: `[1, K, n]`, greater for what stays; +inf for what stays because it is new, -inf for
-            what isn't a candidate.
-        scores: `[1, K, n]`, of the candidates; None where no head scores.
-        retrieval: `[K, 1]` bool, heads that keep what ranks highest; in the others, streaming
-            heads, what stays moves with the window. None where all heads keep what ranks highest.
+        rank: `[1, K, n]`; the greatest stay. +inf for pairs kept for being new, -inf for padding.
+        scores: `[1, K, n]`, of the candidates; None if no head scores.
+        retrieval: `[K, 1]` bool, true for retrieval heads. In the others, streaming heads, kept
+            pairs move with the window. None if all heads keep the highest ranks.
     """
 
     rank: torch.Tensor
@@ -67,19 +66,19 @@ def evicted_scores(
     scorers: Sequence[Scorer | None],
     longest: torch.Tensor | None = None,
 ) -> dict[int, torch.Tensor]:
-    """Scores of the N tokens that are evicted now, in all layers at once: see `pooled_scores`.
+    """Scores of the N tokens being evicted, in all layers at once; see `pooled_scores`.
 
-    Layers without slots of their own have a say too.
+    Layers without recall slots contribute too.
 
     Args:
         geometry, rule: S, G, N, W, and how scores are pooled.
         length: `[L]` int64, slots in use.
         k_cache, v_cache: per layer `[1, K, C, D]`.
-        tables, scorers: of the layers.
+        tables, scorers: one per layer.
         longest: as in `candidates_of`.
 
     Returns:
-        `[1, K, N]` by layer, of the layers in which heads score.
+        `[1, K, N]` by layer, for layers in which heads score.
     """
     segment, window = geometry.segment_length, geometry.window_length
     scoring = {
@@ -101,20 +100,20 @@ def evicted_scores(
 def pooled_scores(
     own: Sequence[torch.Tensor], scorers: Sequence[RetentionScorer], rule: RankRule
 ) -> list[torch.Tensor]:
-    """What is kept of the scores of n tokens: a head's own, and those of all retrieval heads.
+    """Mixes each head's own scores with the weighted mean over all retrieval heads.
 
-    A head sees of a token what it needs itself. Whether the token belongs to something that will be
-    asked for shows in many heads, in each with noise of its own: `head_weights` weigh them.
+    A head's own score says what this head needs. That a token will be asked for shows in many
+    heads, each with its own noise, so `head_weights` weight them.
 
     Args:
         own: scores `[1, K, n]` of the same n tokens, for each layer in which heads score.
-        scorers: of these layers.
+        scorers: the scorers of these layers.
         rule: how much the pooled score counts.
 
     Returns:
         For each of these layers `[1, K, n]`, 0 in streaming heads.
     """
-    # One after the other: XNNPACK joins no more than five tensors at a time.
+    # Added pairwise, because XNNPACK concatenates at most five tensors.
     sums = [(o * s.head_weights).sum(1, keepdim=True) for o, s in zip(own, scorers, strict=True)]
     pooled = reduce(torch.add, sums) / sum(scorer.retrieval_heads for scorer in scorers)
     return [
@@ -124,7 +123,7 @@ def pooled_scores(
 
 
 def with_neighbours(score: torch.Tensor, rule: RankRule) -> torch.Tensor:
-    """A pair's own score and the best one nearby, `[1, K, n]` in the order of the text."""
+    """Mixes a pair's score with the best score nearby, `[1, K, n]` in text order."""
     nearby = functional.max_pool1d(score, 2 * rule.neighbours + 1, 1, rule.neighbours)
     return (1 - rule.neighbours_share) * score + rule.neighbours_share * nearby
 
@@ -141,12 +140,12 @@ def rank(
     """The ranks of one layer's candidates.
 
     Args:
-        rule: see there.
-        candidates: of the layer.
+        rule: see `RankRule`.
+        candidates: the layer's.
         slots: G of the layer, above 0.
-        table: the layer's RoPE, for rankings that look at keys.
+        table: the layer's RoPE, for a `PairRanking`.
         scorer: the layer's.
-        known: `[1, K, G]`, scores of the pairs in the slots, where heads score.
+        known: `[1, K, G]`, scores of the pairs in the slots; None if no head scores.
         evicted: `[1, K, N]`, the layer's part of `evicted_scores`.
     """
     newest, order, count = rule.newest_slots(slots), candidates.order, candidates.count
@@ -158,14 +157,14 @@ def rank(
             kept = _above_threshold(rule, value, scorer, order, count - newest)
             value = torch.where(kept, value, scorer.keep_threshold - _FAR_BELOW)
         value = value + rule.recency * order
-    elif isinstance(scorer, RetentionScorer):  # streaming heads alone
+    elif isinstance(scorer, RetentionScorer):  # streaming heads only
         value = torch.zeros(candidates.key.shape[:-1]) + rule.recency * order
     else:
         key = table.shift_back(candidates.key, candidates.positions)
         value = scorer.rank(key, candidates.value) + rule.recency * order
-    # The same token twice has the same pair in the first layer, up to rounding: the newer one
-    # wins, by more than float32's rounding, so that the choice doesn't depend on how the text
-    # was fed. The rounding of a float16 cache can still decide between two pairs close by.
+    # A repeated token has the same pair in the first layer, up to rounding. The newer one wins by
+    # more than float32's rounding, so the choice doesn't depend on how the prompt was split. The
+    # rounding of a float16 cache can still decide between two pairs close by.
     value = torch.where(order < count - newest, value, float("inf"))
     value = torch.where(order < count, value, float("-inf"))
     retrieval = scorer.retrieval.bool() if isinstance(scorer, RetentionScorer) else None
@@ -179,14 +178,14 @@ def _above_threshold(
     order: torch.Tensor,
     ranked: torch.Tensor,
 ) -> torch.Tensor:
-    """`[1, K, n]`: which pairs may stay for their rank, not only for being new.
+    """`[1, K, n]`: which pairs may stay for their rank, not only because they are new.
 
     Args:
-        rule: how many slots are filled by rank in any case.
-        value: `[1, K, n]`, ranks without age.
-        scorer: has the threshold.
+        rule: how many slots are always filled by rank.
+        value: `[1, K, n]`, ranks without recency.
+        scorer: its threshold.
         order: see `Candidates`.
-        ranked: number of first pairs in `order` whose best stay for their rank in any case.
+        ranked: number of oldest pairs, among which the best always stay for their rank.
     """
     best = torch.where(order < ranked, value + rule.recency * order, float("-inf"))
     least = best.topk(rule.ranked_slots, dim=-1).values[..., -1:]
@@ -194,9 +193,9 @@ def _above_threshold(
 
 
 def _in_order(known: torch.Tensor, evicted: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
-    """`[1, K, n]`: the scores of the slots in use, then those of the N tokens evicted now.
+    """`[1, K, n]`: scores of the recall slots in use, then of the N tokens being evicted.
 
-    What follows repeats the last one.
+    The padding repeats the last score.
     """
     slots, segment = known.shape[2], evicted.shape[2]
     order, used = torch.arange(slots + segment), count - segment

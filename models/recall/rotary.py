@@ -1,4 +1,4 @@
-"""Moving keys to other positions: RoPE is linear, a rotation does it (docs/architecture.md).
+"""Moving keys to other positions by rotation, since RoPE is linear (docs/architecture.md).
 
 Letters: K KV heads, n slots, D head dimension, P positions in the table.
 """
@@ -17,32 +17,32 @@ _ROTATED_BY_HALVES = 1e-4
 
 
 class RotaryTable:
-    """cos and sin of every position of one layer, without the scaling some models put on them.
+    """cos and sin of every position of one layer, without the scaling that some models apply.
 
     Args:
-        cos, sin: `[P, R / 2]` float32, R <= D the rotated dimensions, whose halves turn by the same
-            angles; None where a layer has no RoPE.
+        cos, sin: `[P, R / 2]` float32, R <= D the rotated dimensions, whose halves have the same
+            angles; None if the layer has no RoPE.
     """
 
     def __init__(self, cos: torch.Tensor | None, sin: torch.Tensor | None) -> None:
         self.cos, self.sin = cos, sin
 
     def shift_back(self, key: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
-        """Keys as they would be, had their tokens stood `slots` positions earlier.
+        """Keys as they would be if their tokens stood `slots` positions earlier.
 
         Args:
             key: `[..., n, D]` after RoPE.
             slots: `[n]` or `[..., n]` int64, not negative.
 
         Returns:
-            `[..., n, D]`, float32 arithmetic, `key`'s dtype.
+            `[..., n, D]` in `key`'s dtype, computed in float32.
         """
         if self.cos is None or self.sin is None:
             return key
         half = self.cos.shape[-1]
         cos, sin = (embedding(slots, table) for table in (self.cos, self.sin))
         first, second = key[..., :half].float(), key[..., half : 2 * half].float()
-        # The inverse turn: sin(-x) = -sin(x).
+        # The inverse rotation: sin(-x) = -sin(x).
         turned = [first * cos + second * sin, second * cos - first * sin]
         parts = [part.to(key.dtype) for part in turned]
         if 2 * half < key.shape[-1]:
@@ -51,7 +51,7 @@ class RotaryTable:
 
 
 def rotary_tables(model: PreTrainedModel, positions: int) -> list[RotaryTable]:
-    """One table for each layer, from the model's own rotary embedding.
+    """One table per layer, from the model's own rotary embedding.
 
     Layers that share an embedding share the table's tensors.
 
@@ -60,7 +60,7 @@ def rotary_tables(model: PreTrainedModel, positions: int) -> list[RotaryTable]:
         positions: P, the cache's capacity.
 
     Raises:
-        EdgeInfiniteError: the embedding isn't one of rotated halves.
+        EdgeInfiniteError: the embedding doesn't rotate halves.
     """
     decoder, facts = model.get_decoder(), architecture_of(model)
     text = model.config.get_text_config()
@@ -83,7 +83,7 @@ def _table(rotary: torch.nn.Module, positions: int, *kind: str | None) -> Rotary
     with torch.no_grad():
         cos, sin = rotary(torch.zeros(1), torch.arange(positions).unsqueeze(0), *kind)
     cos, sin = cos[0].float(), sin[0].float()
-    scaling = cos[0, 0]  # cos(0) = 1, what remains is the model's own factor
+    scaling = cos[0, 0]  # cos(0) = 1, so this is the model's own factor
     cos, sin = cos / scaling, sin / scaling
     half = cos.shape[-1] // 2
     if not torch.allclose(cos[:, :half], cos[:, half:], atol=_ROTATED_BY_HALVES):

@@ -1,4 +1,4 @@
-"""The retention scorer: how much later text will ask for a cached pair (docs/recall.md).
+"""The retention scorer: how much later text will need a cached pair (docs/recall.md).
 
 Letters: K KV heads, n pairs, D head dimension, F hidden width.
 """
@@ -11,17 +11,17 @@ from torch import nn
 HIDDEN_WIDTH = 32
 
 KEEP_ALL = -1e4
-"""As a keep threshold: every pair may stay for its rank. Half precision holds it exactly."""
+"""A keep threshold below every score: every pair may stay for its rank. Exact in float16."""
 
 _LEAST_DEVIATION = 1e-3
 
 
 class RetentionScorer(nn.Module):
-    """An MLP 2D -> F -> 1 of one layer, apart for each KV head, on standardised inputs.
+    """An MLP 2D -> F -> 1 for each KV head of one layer, on standardised inputs.
 
-    It sees the un-rotated key and the value, so its answer depends on the pair alone and not on
-    where in the cache it stands. Scores of the heads are alike in mean and spread over ordinary
-    text (`standardise`), so that they can be pooled (`ranking.pooled_scores`).
+    It sees the un-rotated key and the value, so the score doesn't depend on the position in the
+    cache. Over ordinary text, the scores of all heads have the same mean and spread
+    (`standardise`), so that they can be pooled (`ranking.pooled_scores`).
 
     Args:
         kv_heads: K.
@@ -32,13 +32,13 @@ class RetentionScorer(nn.Module):
     mean: torch.Tensor
     deviation: torch.Tensor
     head_weights: torch.Tensor
-    """`[K, 1]` float32: how much a head counts in the pooled score; 1 until that is fitted."""
+    """`[K, 1]` float32: a head's weight in the pooled score; 1 until fitted."""
     keep_threshold: torch.Tensor
-    """`[K, 1]` float32: pairs that rank no higher stay only for being new; what few tokens of
-    ordinary text exceed, `KEEP_ALL` until that is fitted."""
+    """`[K, 1]` float32: pairs that rank no higher stay only while they are new. Few tokens of
+    ordinary text exceed it. `KEEP_ALL` until fitted."""
     retrieval: torch.Tensor
-    """`[K, 1]` float32: 1 for retrieval heads, which score; 0 for streaming heads, which keep what
-    is newest (the names are DuoAttention's, arXiv 2410.10819)."""
+    """`[K, 1]` float32: 1 for retrieval heads, which score; 0 for streaming heads, which keep the
+    newest pairs (DuoAttention's terms, arXiv 2410.10819)."""
     retrieval_heads: int
     """How many heads score."""
 
@@ -57,7 +57,7 @@ class RetentionScorer(nn.Module):
         self.b2 = nn.Parameter(torch.zeros(kv_heads, 1, 1))
 
     def forward(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-        """Scores, greater for what is more worth keeping.
+        """Scores pairs; greater is more worth keeping.
 
         Args:
             key: `[..., K, n, D]` before RoPE.
@@ -66,7 +66,7 @@ class RetentionScorer(nn.Module):
         Returns:
             `[..., K, n]` float32.
         """
-        # Standardising is linear: inside W1 and b1 it costs nothing per pair.
+        # Standardising is linear, so W1 and b1 absorb it at no cost per pair.
         w1 = self.w1 / self.deviation.transpose(-1, -2)
         b1 = self.b1 - self.mean @ w1
         dim = key.shape[-1]
@@ -75,9 +75,10 @@ class RetentionScorer(nn.Module):
 
     @torch.no_grad()
     def make_streaming(self, heads: torch.Tensor) -> None:
-        """Makes some KV heads streaming heads: their scores are all alike, the newest pairs stay.
+        """Makes some KV heads streaming heads: all their scores are equal, so the newest pairs
+        stay.
 
-        `carry` breaks ties by age: their slots are a longer window, StreamingLLM's.
+        `carry` breaks ties by age, so their slots act as a longer window, as in StreamingLLM.
 
         Args:
             heads: `[K]` bool.
@@ -88,7 +89,7 @@ class RetentionScorer(nn.Module):
 
     @torch.no_grad()
     def standardise(self, key: torch.Tensor, value: torch.Tensor) -> None:
-        """Scales the scores so that over these pairs every head's have mean 0 and deviation 1.
+        """Scales the scores so that each head has mean 0 and deviation 1 over these pairs.
 
         Args:
             key: `[K, n, D]` before RoPE.
@@ -101,11 +102,11 @@ class RetentionScorer(nn.Module):
         self.b2.copy_((self.b2 - mean) / deviation)
 
     def find_retrieval_heads(self) -> None:
-        """To be called once weights are loaded: in many layers no head scores."""
+        """Updates `retrieval` from the weights; call it after loading them."""
         self.retrieval.copy_(self.w2.detach().flatten(1).any(1, keepdim=True))
         self.retrieval_heads = int(self.retrieval.sum())
 
     @property
     def streams(self) -> bool:
-        """Whether no head of this layer scores: graphs needn't compute anything."""
+        """Whether no head of this layer scores, so that graphs compute no scores."""
         return not self.retrieval_heads

@@ -1,4 +1,4 @@
-"""Trained retention scorers on disk, see `trained_file`; their card has the rank rule."""
+"""Files of trained retention scorers, see `trained_file`; the card has the rank rule."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.trained_file import load_into, read_layers, read_metadata, save_layers
 
 RANK_RULE = "rank_rule"
-"""Under this key the rule stands on a scorer's card."""
+"""The rule's key on a scorer's card."""
 
 
 def save_scorers(
     path: Path, scorers: Sequence[RetentionScorer], rule: RankRule, metadata: dict[str, str]
 ) -> None:
-    """Writes the scorers of all layers, and the rule that they were trained for.
+    """Writes the scorers of all layers, and the rank rule that they were trained for.
 
     Args:
-        path: the file, replaced whole.
-        scorers: one a layer.
-        rule: goes on the card.
-        metadata: string to string.
+        path: the file, replaced atomically.
+        scorers: one per layer.
+        rule: stored on the card.
+        metadata: the rest of the card, string to string.
     """
     save_layers(path, scorers, metadata | {RANK_RULE: rule.to_json()})
 
@@ -49,7 +49,7 @@ def read_rank_rule(path: Path) -> RankRule:
     """The rule on a scorer's card.
 
     Raises:
-        EdgeInfiniteError: the card has none, or one that this version doesn't know.
+        EdgeInfiniteError: the card has no rule, or one that this version doesn't know.
     """
     card = read_metadata(path)
     if RANK_RULE not in card:

@@ -113,7 +113,7 @@ def test_two_chats_on_one_file_do_not_lose_turns(
     first.communicate(timeout=60)
     third = start(*command)
     _, errors = third.communicate(b"again\n", timeout=60)
-    assert third.returncode == 0 and b"going on after" in errors
+    assert third.returncode == 0 and b"resuming after" in errors
     assert list(tmp_path.iterdir()) == [file]
 
 

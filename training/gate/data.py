@@ -1,7 +1,7 @@
-"""Texts for training the gate: plain text or JSONL, tokenised once, drawn by number.
+"""Texts for training the gate: plain text or JSONL, tokenised once, sampled by number.
 
-The tokens of a file are kept in a cache folder under a hash of the file and the tokenizer, and read
-from there by memory map: a corpus may be larger than the memory.
+A cache folder keeps the tokens of each file under a hash of the file and the tokenizer. They are
+memory-mapped, so a corpus may be larger than RAM.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Document:
     """One text.
 
     Args:
-        name: the file's, of JSONL with the line: `texts.jsonl:12`.
+        name: the file's name, for JSONL with the line: `texts.jsonl:12`.
         tokens: `[n]` int32, a memory map.
     """
 
@@ -41,13 +41,13 @@ def load_documents(
     cache: Path,
     progress: Callable[[str], None],
 ) -> list[Document]:
-    """The documents of text files (one each), JSONL files (one a line, in `text`) or folders.
+    """Loads text files (one document each), JSONL files (one per line, in `text`) or folders.
 
     Args:
         paths: files, or folders that are searched for `*.txt` and `*.jsonl`.
         tokenizer: of the backbone.
-        cache: folder for the tokens; made if it isn't there.
-        progress: called with the name of a file that has to be tokenised.
+        cache: folder for the tokens; created if missing.
+        progress: called with the name of each file that has to be tokenised.
 
     Raises:
         EdgeInfiniteError: there is no text, it isn't UTF-8, or a line isn't JSON with a `text`.
@@ -112,14 +112,14 @@ def _digest_of(tokenizer: PreTrainedTokenizerBase) -> str:
 
 
 class Samples:
-    """Stretches of documents by number: the same number gives the same stretch in any run.
+    """Stretches of documents by number: the same number gives the same stretch in every run.
 
     Every document gives one stretch before any gives a second one.
 
     Args:
-        documents: those that are too short are passed over.
-        length: tokens of a stretch.
-        seed: of order and place.
+        documents: too short ones are skipped.
+        length: tokens per stretch.
+        seed: decides order and place.
 
     Raises:
         EdgeInfiniteError: every document is too short.
@@ -136,7 +136,7 @@ class Samples:
             )
 
     def __getitem__(self, index: int) -> np.ndarray:
-        """The stretch `[length]` int64 of a number."""
+        """The stretch with this number, `[length]` int64."""
         round_number, place = divmod(index, len(self.documents))
         order = np.random.default_rng([self._seed, round_number]).permutation(len(self.documents))
         tokens = self.documents[order[place]].tokens

@@ -10,10 +10,10 @@ class Lengths:
     """How one text is cut.
 
     Args:
-        sinks: S.
-        segment: N, tokens folded at once.
-        overlap: tokens that a pass reads again in front of its N new ones: 0 is how a prompt is
-            read, W - 1 how a text goes on token by token.
+        sinks: S, tokens that always stay.
+        segment: N, tokens folded into the memory at once.
+        overlap: tokens that a pass reads again before its N new ones: 0 as in prefill, W - 1 as in
+            decode.
     """
 
     sinks: int

@@ -1,6 +1,6 @@
-"""What the gate is trained for: the text itself, or the backbone's answer with full attention.
+"""The gate's training losses: predict the text, or match the backbone with full attention.
 
-Letters: T tokens, V vocabulary, k likeliest tokens that are kept of a distribution.
+Letters: T tokens, V vocabulary, k likeliest tokens kept of each distribution.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from transformers import DynamicCache, PreTrainedModel
 
 _KEPT = 64
 _ROWS = 512
-"""Rows of logits that are worked on at once: in float32 a vocabulary's width is a lot of memory."""
+"""Rows of logits processed at once: float32 rows of a whole vocabulary take much memory."""
 _LEAST = 1e-7
 
 
 @dataclass(frozen=True)
 class Teacher:
-    """The backbone's predictions with full attention, of every token but the first.
+    """The backbone's predictions with full attention, for every token but the first.
 
     Args:
-        tokens: `[T - 1, k]` int64, the likeliest.
-        log_probabilities: `[T - 1, k]` float32, theirs.
+        tokens: `[T - 1, k]` int64, the k likeliest tokens.
+        log_probabilities: `[T - 1, k]` float32, one for each of them.
     """
 
     tokens: torch.Tensor
     log_probabilities: torch.Tensor
 
     def at(self, places: slice) -> Teacher:
-        """Those of some tokens, by their places in the text."""
+        """The predictions of some tokens, chosen by their places in the text."""
         rows = slice(places.start - 1, places.stop - 1)
         return Teacher(self.tokens[rows], self.log_probabilities[rows])
 
 
 def watch_teacher(model: PreTrainedModel, tokens: torch.Tensor) -> Teacher:
-    """Reads a text with full attention, as the backbone itself does.
+    """Reads a text with the backbone's own full attention.
 
     Args:
-        model: attached or not: without a state it is the backbone.
-        tokens: `[T]` int64, no more than the positions that it was trained on.
+        model: attached or not; without a state it runs as the plain backbone.
+        tokens: `[T]` int64, at most as many as the model's trained positions.
     """
     cache, kept, logs = DynamicCache(), [], []
     with torch.no_grad():
@@ -57,13 +57,14 @@ def watch_teacher(model: PreTrainedModel, tokens: torch.Tensor) -> Teacher:
 def loss_of(
     logits: torch.Tensor, places: slice, tokens: torch.Tensor, teacher: Teacher | None
 ) -> torch.Tensor:
-    """Of some tokens of a text: divergence from the teacher, without one cross-entropy.
+    """Loss on some tokens of a text: divergence from the teacher, or cross-entropy without a
+    teacher.
 
     Args:
-        logits: `[T, V]` that predict them, any float dtype.
-        places: of these T tokens in the text.
+        logits: `[T, V]`, the predictions of these tokens, any float dtype.
+        places: where these T tokens stand in the text.
         tokens: the text, int64.
-        teacher: of the text.
+        teacher: its predictions for the whole text, or None.
     """
     if teacher is not None:
         return divergence(logits, teacher.at(places))
@@ -74,7 +75,7 @@ def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Mean nats per token.
 
     Args:
-        logits: `[T, V]`, any float dtype; taken to float32 a few rows at a time.
+        logits: `[T, V]`, any float dtype; converted to float32 a few rows at a time.
         targets: `[T]` int64.
     """
     parts = [
@@ -91,12 +92,12 @@ def _cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 def divergence(logits: torch.Tensor, teacher: Teacher) -> torch.Tensor:
     """Mean Kullback-Leibler divergence from the teacher, in nats per token.
 
-    The tokens outside the teacher's k likeliest count as one, so this is a lower bound of the whole
-    divergence, and zero where both agree.
+    All tokens outside the teacher's k likeliest count as one, so this is a lower bound of the full
+    divergence. It is zero where both agree.
 
     Args:
         logits: `[T, V]`, any float dtype.
-        teacher: of these T tokens.
+        teacher: its predictions for these T tokens.
     """
     parts = [
         checkpoint(_divergence, part, tokens, logs, use_reentrant=False)

@@ -1,4 +1,4 @@
-"""How to train the memory gate."""
+"""Options of memory gate training."""
 
 from __future__ import annotations
 
@@ -28,43 +28,44 @@ _PLACES = ("model", "data", "output", "token_cache", "metrics", "plot")
 
 @dataclass(frozen=True)
 class GateOptions:
-    """How to train.
+    """Options of one training run.
 
     Args:
         model: what `load_backbone` takes.
         data: text files, JSONL files or folders.
-        output: the gate's file (safetensors); beside it, while it is made, its checkpoint.
-        geometry: S, N, W that the gate is for.
+        output: the gate's file (safetensors); the checkpoint of an unfinished run lies beside it.
+        geometry: S, N and W to train the gate for.
         loss: `cross-entropy` of the next token (the paper), or `distillation`: divergence from the
-            same backbone with full attention; None takes that one where a stretch fits the
+            same backbone with full attention; None takes distillation where a stretch fits the
             backbone's positions.
         feature_map: σ of a new gate, see `models.memory.feature_map`; `elu` is the paper's.
-        opening: what decides how far it is open, see `models.memory.gate`; `constant` is the
+        opening: what decides how far the gate opens, see `models.memory.gate`; `constant` is the
             paper's.
-        transfer_samples: stretches for a first stage that fits layer by layer to full attention;
-            None takes 32, or none where the training continues from a gate.
+        transfer_samples: stretches for a first stage, which fits each layer to full attention; None
+            takes 32, or 0 when training continues from a gate.
         transfer_epochs: passes over these samples.
-        samples: stretches of text; each is read from its beginning.
-        segments: of a stretch that read a memory, each a step of the optimizer; None takes 5, with
-            distillation fewer if 5 don't fit.
-        gradient_segments: number of segments that share a step; the gradient flows back
-            through them.
-        random_lengths: draw N and the window's overlap anew for every stretch, N from a quarter up.
-        memory: `zero` trains the control: what can be learnt while the memory reads zero.
-        learning_rate: of all but g and c, at its highest; it falls along a cosine to a tenth. None
-            takes 0.0003 where a first stage or another run came before, else 0.001.
-        opening_learning_rate: the same of g and c.
-        start: a gate to go on with; None begins with one of `initial`.
-        initial: `identity` (Ã = A_mem, blended in by g) or `small` (random, nearly nothing).
-        rank: r of a gate that is begun; None takes D, which identity needs, or with `small`
-            `gate.default_rank`.
-        hold_out: share of the documents that training leaves alone, for the score.
-        held_out_samples: stretches of them, for the score.
-        dtype: of the backbone; `auto` takes bfloat16 where the processor multiplies it.
-        seed: of everything random.
+        samples: stretches of text to train on, each read from its beginning.
+        segments: segments per stretch that read a memory, each an optimizer step; None takes 5, or
+            with distillation as many as fit if that is fewer.
+        gradient_segments: segments that share an optimizer step; the gradient flows back through
+            all of them.
+        random_lengths: draw N (from a quarter of it up) and the window's overlap anew for every
+            stretch.
+        memory: `zero` trains the control, whose memory always reads zero.
+        learning_rate: peak rate of all parameters but g and c; it falls along a cosine to a tenth.
+            None takes 0.0003 after a first stage or another run, else 0.001.
+        opening_learning_rate: peak rate of g and c.
+        start: a gate to continue from; None starts a new one of form `initial`.
+        initial: `identity` (Ã = A_mem, blended in by g) or `small` (random weights near zero).
+        rank: r of a new gate; None takes D, which identity needs, or `gate.default_rank` with
+            `small`.
+        hold_out: share of the documents kept out of training, for the score.
+        held_out_samples: stretches of held-out documents, for the score.
+        dtype: the backbone's; `auto` takes bfloat16 where the CPU has instructions for it.
+        seed: decides everything random.
         token_cache: folder for tokenised texts.
-        metrics: a row for every step (JSONL); None puts it beside the gate.
-        plot: loss by tokens (.png); None puts it beside the gate.
+        metrics: file with a row per step (JSONL); None puts it beside the gate.
+        plot: picture of the loss by tokens (.png); None puts it beside the gate.
     """
 
     model: str
@@ -120,10 +121,10 @@ class GateOptions:
                 check_choice(name.replace("_", " "), getattr(self, name), known)
 
     def for_backbone(self, positions: int) -> GateOptions:
-        """With what None stands for in `loss` and `segments`.
+        """The options with None replaced in `loss` and `segments`.
 
         Args:
-            positions: that the backbone was trained on.
+            positions: how many the backbone was trained on.
         """
         fitting, loss, segments = self.fitting(positions), self.loss, self.segments
         if loss is None:
@@ -134,38 +135,38 @@ class GateOptions:
         return replace(self, loss=loss, segments=segments)
 
     def fitting(self, positions: int) -> int:
-        """Segments reading a memory of a stretch that full attention can read; 0 or less: none."""
+        """Most memory-reading segments of a stretch within `positions`; 0 or less if none fits."""
         return (positions + 1 - self.longest.tokens(0)) // self.geometry.segment_length
 
     @property
     def passes(self) -> int:
-        """`segments`, once `for_backbone` has decided."""
+        """`segments`, after `for_backbone` has replaced None."""
         assert self.segments is not None
         return self.segments
 
     @property
     def transfers(self) -> int:
-        """Stretches of the first stage."""
+        """Number of stretches in the first stage."""
         if self.transfer_samples is not None:
             return self.transfer_samples
         return _TRANSFER_SAMPLES if self.start is None else 0
 
     @property
     def rates(self) -> tuple[float, float]:
-        """Learning rates of all but g and c, and of these."""
+        """Learning rates: of all parameters but g and c, then of g and c."""
         begun = self.transfers > 0 or self.start is not None
         rate = (3e-4 if begun else 1e-3) if self.learning_rate is None else self.learning_rate
         return rate, self.opening_learning_rate
 
     @property
     def longest(self) -> Lengths:
-        """How a stretch is cut at most."""
+        """The longest way to cut a stretch."""
         geometry = self.geometry
         overlap = geometry.window_length - 1 if self.random_lengths else 0
         return Lengths(geometry.sink_length, geometry.segment_length, overlap)
 
     def lengths_of(self, sample: int) -> Lengths:
-        """How a stretch is cut, by its number."""
+        """How the stretch with this number is cut."""
         if not self.random_lengths:
             return self.longest
         random = np.random.default_rng([self.seed, sample, 1])
@@ -177,13 +178,13 @@ class GateOptions:
         )
 
     def card(self) -> dict[str, Any]:
-        """What the gate's file tells of its training: no paths of the machine that made it."""
+        """What the gate's file says about its training, without any path of the machine."""
         fields = {name: value for name, value in asdict(self).items() if name not in _PLACES}
         if self.start is not None:
             fields["start"] = self.start.name
         return dict(json.loads(json.dumps(fields)))
 
     def identity(self) -> str:
-        """What must be the same for a run to go on where it was cut off."""
+        """Identifies the options that must not change when an interrupted run resumes."""
         data = sorted(str(path.absolute()) for path in self.data)
         return json.dumps(self.card() | {"model": self.model, "data": data}, sort_keys=True)

@@ -1,4 +1,4 @@
-"""What a run of training keeps on disk: its checkpoint, a row for every step, a plot of them."""
+"""The files of a training run: its checkpoint, a row per step, a plot of the rows."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _SMOOTHED = 20
 
 
 class Checkpoint:
-    """The state of a run after the last finished sample, beside the file that it will make.
+    """The state of a run after its last finished sample, in a file beside the output.
 
     Args:
         output: the gate's file.
-        identity: of the run's options.
+        identity: `GateOptions.identity` of the run.
     """
 
     def __init__(self, output: Path, identity: str) -> None:
@@ -29,10 +29,10 @@ class Checkpoint:
         self._identity = identity
 
     def load(self) -> dict[str, Any] | None:
-        """What `save` was given last, None at the start of a run.
+        """The state that `save` last wrote; None at the start of a run.
 
         Raises:
-            EdgeInfiniteError: it belongs to a run with other options, or can't be read.
+            EdgeInfiniteError: the file belongs to a run with other options, or can't be read.
         """
         if not self._path.exists():
             return None
@@ -61,11 +61,11 @@ class Checkpoint:
 
 
 class Metrics:
-    """Rows of a run, one JSON object a line.
+    """The rows of a run, one JSON object per line.
 
     Args:
         path: the file.
-        steps: rows up to this step are kept of a run that was cut off.
+        steps: when a run resumes, rows up to this step are kept.
     """
 
     def __init__(self, path: Path, steps: int) -> None:
@@ -84,7 +84,7 @@ class Metrics:
             file.writelines(json.dumps(row) + "\n" for row in new)
 
     def plot(self, path: Path) -> None:
-        """Loss by tokens, each step and their running mean; how far the gates are open."""
+        """Plots the loss by tokens, with its running mean, and how far the gates are open."""
         import matplotlib
 
         matplotlib.use("agg")

@@ -1,4 +1,4 @@
-"""Whether the memory helps: the same unseen texts with it, without it, and with another one's."""
+"""Whether the memory helps: unseen texts read with it, without it, and with another text's."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def held_out_losses(
     count: int,
     progress: Callable[[float], None],
 ) -> dict[str, list[float]]:
-    """Nats per token of stretches, after the first compression.
+    """Measures nats per token after the first compression.
 
     Args:
         model: attached, with the gate to measure.
-        samples: of unseen documents.
+        samples: stretches of unseen documents.
         lengths: how they are cut.
-        count: how many.
-        progress: called with the share that is done.
+        count: stretches to measure.
+        progress: called with the share that is done, 0 to 1.
 
     Returns:
-        For each of `SCORES` the mean of every stretch; `swapped_memory` reads the memories of the
-        next one and is left out where there is only one.
+        For each of `SCORES`, the mean over all stretches. `swapped_memory` reads the memories of
+        the next stretch and is left out if there is only one stretch.
     """
     texts = [torch.from_numpy(samples[index]).to(model.device) for index in range(count)]
     losses: dict[str, list[float]] = {name: [] for name in SCORES}
@@ -72,7 +72,7 @@ def _read(
 ) -> float:
     losses = []
     for part in read_segments(model, tokens, state, lengths):
-        if memories is not None:  # copied: the state replaces the lists' items when it folds
+        if memories is not None:  # copied: folding replaces the lists' items
             memories.append((list(state.memory), list(state.memory_norm)))
         losses.append(float(cross_entropy(part.logits, tokens[part.places])))
     return fmean(losses)

@@ -1,8 +1,8 @@
 """Reading a text as Algorithm 1 does, segment by segment, with gradients for the gate.
 
-A pass reads one segment behind the sinks with the memory of all segments before it, then the
-segment goes into the memory. Letters: B batch (1), L layers, H query heads, K KV heads, T tokens of
-a pass, S sinks, N segment, D head dimension, V vocabulary.
+A pass reads the sinks, one segment and the memory of all earlier segments. Then the segment is
+folded into the memory. Letters: B batch (1), L layers, H query heads, K KV heads, T tokens of a
+pass, S sinks, N segment, D head dimension, V vocabulary.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from edgeinfinite.models.memory.compressive import compress
 from edgeinfinite.training.gate.lengths import Lengths
 
 MEMORIES = ("own", "zero", "off")
-"""What the gate reads: the memory, zeros in its place (the control), or it is bypassed."""
+"""What the gate reads: the memory, zeros in its place (the control), or nothing (no gate at
+all)."""
 
 Memory = tuple[list[torch.Tensor], list[torch.Tensor]]
 """M `[K, D, D]` and z `[K, D]` of every layer, float32."""
 
 
 class SegmentState:
-    """Sinks, memory and the pass under way: an `AttentionState` that autograd can follow.
+    """Sinks, memory and the current pass: an `AttentionState` that autograd can follow.
 
     Args:
         model: attached.
         lengths: how the text is cut.
-        reads: of `MEMORIES`.
-        replaced: memories of another text that are read in place of the own ones, pass by pass.
-        trains_keys: a learned feature map gets gradients for its keys, from all that was folded,
-            also where the gradient flows through no earlier pass: K and V are kept for that.
+        reads: one of `MEMORIES`.
+        replaced: memories of another text, one per pass, to read in place of this text's.
+        trains_keys: a learned feature map gets gradients from all folded keys, even where no
+            gradient flows through earlier passes; K and V are kept for that.
     """
 
     def __init__(
@@ -90,13 +91,13 @@ class SegmentState:
         self._pass = []
 
     def keep_sinks(self) -> None:
-        """After the first pass, which read the sinks too: they are split off."""
+        """After the first pass, which read the sinks too: splits them off."""
         sinks = self._lengths.sinks
         self._sinks = [(k[:, :, :sinks].detach(), v[:, :, :sinks].detach()) for k, v in self._pass]
         self._pass = [(k[:, :, sinks:], v[:, :, sinks:]) for k, v in self._pass]
 
     def fold(self) -> None:
-        """The pass's segment goes into the memory (Eq. 5, 6), with its gradient if there is one."""
+        """Folds the pass's segment into the memory (Eq. 5, 6), with any gradient that it has."""
         rows = slice(0, self._lengths.segment)
         segment = [(key[0, :, rows], value[0, :, rows]) for key, value in self._pass]
         for layer, (key, value) in enumerate(segment):
@@ -111,7 +112,7 @@ class SegmentState:
             self.has_memory = torch.ones_like(self.has_memory)
 
     def detach(self) -> None:
-        """What was folded so far gets no gradient any more, but for the feature map's own."""
+        """Cuts the gradient of everything folded so far, except the feature map's own."""
         self.memory = [memory.detach() for memory in self.memory]
         self.memory_norm = [norm.detach() for norm in self.memory_norm]
         if not self._keeps:
@@ -128,9 +129,9 @@ class Pass:
     """One pass that read a memory.
 
     Args:
-        places: in the text, of the tokens that are predicted.
-        logits: `[N, V]` for them.
-        ends_gradient: the memory is cut from its gradient after this pass: run backward now.
+        places: where the predicted tokens stand in the text.
+        logits: `[N, V]`, one row for each of them.
+        ends_gradient: the memory's gradient is cut after this pass, so run backward now.
     """
 
     places: slice
@@ -145,17 +146,17 @@ def read_segments(
     lengths: Lengths,
     gradient_segments: int = 1,
 ) -> Iterator[Pass]:
-    """Passes over a text, each after the memory took in the segment before.
+    """Reads a text pass by pass; before each, the previous segment is folded into the memory.
 
-    The first pass, sinks and first segment, reads no memory, so the gate has no part in it: it
-    runs without gradients and isn't yielded.
+    The first pass (sinks and first segment) reads no memory and doesn't use the gate, so it runs
+    without gradients and isn't yielded.
 
     Args:
         model: attached.
         tokens: `[n]` int64, n = `lengths.tokens(segments)`.
-        state: fresh.
-        lengths: how to cut.
-        gradient_segments: number of passes at a time through whose memory gradients flow.
+        state: a new one.
+        lengths: how to cut the text.
+        gradient_segments: number of consecutive passes through whose memory gradients flow.
     """
     end = lengths.sinks + lengths.segment
     with torch.no_grad():

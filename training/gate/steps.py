@@ -1,4 +1,4 @@
-"""Steps of the optimizer on the gates: rates, clipping, and the row that each step leaves."""
+"""Optimizer steps on the gates: learning rates, clipping, and a row of metrics per step."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _LARGEST_NORM = 1.0
 
 
 class GateSteps:
-    """AdamW on the gates of a model; g and c have a rate of their own.
+    """AdamW on the gates of a model; g and c have their own learning rate.
 
     Args:
-        gates: of all layers, on the device that they stay on.
-        rates: of all but g and c, and of these, at their highest; they fall along a cosine.
-        planned: steps in all.
-        accelerator: processes that average their gradients; None for this one alone.
+        gates: the gates of all layers, on their final device.
+        rates: peak rates of all parameters but g and c, then of g and c; both fall along a cosine.
+        planned: total number of steps.
+        accelerator: averages gradients over processes; None for a single process.
 
     Attributes:
-        parameters: all that is trained.
-        optimizer: what steps.
+        parameters: all trained parameters.
+        optimizer: the AdamW instance.
         done: steps so far.
     """
 
@@ -59,14 +59,14 @@ class GateSteps:
 
     @property
     def share_done(self) -> float:
-        """Of the steps planned."""
+        """Share of the planned steps that is done."""
         return self.done / self._planned
 
     def step(self, losses: Sequence[torch.Tensor]) -> dict[str, Any]:
-        """One step down the mean of some losses.
+        """One optimizer step on the mean of some losses.
 
         Returns:
-            The step's number, its loss, rate, norm of the gradient, and mean sig(g).
+            The step's number, loss, learning rate, gradient norm, and mean sig(g).
 
         Raises:
             EdgeInfiniteError: the loss isn't finite.

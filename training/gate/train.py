@@ -1,7 +1,7 @@
-"""Training the memory gate; the backbone stays as it is, to the last bit.
+"""Training the memory gate; the backbone's weights don't change by a bit.
 
-Every segment is a step: the memory that a pass reads was folded from what the same model computed
-for the segments before it.
+Every segment is an optimizer step. The memory that a pass reads was folded from the keys and values
+that the same model computed for earlier segments.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ from edgeinfinite.training.texts import split_documents
 from edgeinfinite.version import __version__
 
 Progress = Callable[[str, float], None]
-"""What is being done, and the share that is done."""
+"""Called with the name of the current stage and the share that is done."""
 
 
 def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
     """Trains, measures on held-out documents, and writes the file.
 
-    A run that was cut off goes on where its checkpoint stands, with the same result. With several
-    processes (`accelerate launch`) each reads stretches of its own and gradients are averaged.
+    An interrupted run resumes from its checkpoint, with the same result. With several processes
+    (`accelerate launch`) each reads its own stretches and gradients are averaged.
 
     Returns:
-        Nats per token of held-out stretches, see `gate_score.SCORES`; empty in other processes
-        than the first.
+        Nats per token of held-out stretches, see `gate_score.SCORES`; empty in all processes but
+        the first.
 
     Raises:
         EdgeInfiniteError: the model isn't supported, the data is missing or too short, the loss
-            isn't finite, or a run with other options was cut off at this output.
+            isn't finite, or this output has the checkpoint of a run with other options.
     """
     accelerator = Accelerator()
     if not accelerator.is_main_process:
@@ -90,7 +90,7 @@ def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
         raise EdgeInfiniteError("training changed the backbone; nothing was written, report this")
     if not accelerator.is_main_process:
         return {}
-    for parameter in gate_parameters(model):  # what is measured is what is stored
+    for parameter in gate_parameters(model):  # measures what will be stored
         parameter.data = parameter.data.half().float()
     losses = held_out_losses(
         model,
@@ -120,7 +120,7 @@ def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
 
 
 def _silent(_what: str, _done: float) -> None:
-    """The first process shows the progress of all."""
+    """Used in every process but the first, which shows the progress."""
 
 
 def _beside(options: GateOptions, name: str) -> Path:
@@ -180,7 +180,7 @@ def _multiplies_bfloat16() -> bool:
 def _documents(
     backbone: Backbone, options: GateOptions, accelerator: Accelerator, progress: Progress
 ) -> tuple[list[Document], list[Document]]:
-    """To train on, and held out; one process tokenises, the others read what it wrote."""
+    """Training and held-out documents; one process tokenises, the others read its cache."""
 
     def load() -> list[Document]:
         return load_documents(
@@ -198,13 +198,13 @@ def _documents(
 
 
 class Training:
-    """The gates, their optimizer, and how far a run is.
+    """The gates, their optimizer, and the progress of a run.
 
     Args:
         model: attached; only the gates have gradients.
         options: see there.
-        accelerator: which processes there are.
-        samples: to read.
+        accelerator: connects the processes.
+        samples: stretches to read.
 
     Attributes:
         samples_done: stretches read, by all processes.
@@ -233,7 +233,7 @@ class Training:
         return self._steps.done
 
     def transfer(self, documents: Sequence[Document], progress: Progress) -> None:
-        """The first stage: every process does the same, and what the first one found is taken."""
+        """The first stage: every process computes it, and all take the first one's result."""
         options, lengths = self._options, self._options.longest
         segments = min(options.passes, options.fitting(architecture_of(self._model).positions))
         samples = Samples(documents, lengths.tokens(segments), options.seed + 1)
@@ -254,7 +254,7 @@ class Training:
             parameter.data = broadcast(parameter.data)
 
     def state(self) -> dict[str, Any]:
-        """All that decides how the run goes on."""
+        """Everything that decides how the run continues."""
         return {
             "gates": [gate.state_dict() for gate in self._gates],
             "optimizer": self._steps.optimizer.state_dict(),
@@ -271,7 +271,7 @@ class Training:
         self.transfer_explained = state["transfer_explained"]
 
     def read_samples(self, progress: Progress) -> Iterator[dict[str, Any]]:
-        """One stretch in each process, with all its steps; yields their rows for the metrics."""
+        """Each process reads one stretch and takes its steps; yields their rows for the metrics."""
         began, tokens_before = time.monotonic(), self.tokens_done
         index = self.samples_done + self._accelerator.process_index
         lengths = self._options.lengths_of(self.samples_done)

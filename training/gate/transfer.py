@@ -1,12 +1,12 @@
-"""Fitting the gates layer by layer to what full attention finds, before anything end to end.
+"""Fitting the gates layer by layer to full attention, before end-to-end training.
 
-One pass of the frozen backbone with full attention over a stretch gives every layer its queries,
-keys and values, and what full attention finds that sinks and segment alone don't. Each layer's
-gate and feature map are then fitted to that by themselves, no gradient flows through the backbone:
-attention transfer (Hedgehog, arXiv 2402.04347; LoLCATs, 2410.10254). A step costs milliseconds
-where one through the network costs seconds.
+One pass of the frozen backbone with full attention over a stretch records every layer's queries,
+keys and values, and how full attention differs from attention to sinks and segment alone. Each
+layer's gate and feature map are then fitted to that difference; no gradient flows through the
+backbone. This is attention transfer (Hedgehog, arXiv 2402.04347; LoLCATs, 2410.10254). A step costs
+milliseconds; one through the network costs seconds.
 
-Letters: H query heads, K KV heads, S sinks, N segment, n queries looked at, i segments that read a
+Letters: H query heads, K KV heads, S sinks, N segment, n queries sampled, i segments that read a
 memory, D head dimension.
 """
 
@@ -34,7 +34,7 @@ from edgeinfinite.training.gate.lengths import Lengths
 _TRANSFER_ATTENTION = "edgeinfinite-transfer"
 _SEEN_ARGUMENT = "edgeinfinite_seen"
 _QUERIES = 320
-"""Looked at in a stretch, evenly; which ones differs by stretch."""
+"""Queries sampled per stretch, evenly spaced; the offset differs by stretch."""
 
 _LEARNING_RATE = 3e-3
 _QUERY_OPENING_RATE = 1e-2
@@ -47,13 +47,13 @@ _LARGEST_NORM = 1.0
 
 @dataclass(frozen=True)
 class Seen:
-    """One layer of one stretch, at the slots that a session gives the tokens; half precision.
+    """One layer's tensors for one stretch, at the slots of a session; half precision.
 
     Args:
         query: `[H, i n, D]` after RoPE.
         local: A_dot of these queries, `[H, i n, D]`.
-        missed: what full attention finds beyond it, `[H, i n, D]`.
-        key, value: `[K, i, N, D]` of the segments that are folded before.
+        missed: full attention minus A_dot, `[H, i n, D]`.
+        key, value: `[K, i, N, D]` of the segments folded before.
         log_position: p of these queries (`gate.log_positions`), `[i n]`; only the opening `place`
             needs it.
     """
@@ -78,13 +78,13 @@ class _Watch:
 def look_at(
     model: PreTrainedModel, tokens: torch.Tensor, lengths: Lengths, number: int
 ) -> list[Seen]:
-    """One pass with full attention over a stretch; what every layer saw.
+    """Reads a stretch with full attention and returns what every layer saw.
 
     Args:
         model: a backbone, attached or not.
         tokens: `[T]` int64, T = `lengths.tokens(segments)`, no more than its trained positions.
         lengths: how a session cuts the text.
-        number: of the stretch; it decides which queries are looked at.
+        number: the stretch's number; it decides which queries are sampled.
     """
     segments = (len(tokens) - lengths.tokens(0)) // lengths.segment
     stride = max(1, segments * lengths.segment // _QUERIES)
@@ -115,7 +115,7 @@ def _attention(
 ) -> tuple[torch.Tensor, None]:
     watch: _Watch = kwargs[_SEEN_ARGUMENT]
     call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
-    if sliding_window is None and softcap is None:  # without a mask of T x T
+    if sliding_window is None and softcap is None:  # avoids a T x T mask
         full = functional.scaled_dot_product_attention(
             query, key, value, is_causal=True, scale=call.scaling, enable_gqa=True
         )
@@ -170,21 +170,20 @@ def fit_layer(
     seed: int,
     rate: float = 1.0,
 ) -> float:
-    """Fits the gate of one layer, its feature map included.
+    """Fits the gate and the feature map of one layer.
 
     Args:
         gate: changed in place.
-        seen: of several stretches.
-        output: weight of the output projection, `[hidden, H D]`, behind which the error is
-            measured; None measures it before.
+        seen: this layer's `Seen` of several stretches.
+        output: weight of the output projection, `[hidden, H D]`; the error is measured after it, or
+            before it if None.
         reads: `own`, or `zero`: the memory reads zero, the control.
-        epochs: how often every stretch is used.
-        seed: of the order.
+        epochs: how many times each stretch is used.
+        seed: decides the order.
         rate: factor on the learning rates.
 
     Returns:
-        Share of what local attention misses, as its squared error, that the gate explains in the
-        last epoch.
+        The share of local attention's squared error that the gate explains in the last epoch.
     """
     rates = {"g": _OPENING_RATE, "u": _QUERY_OPENING_RATE, "c": _PLACE_OPENING_RATE}
     groups = [
@@ -219,9 +218,9 @@ def corrections(gate: MemoryGate, one: Seen, memory: Seen | None) -> torch.Tenso
     """A_com - A_dot, `[H, i n, D]` float32.
 
     Args:
-        gate: of the layer.
-        one: whose queries read.
-        memory: whose segments are in the memory that they read; None reads zeros.
+        gate: the layer's.
+        one: its queries read the memory.
+        memory: its segments are in that memory; None reads zeros.
     """
     device = gate.g.device
     query, local = (x.to(device).float() for x in (one.query, one.local))
@@ -230,7 +229,7 @@ def corrections(gate: MemoryGate, one: Seen, memory: Seen | None) -> torch.Tenso
         key, value = (x.to(device).float() for x in (memory.key, memory.value))
         features = gate.feature_map(key.transpose(0, 1)).transpose(0, 1)
         ones = torch.ones(*value.shape[:-1], 1, device=device)
-        # Segment i reads the sum of those before it: M and z of every read at once.
+        # Segment i reads the sum over the segments before it: M and z of all reads at once.
         sums = (features.transpose(-1, -2) @ torch.cat((value, ones), -1)).cumsum(1)
         parts = [
             retrieve(part[None], sums[:, i, :, :-1], sums[:, i, :, -1], gate.feature_map)[0]
@@ -243,7 +242,7 @@ def corrections(gate: MemoryGate, one: Seen, memory: Seen | None) -> torch.Tenso
 
 
 def _size(x: torch.Tensor, output: torch.Tensor | None) -> torch.Tensor:
-    """Squared norm of `[H, n, D]`, behind the output projection if there is one."""
+    """Squared norm of `[H, n, D]`, after the output projection if there is one."""
     rows = x.transpose(0, 1).flatten(1)
     return (rows if output is None else rows @ output.T).square().sum()
 
@@ -258,21 +257,21 @@ def transfer(
     seed: int,
     progress: Callable[[str, float], None],
 ) -> list[float]:
-    """Fits the gates of all layers; the backbone stays as it is.
+    """Fits the gates of all layers; the backbone isn't changed.
 
-    What was seen is kept in memory, for SmolLM2-135M 0.15 GB a stretch of 4,673 tokens.
+    All stretches are kept in RAM: 0.15 GB for 4,673 tokens with SmolLM2-135M.
 
     Args:
         model: attached, with the gates to fit.
-        stretches: of tokens, `[T]` int64 each.
+        stretches: token ids, `[T]` int64 each.
         lengths: how a session cuts them.
         reads: `own` or `zero`.
         epochs: see `fit_layer`.
         seed: of the order of the stretches.
-        progress: called with what is being done, and the share that is done.
+        progress: called with the name of the current stage and the share that is done.
 
     Returns:
-        Of every layer what `fit_layer` returns.
+        The result of `fit_layer` for every layer.
     """
     passes = []
     for number, tokens in enumerate(stretches):
