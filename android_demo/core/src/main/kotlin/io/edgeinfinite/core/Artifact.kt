@@ -23,8 +23,8 @@ class Artifact private constructor(
          *
          * @param checkFiles compare sha256 of every file with the manifest (about a second per
          *   100 MB on a phone); sizes are always compared.
-         * @throws EdgeInfiniteException no artifact there, manifest unreadable or of a newer schema,
-         *   a file missing, truncated or altered.
+         * @throws EdgeInfiniteException there is no artifact, its manifest is unreadable or of a
+         *   newer schema, or a file is missing, truncated or altered.
          */
         fun open(
             folder: File,
@@ -42,7 +42,7 @@ class Artifact private constructor(
         /**
          * The manifest of a folder that is being filled.
          *
-         * @param found names of the files that are there or can be had.
+         * @param found names of the files that are present or available.
          * @throws EdgeInfiniteException as [open] does; also when a file that it names isn't found.
          */
         internal fun parseManifest(

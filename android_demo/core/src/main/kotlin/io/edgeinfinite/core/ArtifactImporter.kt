@@ -12,7 +12,7 @@ import java.util.zip.ZipInputStream
 typealias ImportProgress = (copied: Long, total: Long?) -> Unit
 
 /**
- * A file of an artifact that is somewhere else: behind Android's file picker, in another folder.
+ * A file of an artifact to import, from Android's file picker or another folder.
  *
  * @property name without any folder.
  * @property open gives its contents from the start; closed by the importer.
@@ -30,9 +30,9 @@ data class StoredArtifact(
 )
 
 /**
- * The app's own folder of artifacts: copies them in, checksummed, whole or not at all.
+ * The app's folder of artifacts. Imports are checked by sha256, and are complete or don't happen.
  *
- * @property root holds one folder per artifact; made when missing.
+ * @property root holds one folder per artifact; created if missing.
  */
 class ArtifactImporter(
     val root: File,
@@ -58,8 +58,8 @@ class ArtifactImporter(
      * @param stream the archive's bytes, closed at the end.
      * @param cancelled asked between blocks.
      * @throws EdgeInfiniteException it isn't a zip archive, an entry points outside its folder, a
-     *   file is missing or altered, the schema is newer, there is one of that name, no space is
-     *   left. Nothing is left behind then.
+     *   file is missing or altered, the schema is newer, the name is taken, or no space is left.
+     *   Nothing of it stays on disk.
      * @throws ReadingCancelled likewise.
      */
     fun importZip(
@@ -71,13 +71,13 @@ class ArtifactImporter(
         import(name, Copy(progress, cancelled)) { folder, copy ->
             val found = stream.use { unpack(it, folder, copy) }
             val manifest = Artifact.parseManifest(folder, found)
-            // What the manifest doesn't name isn't part of the artifact.
+            // Files that the manifest doesn't name aren't part of the artifact.
             (found - manifest.files.keys - MANIFEST_FILE).forEach { File(folder, it).delete() }
             manifest
         }
 
     /**
-     * Copies an artifact out of a folder that can be read only through streams.
+     * Copies an artifact from a folder that is readable only through streams.
      *
      * @param name as in [importZip].
      * @param files what the folder holds; those that the manifest doesn't name are left out.

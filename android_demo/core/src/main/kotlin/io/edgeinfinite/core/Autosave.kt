@@ -3,13 +3,13 @@ package io.edgeinfinite.core
 import java.io.File
 
 /**
- * Keeps a running operation of a [Conversation] on disk, so that a killed process loses little of it.
+ * Saves a running operation of a [Conversation], so that a killed process loses little.
  *
- * Saves come between two chunks or tokens: when one is asked for, and at intervals that grow with
- * what the last save took, so that saving never takes more than a small share of the time.
+ * It saves between two chunks or tokens, on request and at intervals. The intervals grow with the
+ * duration of the last save, so that saving takes only a small share of the time.
  *
- * @property file replaced by every save.
- * @param pauseS least seconds from one save to the next, unless asked for.
+ * @property file each save replaces it.
+ * @param pauseS fewest seconds between two saves, except on request.
  * @param clock seconds from any start.
  * @param onSaved called after each save with the history that was saved, on the engine's thread and
  *   between two steps, so it may read the session.
@@ -47,7 +47,7 @@ class Autosave(
         try {
             write(file)
         } catch (_: EdgeInfiniteException) {
-            isSaved = false // a full storage is no reason to stop reading; the save at the end says so
+            isSaved = false // reading continues with a full storage; the last save reports it
         }
         val end = clock()
         dueAt = end + maxOf(pauseS, (end - start) * TIMES_ITS_COST)

@@ -19,12 +19,11 @@ data class Message(
 /**
  * The artifact's chat_template.jinja.
  *
- * It is run, not recognised: by a small interpreter of jinja2's language of our own, because the
- * templates of one family differ from checkpoint to checkpoint, and because Jinja libraries for the
- * JVM find properties through `java.beans`, which Android doesn't have.
+ * A small interpreter of jinja2's language runs it, because the templates of one family differ
+ * between checkpoints. Jinja libraries for the JVM need `java.beans`, which Android doesn't have.
  *
  * @property source the template's text.
- * @param specialTokens what it knows as `bos_token`, `eos_token`, and so on.
+ * @param specialTokens values of `bos_token`, `eos_token`, and so on.
  * @throws EdgeInfiniteException the template can't be parsed.
  */
 internal class ChatTemplate(
@@ -42,7 +41,7 @@ internal class ChatTemplate(
         }
 
     /**
-     * The conversation as the model reads it, ending where its next answer starts.
+     * The conversation as the model reads it, up to the start of the next answer.
      *
      * @throws EdgeInfiniteException the template refuses the conversation.
      */
@@ -72,11 +71,11 @@ internal class ChatTemplate(
     )
 
     /**
-     * What follows an assistant's answer when the user goes on with [text].
+     * The text between an assistant's answer and the next one, for the user's message [text].
      *
-     * A state can't be read again, so only the text after the answer may be appended to it. It is
-     * taken from the rendering of a stand-in conversation; a default system prompt, a date or a
-     * first-turn marker stay before the answer.
+     * A state can only be appended to, so only the text after the answer is needed. It is taken
+     * from the rendering of a sample conversation; a default system prompt, a date or a first-turn
+     * marker come before the answer.
      *
      * @return the tail goes from the template's end of the answer to the start of the next one.
      * @throws EdgeInfiniteException the template drops earlier answers, or what it writes after an

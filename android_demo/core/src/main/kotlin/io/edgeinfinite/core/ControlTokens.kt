@@ -4,21 +4,21 @@ import io.edgeinfinite.core.tokenizer.Tokenizer
 import java.security.SecureRandom
 
 /**
- * Control tokens: a template may write them, a document can't. As `runtime_py/control_tokens.py`.
+ * Control tokens: a template may write them, a document can't. Like `runtime_py/control_tokens.py`.
  *
- * Text in which no control token is spelled out is encoded as it always was. In any other, a mark is
- * put behind the first character of each control token's text; what the template makes of it shows
- * by the marks which control tokens are its own. These get aliases, the marks go, and a tokenizer
- * that knows the control tokens by their aliases only encodes the whole.
+ * Text that spells out no control token is encoded as usual. In other text, a mark is put after the
+ * first character of each spelled-out control token. After rendering, unmarked control tokens are
+ * the template's own. These get aliases, the marks are removed, and a tokenizer that knows control
+ * tokens only by their aliases encodes the result.
  *
- * They are what the tokenizer calls special, what ends an answer, and what the template's source
- * writes and looks like markup. The latter may stand in an assistant's message, where templates look
- * for `</think>`.
+ * Control tokens are the tokenizer's special tokens, the tokens that end an answer, and markup in
+ * the template's source. The markup may occur in an assistant's message, where templates look for
+ * `</think>`.
  *
  * @param tokenizer the artifact's.
  * @param stopIds tokens that end an answer.
  * @param template the chat template's source.
- * @param renamed reads the tokenizer once more, with other texts for some tokens.
+ * @param renamed reads the tokenizer again, with other texts for some tokens.
  */
 internal class ControlTokens(
     private val tokenizer: Tokenizer,
@@ -63,14 +63,15 @@ internal class ControlTokens(
         return apart.tokenizer.encode(aliased.replace(apart.mark, ""), addSpecialTokens = false)
     }
 
-    // Behind every first character, also where two of them overlap: none is left over.
+    // After every first character, so that overlapping control tokens are all marked.
     private fun mark(
         text: String,
         start: Regex,
     ) = start.replace(text) { it.value + apart.mark }
 
     private fun setApart(): Apart {
-        // Nobody can guess it; noncharacters, because no normalizer changes them.
+        // Random, so that no text can contain it; noncharacters, because normalizers don't change
+        // them.
         val number = ByteArray(16).also(SecureRandom()::nextBytes).joinToString("") { "%02x".format(it) }
         val aliases = all.sorted().withIndex().associate { (i, text) -> text to "\uFDD2$number-$i\uFDD3" }
         return Apart(renamed(aliases), aliases, "\uFDD0$number\uFDD1", all, always)

@@ -18,7 +18,7 @@ import java.io.File
 /**
  * One entry of a conversation's history.
  *
- * @property text what was written; of a document its name.
+ * @property text the message; for a document its name.
  */
 @Serializable
 data class Turn(
@@ -40,15 +40,15 @@ data class Turn(
 }
 
 /**
- * A chat over one text of any length: documents, questions, answers, all in a state of fixed size.
+ * A chat of any length: documents, questions and answers in a fixed-size state.
  *
- * Everything that computes runs on [dispatcher], one operation at a time; flows and functions may be
- * used from the main thread.
+ * All computing runs on [dispatcher], one operation at a time. Flows and functions may be used from
+ * the main thread.
  *
  * @property session the text; read it only while nothing runs.
  * @param tokenizer the artifact's, with a chat template.
- * @param dispatcher for all computing; may serve several conversations, is not closed with this one.
- * @param autosave keeps what runs on disk; null for [save] alone.
+ * @param dispatcher for all computing; conversations may share it, and don't close it.
+ * @param autosave saves running operations; null to save only by [save].
  */
 class Conversation(
     val session: Session,
@@ -72,8 +72,8 @@ class Conversation(
     private var isInterrupting = false
 
     /**
-     * Whether a reading ended that nobody had stopped, by [interrupt] or with the process: a reason
-     * to [readOn] unasked.
+     * Whether a reading was cut off by [interrupt] or with the process, not stopped by the user, so
+     * that [readOn] should be called.
      */
     @Volatile
     var isInterrupted = false
@@ -90,8 +90,9 @@ class Conversation(
      *
      * @param name for the history.
      * @param text all of it.
-     * @return a [GenerationEvent.Reading] after every chunk; the flow ends when all is read, or
-     *   after [stop] (then [unreadTokens] isn't 0). Cancelling the collector stops within one chunk.
+     * @return a [GenerationEvent.Reading] after every chunk; the flow ends when everything is read,
+     *   or after [stop] (then [unreadTokens] isn't 0). Cancelling the collector stops within one
+     *   chunk.
      */
     fun attach(
         name: String,
@@ -103,18 +104,18 @@ class Conversation(
             remember(Turn(Turn.Kind.DOCUMENT, name))
             val total = (session.unread.size + parts.sumOf { it.size }).toLong()
             var read = 0L
-            // The turn's opening is a few tokens: never stopped in the middle.
+            // The turn's opening is only a few tokens, so it is never interrupted.
             if (parts[0].isNotEmpty()) session.append(parts[0], progress = { read += it })
             turnIsOpen = true
-            // What is to be read is nowhere else: a saved chat holds no path to the file.
+            // The text must be kept here: a saved chat has no path to the file.
             autosave?.request()
             readAll(parts[1], read, total)
         }
 
     /**
-     * Reads what a stopped or interrupted reading has left; nothing when there is nothing.
+     * Reads the rest of a stopped or interrupted reading, if there is any.
      *
-     * @return as of [attach].
+     * @return as for [attach].
      */
     fun readOn(): Flow<GenerationEvent.Reading> =
         exclusively {
@@ -156,7 +157,7 @@ class Conversation(
     /**
      * Asks, and streams the answer.
      *
-     * @param sampler keep one per conversation, so that a seed fixes the whole of it.
+     * @param sampler keep one per conversation, so that a seed fixes all of its answers.
      * @return see [Generator.events]; computed on the dispatcher.
      */
     fun ask(
@@ -272,7 +273,7 @@ class Conversation(
         private val json = Json { ignoreUnknownKeys = true }
 
         /**
-         * Goes on with a saved conversation.
+         * Opens a saved conversation.
          *
          * @param file written by [save], or by the Python runtime (then the history is empty).
          * @throws EdgeInfiniteException as [SessionFile.load].

@@ -1,12 +1,12 @@
 package io.edgeinfinite.core
 
 /**
- * The three graphs over states that the host owns; what a session needs of a runtime.
+ * What a session needs from a runtime: three graphs over states that the host owns.
  *
- * An engine holds weights and nothing of any text, so sessions may share one, but calls must come
- * one at a time: an [EngineDispatcher] sees to that, and has the stack that native code may need.
- * An engine never changes `length` and `has_memory`: those are the session's.
- * Letters: T new tokens, V vocabulary, S sinks, N segment, W window.
+ * An engine holds weights and no text, so sessions may share one. Calls must come one at a time: an
+ * [EngineDispatcher] ensures that, with a stack large enough for native code. Only the session
+ * changes `length` and `has_memory`. Letters: T new tokens, V vocabulary, S sinks, N segment, W
+ * window.
  */
 interface Engine : AutoCloseable {
     /** For statistics: `onnx`, `executorch`. */
@@ -21,9 +21,9 @@ interface Engine : AutoCloseable {
     val fingerprint: String
 
     /**
-     * Whether there is a gate, so that `memory` and `memory_norm` are kept and read. Without one the
-     * N tokens of a compression are forgotten under `reencode`; under `carry` those are kept that
-     * rank high enough for the recall slots, as with a gate.
+     * Whether there is a gate, so that `memory` and `memory_norm` are kept and read. Without a
+     * gate, `reencode` drops the N tokens of a compression. `carry` keeps those that rank high
+     * enough for the recall slots, with or without a gate.
      */
     val readsMemory: Boolean
 
@@ -52,14 +52,14 @@ interface Engine : AutoCloseable {
     ): FloatArray
 
     /**
-     * Makes room: what the policy does with the N oldest residual tokens.
+     * Compresses: the policy evicts the N oldest residual tokens.
      *
-     * Under `reencode` they are folded into `memory` and `memory_norm`; caches stay as they are, and
-     * without a gate the session doesn't call it. Under `carry` their pairs are scored and ranked
-     * with those in the recall slots; the highest fill the slots, the window moves down behind them,
-     * its keys turned to their new positions, and `scores_i` are those of the pairs that stay. With
-     * a gate all N are folded into `memory` and `memory_norm` as well. The session sets `length` and
-     * `has_memory` afterwards.
+     * Under `reencode` they are folded into `memory` and `memory_norm`. The caches don't change,
+     * and without a gate the session doesn't call this. Under `carry` their pairs are scored and
+     * ranked with the pairs in the recall slots. The highest fill the slots, the window moves down
+     * behind them, with keys rotated to their new positions, and `scores_i` become the scores of
+     * the kept pairs. With a gate, all N are also folded into `memory` and `memory_norm`. The
+     * session sets `length` and `has_memory` afterwards.
      *
      * @param state under `reencode` with S + N or more slots in use, under `carry` with N + W
      *   residual tokens; updated in place.

@@ -6,15 +6,13 @@ import java.util.concurrent.Executors
 import kotlin.coroutines.CoroutineContext
 
 /**
- * Where engines compute: one thread, so one call at a time, with a stack as large as a native
- * program's own.
+ * The thread that engines compute on: a single one, with a stack as large as a native program's.
  *
  * The runtimes are native code written for such stacks. The threads of `Dispatchers.Default` and
- * `Dispatchers.IO` have whatever the virtual machine gives, about 1 MiB on Android, and a native
- * stack that overflows ends the process without an exception; so a [Conversation] takes this and no
- * other dispatcher.
+ * `Dispatchers.IO` have the virtual machine's stacks, about 1 MiB on Android, and a native stack
+ * overflow ends the process without an exception. So a [Conversation] accepts only this dispatcher.
  *
- * @param name of the thread.
+ * @param name the thread's name.
  */
 class EngineDispatcher(
     name: String = "engine",

@@ -17,7 +17,7 @@ sealed interface GenerationEvent {
      * A chunk of the prompt was read.
      *
      * @property read tokens of the prompt read so far.
-     * @property total all of them.
+     * @property total tokens of the prompt.
      */
     data class Reading(
         val read: Long,
@@ -28,7 +28,7 @@ sealed interface GenerationEvent {
     /**
      * A token was chosen.
      *
-     * @property text what it completes, never half a UTF-8 character; often empty.
+     * @property text the text that it completes, never half a UTF-8 character; often empty.
      */
     data class Piece(
         val token: Int,
@@ -48,19 +48,19 @@ sealed interface GenerationEvent {
 }
 
 /**
- * One answer: read the prompt, then sample, hand out and read a token at a time.
+ * One answer: prefill the prompt, then sample, emit and read one token at a time.
  *
- * When it has ended, the session has read the prompt and every token handed out, and not the token
- * that stopped the answer: [TextTokenizer.encodeTurn] begins with the template's own end of the
- * answer, whatever ended it. An answer stopped while its prompt is read leaves the rest of the
- * prompt as the session's unread tokens, which the next `append` reads first.
+ * At the end, the session has read the prompt and every emitted token, but not the token that
+ * stopped the answer: [TextTokenizer.encodeTurn] begins with the template's own end of the answer,
+ * whatever ended it. An answer stopped during prefill leaves the rest of the prompt as unread
+ * tokens, which the next `append` reads first.
  *
- * @param session where the text stands; the prompt is appended to it.
- * @param tokens the prompt or the appended turn; may be empty when unread tokens go on.
+ * @param session the text so far; the prompt is appended to it.
+ * @param tokens the prompt or the appended turn; may be empty if there are unread tokens.
  * @param sampler chooses the tokens.
- * @param maxNewTokens the answer's greatest length.
- * @param afterStep called between two chunks or tokens, when the session has read all that was
- *   handed out; not counted as time of any step.
+ * @param maxNewTokens longest answer in tokens.
+ * @param afterStep called between two chunks or tokens, when the session has read all emitted
+ *   tokens; its time counts to no step.
  * @throws EdgeInfiniteException [maxNewTokens] is below 1.
  */
 class Generator(
@@ -86,17 +86,17 @@ class Generator(
         }
     }
 
-    /** The answer's text so far; whole when the flow has ended in whatever way. */
+    /** The answer's text so far; complete once the flow has ended. */
     val text: String get() = answer.toString()
 
     /** Ends the answer after the chunk or token that is being computed; from any thread. */
     fun stop() = stopped.set(true)
 
     /**
-     * The events, to be collected once, by one collector at a time over a session.
+     * The events. Collect them once, with one collector at a time per session.
      *
      * The last one is [GenerationEvent.Finished], also after [stop]. Cancelling the collecting
-     * coroutine ends it just as soon, within one chunk or token, without that event.
+     * coroutine also ends it within one chunk or token, without that event.
      *
      * The flow computes in the collector's context; use `flowOn` to keep it off the main thread.
      * It throws [EdgeInfiniteException] when there is nothing to read or the model gives NaN.
@@ -122,7 +122,7 @@ class Generator(
         val total = (session.unread.size + tokens.size).toLong()
         val context = currentCoroutineContext()
         val cancelled = { stopped.get() || !context.isActive }
-        // Chunk by chunk, because a callback of `append` can't suspend to hand out its progress.
+        // Chunk by chunk, because a callback of `append` can't suspend to emit progress.
         var read = 0L
         var rest = tokens
         while (true) {
@@ -164,7 +164,7 @@ class Generator(
             try {
                 emit(GenerationEvent.Piece(token, piece))
             } catch (gone: CancellationException) {
-                // It was handed out, so the text must hold it.
+                // It was emitted, so the text must contain it.
                 session.append(intArrayOf(token))
                 answer.append(stream.flush())
                 throw gone
@@ -198,7 +198,7 @@ class Generator(
     private fun now(): Double = System.nanoTime() / 1e9
 
     companion object {
-        /** The longest answer when nothing is said about it. */
+        /** The default longest answer in tokens. */
         const val MAX_NEW_TOKENS = 256
     }
 }

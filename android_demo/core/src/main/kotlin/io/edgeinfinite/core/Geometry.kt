@@ -16,9 +16,8 @@ import kotlinx.serialization.json.jsonPrimitive
  * The geometry of the fixed-size KV cache,
  * `[S sinks | G recall slots | residual of at most N + W tokens]`.
  *
- * Letters used in shapes all over the project: B batch (1), L layers, H query heads, K KV heads,
- * T new tokens, C cache capacity, D head dimension, V vocabulary, S sinks, G recall slots, N segment,
- * W window.
+ * Letters in shapes: B batch (1), L layers, H query heads, K KV heads, T new tokens, C cache
+ * capacity, D head dimension, V vocabulary, S sinks, G recall slots, N segment, W window.
  *
  * @property segmentLength N, tokens folded into the memory at once.
  * @property sinkLength S, first tokens of the text, attended by every segment, never compressed.
@@ -37,7 +36,7 @@ data class Geometry(
     @Serializable(RecallSlotsSerializer::class)
     val recallSlots: List<Int> = listOf(0),
 ) {
-    /** G of the layer that has most. */
+    /** The largest G of any layer. */
     val mostSlots: Int get() = recallSlots.max()
 
     /** C = S + G + N + W, slots of the largest layer's cache. */

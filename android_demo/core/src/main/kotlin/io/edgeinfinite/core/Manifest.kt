@@ -33,8 +33,8 @@ const val DYNAMIC = -1
  * @property dtype numpy's name, `float32`, `int64`, ...
  * @property shape sizes; [DYNAMIC] where each call chooses.
  * @property dims the axes' letters, `B K C D` (see [Geometry]): the layout.
- * @property role what it holds: `k_cache`, `scores`, `length`, ...
- * @property layer whose, null for tensors that all layers share.
+ * @property role its content: `k_cache`, `scores`, `length`, ...
+ * @property layer the layer's index, null for tensors that all layers share.
  */
 @Serializable
 data class TensorSpec(
@@ -54,7 +54,7 @@ data class TensorSpec(
     /** Bytes of the whole tensor; its shape must be fixed. */
     val bytes: Long get() = shape.fold(elementBytes.toLong()) { bytes, size -> bytes * size }
 
-    /** Whether it is one layer's K or V cache, of which only the slots in use count. */
+    /** Whether it is a layer's K or V cache, of which only the slots in use count. */
     val isCache: Boolean get() = role == "k_cache" || role == "v_cache"
 }
 
@@ -62,7 +62,7 @@ data class TensorSpec(
  * One output.
  *
  * @property alias the state tensor whose own buffer this output must be bound to.
- * @property updates the state tensor that the host replaces by this output after the call.
+ * @property updates the state tensor that the host replaces with this output after the call.
  */
 @Serializable
 data class OutputSpec(
@@ -107,7 +107,7 @@ data class BackboneInfo(
     @SerialName("weights_sha256") val weightsSha256: String,
 )
 
-/** The memory gate: where it came from, its rank, its number of parameters, its sha256. */
+/** The memory gate: its source, rank, number of parameters and sha256. */
 @Serializable
 data class GateInfo(
     val source: String,
@@ -119,7 +119,7 @@ data class GateInfo(
 /**
  * How scores rank pairs, see Python's `artifact.rank_rule`; the graph has it built in.
  *
- * @property rankedSlots so many slots of a layer are filled by rank.
+ * @property rankedSlots number of slots of a layer that are always filled by rank.
  */
 @Serializable
 data class RankRule(
@@ -144,22 +144,22 @@ data class ScorerInfo(
     @SerialName("rank_rule") val rankRule: RankRule,
 )
 
-/** How the weights were quantized; what got which format is for people and not read here. */
+/** How the weights were quantized; the formats of single weights aren't read here. */
 @Serializable
 data class QuantizationInfo(
     val recipe: String,
 )
 
 /**
- * What a runtime must know of an artifact.
+ * What a runtime must know about an artifact.
  *
  * @property backend `onnx` or `executorch`.
  * @property target `cpu` or the accelerator it was compiled for.
  * @property state the state tensors, owned by the host, each of fixed shape.
- * @property scorer of the recall slots; null where there are none.
- * @property graphs by name. [COMPRESS] is there under policy `carry`, whose window it moves; under
- *   `reencode` only with a gate, for without one nothing reads M and z.
- * @property files every file by name, the manifest itself apart.
+ * @property scorer the recall slots' scorer; null if there are none.
+ * @property graphs by name. [COMPRESS] exists under policy `carry`, whose window it moves; under
+ *   `reencode` only with a gate, because without one nothing reads M and z.
+ * @property files every file by name, without the manifest itself.
  */
 @Serializable
 data class Manifest(
@@ -200,7 +200,7 @@ data class Manifest(
         /**
          * Reads a manifest's text.
          *
-         * @param where what to call it in errors.
+         * @param where its name in errors.
          * @throws EdgeInfiniteException it can't be read, is of a newer schema, names a file that
          *   points outside the artifact, or describes something impossible.
          */

@@ -1,15 +1,15 @@
 package io.edgeinfinite.core
 
 /**
- * When a session compresses and what stays in the cache: decides over a session, has no state.
+ * Decides when a session compresses and what stays in the cache. Has no state of its own.
  *
  * Letters: S sinks, G recall slots, N segment, W window, C capacity.
  */
 internal sealed interface Policy {
-    /** Whether to compress before anything more is read. */
+    /** Whether to compress before reading more. */
     fun isDue(session: Session): Boolean
 
-    /** Tokens that may be read before that has to be asked again, at least 1. */
+    /** Tokens that may be read before [isDue] must be asked again, at least 1. */
     fun room(session: Session): Int
 
     /**
@@ -38,20 +38,20 @@ internal sealed interface Policy {
 }
 
 /**
- * The paper's Algorithm 1: segments start from the sinks, the window is encoded again.
+ * The paper's Algorithm 1: each segment follows the sinks, and the window is encoded again.
  *
- * While t < C the cache holds all of the text; from then on the S sinks and a residual of
- * W <= r < W + N tokens.
+ * While t < C the cache holds all of the text; after that, the S sinks and a residual of W <= r < W
+ * + N tokens.
  */
 private object Reencode : Policy {
     override fun isDue(session: Session): Boolean =
         session.residual.size >= session.engine.geometry.segmentLength && reachesCapacity(session)
 
     /**
-     * To the segment's end if it will be compressed, else as far as the text goes.
+     * Up to the segment's end if it will be compressed, else to the end of the text.
      *
-     * What follows the segment must be encoded with the new memory, so reading it before the
-     * compression would be work done twice.
+     * The tokens after the segment must be encoded with the new memory, so reading them earlier
+     * would do the work twice.
      */
     override fun room(session: Session): Int {
         if (!reachesCapacity(session)) return session.unread.size
@@ -60,7 +60,7 @@ private object Reencode : Policy {
     }
 
     /**
-     * Lines 24-26: N oldest into the memory, the tokens after them are to be read again.
+     * Lines 24-26: folds the N oldest into the memory; the tokens after them are read again.
      *
      * Their K, V in the cache were computed with the sinks, positions and memory that Algorithm 1
      * would compute them with, so no second pass over the segment is needed.
@@ -79,10 +79,10 @@ private object Reencode : Policy {
 }
 
 /**
- * The window moves along: every token sees the W or more before it, nothing is read twice.
+ * The window slides: every token sees at least the W tokens before it, and nothing is read twice.
  *
- * While t <= C the cache holds all of the text; from then on the S sinks, G pairs that the retention
- * scorer kept and a residual of W < r <= W + N tokens.
+ * While t <= C the cache holds all of the text; after that, the S sinks, G pairs that the retention
+ * scorer kept, and a residual of W < r <= W + N tokens.
  */
 private object Carry : Policy {
     override fun isDue(session: Session): Boolean = room(session) == 0
@@ -94,9 +94,9 @@ private object Carry : Policy {
     }
 
     /**
-     * The engine fills the recall slots and moves the window; nothing moves while all fits.
+     * The engine fills the recall slots and moves the window; nothing moves while everything fits.
      *
-     * Even then it folds and scores the tokens that leave the window, where the state has room for that.
+     * Even then it folds and scores the tokens that leave the window, if the state has the tensors.
      */
     override fun compress(session: Session) {
         val geometry = session.engine.geometry

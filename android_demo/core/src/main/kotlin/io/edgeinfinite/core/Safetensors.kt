@@ -37,7 +37,7 @@ internal class StoredTensor(
     /** Length in bytes. */
     val bytes: Long get() = parts.sumOf { it.remaining().toLong() }
 
-    /** All of it in one buffer, as a file that was read has it. */
+    /** The whole tensor in one buffer, as in a file that was read. */
     val data: ByteBuffer get() = parts.single()
 }
 
@@ -49,7 +49,7 @@ internal class Safetensors(
     /**
      * Writes the file.
      *
-     * @throws IOException as the file system says.
+     * @throws IOException the file can't be written.
      */
     fun write(file: File) {
         val widestFirst = tensors.entries.sortedByDescending { elementBytesOf(it.value.dtype) }
@@ -161,7 +161,7 @@ internal class Safetensors(
     }
 }
 
-/** [bytes] bytes from [start] on, as a buffer of their own, little-endian. */
+/** [bytes] bytes from [start] on, as their own buffer, little-endian. */
 private fun ByteBuffer.part(
     start: Long,
     bytes: Long,

@@ -35,10 +35,10 @@ data class SamplingOptions(
 }
 
 /**
- * Draws tokens; one per conversation, so that a seed fixes the whole of it.
+ * Draws tokens; use one per conversation, so that a seed fixes all of its answers.
  *
- * The kept tokens and their probabilities are those of the Python runtime, the random numbers are
- * Java's: a seed gives the same answer on every device, but not the one that Python gives.
+ * The kept tokens and their probabilities equal the Python runtime's, but the random numbers are
+ * Java's: a seed gives the same answer on every device, but another one than Python.
  */
 class Sampler(
     private val options: SamplingOptions,
@@ -104,13 +104,15 @@ internal fun candidates(
     return Candidates(tokens, probabilities)
 }
 
-/** Indices, ascending, of what stays when the unlikeliest go while they sum to <= 1 - p. */
+/** Ascending indices of the tokens left after dropping the unlikeliest while they sum to <= 1 - p.
+ * */
 private fun topP(
     probabilities: DoubleArray,
     p: Double,
 ): List<Int> {
     val spare = 1 - p
-    // Tokens this unlikely go in any case: together they stay below `spare`. Few are left to sort.
+    // Tokens this unlikely are dropped in any case, since together they stay below `spare`. Few
+    // remain to sort.
     val likely = probabilities.indices.filter { probabilities[it] > spare / probabilities.size }
     val ascending = likely.sortedBy { probabilities[it] }
     var removed = 1 - likely.sumOf { probabilities[it] }
@@ -128,7 +130,7 @@ private fun normalized(weights: DoubleArray): DoubleArray {
     return DoubleArray(weights.size) { weights[it] / sum }
 }
 
-/** The first of the largest; NaN counts as larger than all. */
+/** The first of the largest; NaN counts as the largest. */
 private fun indexOfLargest(values: FloatArray): Int {
     var best = 0
     for (index in values.indices) {

@@ -1,15 +1,15 @@
 package io.edgeinfinite.core
 
-/** Work was stopped between two steps; what was done so far is sound. */
+/** Work was stopped between two steps; the state is valid. */
 class ReadingCancelled : Exception("cancelled")
 
 /**
- * Algorithm 1 of EdgeInfinite (arXiv 2503.22196): one text, read with a state of fixed size.
+ * One text, read with a fixed-size state (Algorithm 1 of EdgeInfinite, arXiv 2503.22196).
  *
- * While the text fits the cache, attention is exact. From then on the cache holds the sinks and the
- * newest tokens (and under `carry` recall slots, see [Policy]), and with a gate the memory holds the
- * rest. The state depends on the tokens alone, not on how they were fed: as one prompt, as several
- * turns, or token by token.
+ * While the text fits the cache, attention is exact. After that, the cache holds the sinks and the
+ * newest tokens (and recall slots under `carry`, see [Policy]), and with a gate the memory holds
+ * the rest. The state depends only on the tokens, not on how they were split into prompts, turns or
+ * single tokens.
  *
  * Not thread-safe. Letters: S sinks, N segment, W window, C capacity, T tokens of one call,
  * V vocabulary.
@@ -40,7 +40,7 @@ class Session(
     var tokensRead: Long = 0
         internal set
 
-    /** How often N tokens have left the residual. */
+    /** How many times N tokens have left the residual. */
     var compressions: Long = 0
         internal set
 
@@ -53,7 +53,7 @@ class Session(
     /** Slots in use in the largest layer: sinks, recall slots and residual, at most C. */
     val cached: Int get() = state.cached
 
-    /** Recall slots in use in the layer that has most. */
+    /** Recall slots in use in the layer with the most. */
     val recalled: Int get() = cached - minOf(cached, geometry.sinkLength) - residual.size
 
     /** Bytes of the state, constant. */
@@ -62,14 +62,14 @@ class Session(
     /**
      * Reads the next tokens of the text: a prompt, an appended turn, or the one just sampled.
      *
-     * @param tokens token ids; may be empty when a cancelled reading goes on.
+     * @param tokens token ids; may be empty to resume a cancelled reading.
      * @param progress called with the number of tokens newly read, after every chunk.
      * @param cancelled asked before every chunk.
      * @return logits `[V]` of the last token.
      * @throws EdgeInfiniteException no token to read, or one outside the vocabulary (then nothing is
      *   read).
-     * @throws ReadingCancelled the state is sound; `append(IntArray(0))` goes on, [dropUnread]
-     *   gives the rest up.
+     * @throws ReadingCancelled the state is valid; `append(IntArray(0))` resumes, [dropUnread]
+     *   drops the rest.
      */
     fun append(
         tokens: IntArray,
@@ -89,7 +89,8 @@ class Session(
         var logits: FloatArray? = null
         while (!unread.isEmpty()) {
             val before = tokensRead
-            // While window tokens are read again the text has a hole: no stop before it is mended.
+            // While window tokens are read again, the text has a gap, so don't stop before it is
+            // filled.
             if (!rereading && cancelled()) throw ReadingCancelled()
             if (policy.isDue(this)) {
                 compress()
@@ -101,10 +102,10 @@ class Session(
         return checkNotNull(logits) // the loop ends by reading, never by compressing
     }
 
-    /** Gives up what a cancelled [append] has not read; the text goes on from [tokensRead]. */
+    /** Drops the tokens that a cancelled [append] has not read; the text ends at [tokensRead]. */
     fun dropUnread() = unread.clear()
 
-    /** Frees what the engine made for the state. */
+    /** Frees the engine's resources for the state. */
     override fun close() = state.close()
 
     /** Tokens of the text before the next unread one; below [tokensRead] while re-reading. */
@@ -123,7 +124,7 @@ class Session(
         val chunk = unread.first(count)
         val logits =
             if (count == 1) engine.decodeStep(chunk[0], state) else engine.prefillSegment(chunk, state)
-        // Only now: an engine that fails halfway leaves the session as it was.
+        // Changed last, so that an engine that fails doesn't change the session.
         val sinksMissing = maxOf(0, geometry.sinkLength - cached)
         residual.addLast(chunk.copyOfRange(minOf(sinksMissing, count), count))
         unread.removeFirst(count)

@@ -11,7 +11,7 @@ import java.security.MessageDigest
 
 /**
  * The checksum in a session file's metadata: the SHA-256 of the whole file, with zeros in place of
- * its own 64 digits. As `artifact/session_file.py`.
+ * its own 64 digits. Like `artifact/session_file.py`.
  */
 internal object SessionChecksum {
     const val KEY = "edgeinfinite.sha256"
@@ -19,11 +19,11 @@ internal object SessionChecksum {
     private const val BUFFER = 1 shl 20
     private const val LONGEST_HEADER = 100_000_000L
 
-    /** What a writer puts under [KEY] before [seal]. */
+    /** The value under [KEY] before [seal]. */
     val NONE = "0".repeat(DIGITS)
 
     /**
-     * Puts the checksum into a file that was just written, and the file on the disk.
+     * Writes the checksum into a new file and syncs the file to disk.
      *
      * @throws IOException as the file system says.
      */
@@ -37,9 +37,9 @@ internal object SessionChecksum {
         }
 
     /**
-     * Throws where a file isn't what was written.
+     * Throws if a file was changed after it was written.
      *
-     * @throws IllegalArgumentException its checksum isn't that of its contents.
+     * @throws IllegalArgumentException the checksum doesn't match the contents.
      */
     fun check(
         file: File,
@@ -48,7 +48,7 @@ internal object SessionChecksum {
         require(of(source, placeIn(source)) == stored) { "its checksum isn't that of its contents" }
     }
 
-    /** Puts a folder's entries on the disk, where the system can do that. */
+    /** Syncs a folder's entries to disk, where the system can. */
     fun force(folder: File) {
         try {
             FileChannel.open(folder.toPath(), StandardOpenOption.READ).use { it.force(true) }
@@ -64,7 +64,8 @@ internal object SessionChecksum {
         val length = ByteBuffer.wrap(start).order(ByteOrder.LITTLE_ENDIAN).getLong(0)
         require(length in 0..minOf(LONGEST_HEADER, file.length() - Long.SIZE_BYTES)) { "a header of $length bytes" }
         val header = ByteArray(length.toInt()).also(file::readFully)
-        // In a value the quotes would be escaped, so this is the key. A byte is a character here.
+        // In a value the quotes would be escaped, so this match is the key. Each byte is one
+        // character here.
         val key = "\"$KEY\":\""
         val at = header.toString(Charsets.ISO_8859_1).indexOf(key)
         require(at >= 0 && at + key.length + DIGITS <= length) { "it has no checksum" }

@@ -12,7 +12,7 @@ import java.nio.ByteOrder
 /**
  * A restored session and the caller's own metadata.
  *
- * @property session goes on exactly where it was.
+ * @property session continues exactly where it was saved.
  */
 data class RestoredSession(
     val session: Session,
@@ -20,7 +20,7 @@ data class RestoredSession(
 )
 
 /**
- * Sessions on disk: one safetensors file, the same that the Python runtime writes and reads.
+ * Sessions on disk: one safetensors file each, in the Python runtime's format.
  *
  * Tensors: the state by name, caches cut to the slots in use, plus `residual` and `unread` (int64
  * token ids). Metadata `edgeinfinite`: a JSON object with the format's version, the fingerprint of
@@ -106,9 +106,9 @@ object SessionFile {
             throw notWhole(file, error)
         } catch (error: SerializationException) {
             throw notWhole(file, error)
-        } catch (error: RuntimeException) { // what a malformed header leads to
+        } catch (error: RuntimeException) { // thrown for a malformed header
             throw notWhole(file, error)
-        } catch (error: StackOverflowError) { // JSON in JSON in JSON
+        } catch (error: StackOverflowError) { // deeply nested JSON
             throw notWhole(file, error)
         }
         if (header.format > FORMAT_VERSION) {
@@ -131,7 +131,7 @@ object SessionFile {
         } catch (error: IOException) {
             session.close()
             throw notWhole(file, error)
-        } catch (error: RuntimeException) { // what fits nowhere, or counters that overflow
+        } catch (error: RuntimeException) { // wrong shapes, or counters that overflow
             session.close()
             throw notWhole(file, error)
         }
@@ -174,7 +174,7 @@ object SessionFile {
         }
     }
 
-    /** All of a tensor, or a cache up to `length`. */
+    /** A whole tensor, or a cache up to `length`. */
     private fun inUse(
         spec: TensorSpec,
         state: State,
@@ -185,7 +185,7 @@ object SessionFile {
         return Slots.of(spec, 0, used)
     }
 
-    /** Every counter follows from the number of tokens, layer by layer. */
+    /** Checks every counter against the number of tokens, layer by layer. */
     private fun checkCounters(session: Session) {
         val geometry = session.engine.geometry
         val state = session.state
@@ -238,7 +238,7 @@ object SessionFile {
             "float32" -> data.asFloatBuffer().let { values ->
                 (0 until values.capacity()).all { values.get(it).isFinite() }
             }
-            // An exponent of ones only is infinity or NaN.
+            // An exponent of all ones is infinity or NaN.
             "float16" ->
                 data.asShortBuffer().let { values ->
                     (0 until values.capacity()).none { values.get(it).toInt() and HALF_EXPONENT == HALF_EXPONENT }

@@ -4,9 +4,9 @@ import java.nio.Buffer
 import java.nio.ByteBuffer
 
 /**
- * A range of a cache's slots, wherever its layout has the axis C; or all of another tensor.
+ * A range of a cache's slots, along the axis C of its layout; or a whole other tensor.
  *
- * @property shape of that part, an axis C of the range's length.
+ * @property shape the part's shape, with the range's length as C.
  * @property capacity C of the whole tensor.
  */
 internal class Slots private constructor(
@@ -17,11 +17,12 @@ internal class Slots private constructor(
     private val from: Int,
     private val count: Int,
 ) {
-    /** The part where it lies, one view per block: a state may be larger than the Java heap. */
+    /** Views of the part, one per block, without a copy: a state may be larger than the Java heap.
+     * */
     fun views(whole: ByteBuffer): List<ByteBuffer> = (0 until blocks).map { window(whole, it) }
 
     /**
-     * Puts [source] in the part's place.
+     * Copies [source] into the part.
      *
      * @param source a tensor of the same layout with [sourceCapacity] slots, the first of which count.
      */
@@ -81,7 +82,7 @@ private fun ByteBuffer.window(
 }
 
 /**
- * U, how many of its first slots a cache is given to a call that doesn't take it whole; for engines.
+ * U, the number of first slots of a cache that a call gets; for engines.
  *
  * Length and C are those of the cache's own layer: layers may differ in both.
  *
@@ -100,12 +101,12 @@ fun State.slotsGiven(
 }
 
 /**
- * Copies what `compress_memory` computed under policy `carry` behind the sinks of every cache; for
- * engines. No slot is left between recall slots and window.
+ * Copies the outputs of `compress_memory` under policy `carry` behind the sinks of every cache; for
+ * engines. No slot stays free between recall slots and window.
  *
  * @param state as it was when the graph was run; its caches are changed, its `length` is not.
  * @param outputs `k_recall_0`, `v_recall_0`, `k_window_0`, ...: recall slots and window in the caches'
- *   own layout. Of the recall slots only those that there are candidates for count.
+ *   own layout. Only recall slots with a candidate count.
  */
 fun placeCarried(
     state: State,

@@ -6,10 +6,10 @@ import java.nio.FloatBuffer
 import java.nio.LongBuffer
 
 /**
- * Gives the memory of states: direct buffers in native byte order, zeroed.
+ * Allocates the memory of states: zeroed direct buffers in native byte order.
  *
- * On Android `ByteBuffer.allocateDirect` takes its memory from the app's Java heap, which is
- * limited; an app can map `android.os.SharedMemory` (API 27) here instead.
+ * On Android `ByteBuffer.allocateDirect` takes memory from the app's limited Java heap; an app can
+ * map `android.os.SharedMemory` (API 27) instead.
  */
 fun interface BufferAllocator {
     /** A direct buffer of exactly [bytes] zeroed bytes. Its byte order is set by the caller. */
@@ -28,7 +28,7 @@ fun interface BufferAllocator {
  * C cache capacity, D head dimension.
  *
  * @property specs the state tensors, from the manifest. All start as zeros.
- * @param buffers where the memory comes from.
+ * @param buffers allocates the memory.
  */
 class State(
     val specs: List<TensorSpec>,
@@ -60,13 +60,13 @@ class State(
     /** Bytes of all state tensors, the same for any length of text. */
     val bytes: Long get() = byName.values.sumOf { it.capacity().toLong() }
 
-    /** Whether pairs in recall slots have scores, given to them as they leave the window. */
+    /** Whether pairs in recall slots have scores; they get them when they leave the window. */
     val keepsScores: Boolean get() = specs.any { it.role == "scores" }
 
     /** Slots in use of one layer; its caches are read up to here only. */
     fun lengthOf(layer: Int): Int = length.get(layer).toInt()
 
-    /** Slots in use of every layer, now [of] its number. */
+    /** Sets the slots in use of every layer to [of] the layer's index. */
     fun setLengths(of: (Int) -> Int) {
         for (layer in 0 until layers) length.put(layer, of(layer).toLong())
     }
@@ -83,7 +83,7 @@ class State(
     operator fun contains(name: String): Boolean = name in byName
 
     /**
-     * What an engine made for this state, such as tensors over its buffers; made once.
+     * An engine's resources for this state, such as tensors over its buffers; created once.
      *
      * @param owner the engine.
      * @param create called the first time; closed with the state.
@@ -94,7 +94,7 @@ class State(
         create: () -> T,
     ): T = resources.getOrPut(owner) { create() } as T
 
-    /** Frees what engines made for it. The state can't be used afterwards. Safe to call twice. */
+    /** Frees the engines' resources. The state can't be used afterwards. Safe to call twice. */
     override fun close() {
         resources.values.forEach { it.close() }
         resources.clear()

@@ -1,10 +1,10 @@
 package io.edgeinfinite.core
 
 /**
- * Where a session stands; what the memory view shows.
+ * The counters of a session, as the memory view shows them.
  *
  * @property cachedTokens sinks, recall slots in use and the newest tokens.
- * @property recalledTokens older tokens in the recall slots; 0 where the artifact has none.
+ * @property recalledTokens older tokens in the recall slots; 0 if the artifact has none.
  */
 data class SessionFigures(
     val tokensRead: Long,
@@ -29,16 +29,16 @@ data class SessionFigures(
 }
 
 /**
- * What one answer took. Times in seconds; null where not measured.
+ * The speed of one answer. Times are in seconds; null if not measured.
  *
  * @property tokenIds the answer's tokens, without the one that stopped it.
  * @property promptTokens tokens read for it (of an appended turn: the turn's own).
  * @property ttftS time to first token: reading the prompt and sampling once.
- * @property prefillTokensPerS prompt tokens by the time of reading them.
+ * @property prefillTokensPerS prompt tokens per second of prefill.
  * @property decodeTokensPerS tokens after the first one (the stopping one counts) by their time.
- * @property medianTokenS of the steps after the first token.
- * @property slowestTokenS the same steps; one that compresses is among them.
- * @property session where it stands after the answer.
+ * @property medianTokenS median time of the steps after the first token.
+ * @property slowestTokenS longest of these steps, usually one that compresses.
+ * @property session the session's counters after the answer.
  */
 data class GenerationStatistics(
     val tokenIds: List<Int>,
@@ -55,7 +55,7 @@ data class GenerationStatistics(
     val newTokens: Int get() = tokenIds.size
 }
 
-/** The middle one, or the mean of the middle two; null of none. */
+/** The median; null if there are no values. */
 internal fun medianOf(values: List<Double>): Double? {
     if (values.isEmpty()) return null
     val sorted = values.sorted()

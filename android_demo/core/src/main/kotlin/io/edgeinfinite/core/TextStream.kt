@@ -12,10 +12,10 @@ import io.edgeinfinite.core.tokenizer.Tokenizer
 class TextStream internal constructor(
     private val tokenizer: Tokenizer,
 ) {
-    /** Tokens of the last piece: what follows may need them. */
+    /** Tokens of the last piece, because the next tokens may need them. */
     private var shown = IntArray(0)
 
-    /** Tokens that have shown nothing yet. */
+    /** Tokens without text so far. */
     private var held = IntArray(0)
 
     /** The text that [token] completes, often empty. */

@@ -15,8 +15,8 @@ import java.io.IOException
 /**
  * The artifact's tokenizer and chat template; made by [load]. Thread-safe.
  *
- * Control tokens that a message or a long text spells out stay text; only the template writes real
- * ones. [encodeText], which has no template, takes them for real.
+ * Control tokens spelled out in a message or a long text stay text; only the template writes real
+ * ones. [encodeText], which uses no template, reads them as real ones.
  *
  * @param parse reads the tokenizer, with other texts for some of its tokens.
  * @property stopIds tokens that end an answer.
@@ -32,7 +32,7 @@ class TextTokenizer internal constructor(
     /** False for the artifact of a base model, which only continues text. */
     val hasChatTemplate: Boolean get() = chatTemplate != null
 
-    /** The text as it stands, with the special tokens that the tokenizer itself adds. */
+    /** The text without a template, with the special tokens that the tokenizer adds. */
     fun encodeText(text: String): IntArray = tokenizer.encode(text, addSpecialTokens = true)
 
     /**
@@ -48,11 +48,10 @@ class TextTokenizer internal constructor(
     }
 
     /**
-     * The tokens to append after an answer when the user goes on with [text].
+     * The tokens to append after an answer for the user's next message [text].
      *
-     * They begin with the template's own end of the answer, so the token that stopped the answer
-     * must not have been appended ([Generator] doesn't); an answer that was cut short is closed in
-     * the same way.
+     * They begin with the template's own end of the answer, so don't append the token that stopped
+     * the answer ([Generator] doesn't). An answer that was cut short is closed in the same way.
      *
      * @throws EdgeInfiniteException there is no chat template, or it rewrites earlier turns.
      */
@@ -67,7 +66,7 @@ class TextTokenizer internal constructor(
      *
      * @param text the long text, with which the turn begins.
      * @param isFirst whether the conversation begins with it; else it follows an answer.
-     * @return what to append now: the turn's opening and the text.
+     * @return the tokens to append now: the turn's opening and the text.
      * @throws EdgeInfiniteException as [encodeTurn].
      */
     fun encodeOpening(
@@ -114,15 +113,15 @@ class TextTokenizer internal constructor(
         return OpenTurn(head, turn.take(at), turn.drop(at + MARK.length))
     }
 
-    /** Tokens of [tail] where it follows [head], of which nothing is returned. */
+    /** The tokens of [tail] after [head]; the tokens of [head] aren't returned. */
     private fun encodeAfter(
         head: String,
         tail: String,
         encode: (String) -> IntArray,
     ): IntArray {
         // The whole is encoded and its start cut off, because some tokenizers treat the first
-        // characters of a text differently. Where a token reaches over the cut, the tail stands
-        // alone, as the sampled answer's last token stands alone too.
+        // characters of a text differently. If a token crosses the cut, the tail is encoded alone,
+        // as the sampled answer's last token is alone too.
         val start = encode(head)
         val whole = encode(head + tail)
         val follows = whole.size >= start.size && start.indices.all { whole[it] == start[it] }
@@ -145,8 +144,8 @@ class TextTokenizer internal constructor(
     /**
      * The first part of a turn.
      *
-     * @property tokens all of it.
-     * @property openingTokens how many of them, at the start, are the template's and not the text's.
+     * @property tokens the whole part.
+     * @property openingTokens how many of the first tokens are the template's.
      */
     class Opening(
         val tokens: IntArray,

@@ -5,11 +5,11 @@ class TokenQueue {
     private var ids = IntArray(INITIAL)
     private var start = INITIAL / 2
 
-    /** How many there are. */
+    /** Number of ids. */
     var size = 0
         private set
 
-    /** Whether there are none. */
+    /** Whether the queue is empty. */
     fun isEmpty(): Boolean = size == 0
 
     /** A copy of all ids, or of those from index [from] on; empty when there are fewer. */
