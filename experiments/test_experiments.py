@@ -45,7 +45,7 @@ def test_openings_on_a_text_are_those_of_its_queries(tmp_path, opening):
         assert (found.std(2) > 1e-3).all() and (found >= 0).all() and (found <= 1).all()
 
 
-def test_a_form_that_reads_zero_is_the_same_with_another_memory(tmp_path):
+def test_a_form_that_reads_zero_ignores_the_memory(tmp_path):
     backbone = load_backbone(str(tiny_checkpoint(tmp_path / "tiny")))
     lengths = Lengths(sinks=4, segment=24)
     random = np.random.default_rng(0)

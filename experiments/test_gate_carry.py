@@ -28,7 +28,7 @@ def model(**more):
 
 
 @pytest.mark.parametrize("course", [Course(1, 1), Course(3, 1), Course(2, 2)])
-def test_a_segment_is_read_as_a_session_reads_it(course):
+def test_a_training_segment_equals_a_sessions(course):
     """The same logits, caches, M and z as the reference engine's, with every grouping."""
     carried, tokens = model(), random_tokens(TOKENS)
     state = CarriedState(carried)
@@ -49,7 +49,7 @@ def test_a_segment_is_read_as_a_session_reads_it(course):
     assert state.length.tolist() == session.state.length.tolist()
 
 
-def test_the_gradient_of_the_gates_is_that_of_the_loss():
+def test_the_gates_gradient_equals_finite_differences():
     """Of two segments that share a step, against finite differences; the maps' included."""
     carried = model()
     tokens = torch.tensor(random_tokens(4 + 6 + 8 * 3 + 1))

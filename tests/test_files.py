@@ -42,7 +42,7 @@ def test_an_error_while_writing_leaves_the_old_file(tmp_path: Path) -> None:
     assert _names(tmp_path) == ["rows.json"]
 
 
-def test_standard_output_is_written_into_whatever_it_is(tmp_path: Path) -> None:
+def test_standard_output_is_written_into_and_never_replaced(tmp_path: Path) -> None:
     piped = subprocess.run(
         [sys.executable, "-c", TO_STDOUT], capture_output=True, text=True, check=True
     )

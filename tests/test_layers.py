@@ -72,7 +72,7 @@ def imports_of(file: Path, *, at_import: bool) -> list[str]:
     return list(imported(tree, at_import=at_import))
 
 
-def test_every_package_has_a_floor() -> None:
+def test_every_package_has_a_layer() -> None:
     packages = {name.split(".")[1] for name in FOLDERS if "." in name}
     assert packages | {"cli"} == set(MAY_IMPORT)
 
@@ -94,7 +94,7 @@ def test_no_module_imports_upward() -> None:
     assert not wrong
 
 
-def test_the_runtime_imports_nothing_but_what_it_needs_to_run_an_artifact() -> None:
+def test_the_runtime_imports_only_what_running_an_artifact_needs() -> None:
     wrong = []
     for module, file in modules():
         if floor_of(module) not in ("artifact", "runtime_py") or module in TORCH_SIDE:

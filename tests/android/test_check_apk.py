@@ -65,7 +65,7 @@ def problems(parts: dict[str, Path]) -> list[str]:
     return list(check_apk.content_problems(parts["output"]))
 
 
-def test_what_apk_py_packs_has_no_fault(tmp_path: Path) -> None:
+def test_the_apk_of_apk_py_passes_the_check(tmp_path: Path) -> None:
     assert problems(whole(tmp_path)) == []
 
 
@@ -122,7 +122,7 @@ def test_a_missing_dex_is_named(tmp_path: Path) -> None:
     assert problems(parts) == ["classes.dex is missing"]
 
 
-def test_the_manifest_as_it_should_be_has_no_fault() -> None:
+def test_a_right_manifest_passes_the_check() -> None:
     assert list(check_apk.manifest_problems(BADGING, NO_PERMISSION)) == []
 
 

@@ -26,7 +26,7 @@ def recorded(request, tmp_path_factory):
     return scratch / fixture.name
 
 
-def test_the_same_kernels_stay_far_below_what_the_fixture_allows(recorded):
+def test_the_same_kernels_stay_far_below_the_fixtures_tolerance(recorded):
     limit = json.loads((recorded / "steps.json").read_text(encoding="utf-8"))["tolerance"]
     assert rounding.largest_difference(recorded, recorded / "artifact") < limit / 10
 

@@ -54,7 +54,7 @@ CHANGES: list[tuple[Callable[[dict[str, Any]], None], str]] = [
 
 
 @pytest.mark.parametrize(("change", "message"), CHANGES, ids=[says for _, says in CHANGES])
-def test_what_no_export_writes_is_refused(
+def test_an_impossible_manifest_is_refused(
     manifest: str, tmp_path: Path, change: Callable[[dict[str, Any]], None], message: str
 ) -> None:
     fields = json.loads(manifest)
@@ -74,7 +74,7 @@ def test_what_no_export_writes_is_refused(
         ("\x00", "can't be read"),
     ],
 )
-def test_json_that_nobody_would_write_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_pathological_json_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(EdgeInfiniteError, match=message):
         read_manifest(tmp_path)

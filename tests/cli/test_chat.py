@@ -28,7 +28,7 @@ def _chat(artifact: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch, *op
     assert main(["chat", str(artifact), "--max-new-tokens", "8", *options]) == 0
 
 
-def test_a_chat_goes_on_in_one_state_and_reset_starts_anew(
+def test_a_chat_continues_in_one_state_and_reset_starts_over(
     artifact: Path,
     greedy_answer: Any,
     monkeypatch: pytest.MonkeyPatch,
@@ -117,7 +117,7 @@ def test_two_chats_on_one_file_do_not_lose_turns(
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_full_disk_costs_neither_the_chat_nor_the_turn(artifact: Path, tmp_path: Path) -> None:
+def test_a_full_disk_loses_neither_the_chat_nor_the_turn(artifact: Path, tmp_path: Path) -> None:
     file = tmp_path / "talk.session"
     command = [sys.executable, "-m", "edgeinfinite.cli", "chat", str(artifact)]
     process = subprocess.Popen(

@@ -17,7 +17,7 @@ from edgeinfinite.cli import main
 from edgeinfinite.version import __version__
 
 
-def test_verify_passes_a_fresh_artifact_and_writes_a_row_a_check(
+def test_verify_passes_a_fresh_artifact_and_writes_a_row_per_check(
     artifact: Path, checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "checks.json"

@@ -98,7 +98,7 @@ def test_perplexity_gives_a_row_for_every_bin(checkpoint, texts, tmp_path, capsy
 
 
 @pytest.mark.parametrize(("task", "module"), [("passkey", methods), ("perplexity", perplexity)])
-def test_an_interrupted_run_goes_on_where_it_stopped(
+def test_an_interrupted_run_resumes_where_it_stopped(
     checkpoint, texts, tmp_path, monkeypatch, task, module
 ):
     whole, out = tmp_path / "whole.json", tmp_path / "rows.json"
@@ -139,7 +139,7 @@ def test_rows_of_other_options_are_not_mixed(checkpoint, texts, tmp_path, capsys
     assert out.read_text() == "not json"
 
 
-def test_what_training_has_seen_is_not_tested_on(checkpoint, texts, tmp_path, capsys):
+def test_training_documents_are_not_tested_on(checkpoint, texts, tmp_path, capsys):
     scorer, out = tmp_path / "scorer.safetensors", tmp_path / "rows.json"
     command = ["train-scorer", "--model", str(checkpoint), "--data", str(texts)]
     command += ["--output", str(scorer), "--passes", "1", "--held-out-passes", "1", "--steps", "1"]
@@ -186,7 +186,7 @@ def test_full_attention_stops_at_the_trained_positions(checkpoint, texts, tmp_pa
     assert {row["method"] for row in rows_of(out)} == {"streaming"}
 
 
-def test_a_summary_puts_runs_beside_each_other(checkpoint, texts, tmp_path, capsys):
+def test_a_summary_shows_runs_side_by_side(checkpoint, texts, tmp_path, capsys):
     files = [tmp_path / name for name in ("small.json", "large.json", "loss.json")]
     for file, window in zip(files, ("16", "48"), strict=False):
         more = ["--json", str(file), "--window-length", window]
@@ -209,7 +209,7 @@ def test_a_summary_puts_runs_beside_each_other(checkpoint, texts, tmp_path, caps
     assert "rows of 'bench'" in capsys.readouterr().err
 
 
-def test_an_artifact_is_asked_the_same_and_answers_the_same(
+def test_an_artifact_gets_the_same_questions_and_gives_the_same_answers(
     checkpoint, texts, tmp_path, capsys, monkeypatch
 ):
     slots = ["--recall-slots", "32", "--scorer", "untrained"]

@@ -71,7 +71,7 @@ def test_raw_sends_the_text_without_the_chat_template(artifact: Path, tmp_path: 
     assert _row(rows)["prompt_tokens"] == 3
 
 
-def test_without_a_chat_template_the_text_is_continued_and_that_is_said(
+def test_without_a_chat_template_the_text_is_continued_with_a_note(
     base_artifact: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["generate", str(base_artifact), "--prompt", "abc", "--max-new-tokens", "9"]
@@ -107,7 +107,7 @@ def test_generate_needs_neither_torch_nor_transformers(artifact: Path, tmp_path:
     assert done.stdout
 
 
-def test_ctrl_c_ends_the_answer_and_what_there_is_gets_counted(
+def test_ctrl_c_ends_the_answer_and_the_partial_answer_is_counted(
     artifact: Path, tmp_path: Path, start: Any
 ) -> None:
     rows = tmp_path / "rows.json"

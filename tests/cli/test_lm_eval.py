@@ -51,9 +51,7 @@ def figures(path: Path) -> dict[str, float]:
     return {row["metric"]: row["value"] for row in json.loads(path.read_text())["rows"]}
 
 
-def test_a_task_gives_the_figures_that_the_hf_model_gives(
-    checkpoint, tasks, tmp_path, capsys, monkeypatch
-):
+def test_a_task_gives_the_hf_models_results(checkpoint, tasks, tmp_path, capsys, monkeypatch):
     backbone = load_backbone(str(checkpoint))
     theirs = simple_evaluate(
         model=HFLM(pretrained=backbone.model, tokenizer=backbone.tokenizer, device="cpu"),
@@ -78,7 +76,7 @@ def test_a_task_gives_the_figures_that_the_hf_model_gives(
     assert "an artifact has its own" in capsys.readouterr().err
 
 
-def test_rows_are_figures_with_their_errors_and_no_lengths_that_were_not_asked_for():
+def test_rows_have_metrics_and_errors_for_requested_lengths_only():
     results = {
         "niah_single_1": {"alias": "niah", "4096,none": 0.5, "4096_stderr,none": "N/A",
                           "8192,none": -1},

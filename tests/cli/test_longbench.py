@@ -90,7 +90,7 @@ def test_every_row_is_answered_by_every_method(checkpoint, folder, tmp_path, cap
     assert "tokens/s" in shown.err
 
 
-def test_a_killed_run_goes_on_to_the_same_table(checkpoint, folder, tmp_path, monkeypatch, capsys):
+def test_a_killed_run_resumes_to_the_same_table(checkpoint, folder, tmp_path, monkeypatch, capsys):
     whole, out = tmp_path / "whole.json", tmp_path / "rows.json"
     more = [*CARRY, "--methods", "empty,full,streaming"]
     assert longbench(checkpoint, folder, *more, "--json", str(whole)) == 0
@@ -134,7 +134,7 @@ def test_the_loss_alone_needs_no_answer_and_is_the_same(checkpoint, folder, tmp_
     assert longbench(checkpoint, folder, *CARRY, *more) == 2
 
 
-def test_runs_that_shared_the_rows_out_merge_to_one_table(checkpoint, folder, tmp_path, capsys):
+def test_runs_over_different_rows_merge_to_one_table(checkpoint, folder, tmp_path, capsys):
     names = ("whole", "first", "second")
     out = {name: str(tmp_path / f"{name}.json") for name in names}
     shares = {"whole": "qasper,trec,lcc", "first": "qasper", "second": "trec,lcc"}
@@ -198,7 +198,7 @@ def test_rows_are_left_out_or_cut_as_asked(checkpoint, folder, tmp_path):
     assert longbench(checkpoint, folder, *more, "--cut-length", "130") == 2
 
 
-def test_full_attention_is_cut_to_the_positions_and_ours_is_not(checkpoint, tmp_path):
+def test_full_attention_is_cut_to_the_positions_and_edgeinfinite_is_not(checkpoint, tmp_path):
     long = [dict(ROWS["qasper"][0], context="A dog went home. " * 60)]
     folder, out = tiny_longbench(tmp_path / "data", qasper=long), tmp_path / "rows.json"
     more = ["--methods", "full,snapkv,edgeinfinite", "--measures", "loss", "--json", str(out)]

@@ -53,7 +53,7 @@ def test_the_public_api_writes_nothing_either(artifact: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("variable", ["ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY"])
-def test_who_has_chosen_otherwise_keeps_the_choice(tmp_path: Path, variable: str) -> None:
+def test_variables_that_the_user_has_set_are_kept(tmp_path: Path, variable: str) -> None:
     code = f"import os, edgeinfinite; assert os.environ[{variable!r}] == '0'"
     _run(tmp_path, "-c", code, **{variable: "0"})
 

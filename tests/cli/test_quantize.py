@@ -65,7 +65,7 @@ def test_an_artifact_for_a_size_is_no_larger_and_verifies(checkpoint, report, tm
     assert all(check.passed for check in verify_artifact(small, model=str(checkpoint)))
 
 
-def test_a_size_that_nothing_fits_into_is_refused(checkpoint, report, tmp_path, capsys):
+def test_a_size_that_is_too_small_is_refused(checkpoint, report, tmp_path, capsys):
     arguments = ["--model", str(checkpoint), "--output", str(tmp_path / "no"), *LENGTHS]
     options = ["--quantize", "int4", "--gate", "none", "--max-mb", "0.001", "--report", str(report)]
     assert main(["export", *arguments, *options]) == 2
@@ -73,7 +73,7 @@ def test_a_size_that_nothing_fits_into_is_refused(checkpoint, report, tmp_path, 
     assert not (tmp_path / "no").exists()
 
 
-def test_calibrated_rounding_is_exported_told_and_verified(checkpoint, tmp_path, capsys):
+def test_calibrated_rounding_is_exported_reported_and_verified(checkpoint, tmp_path, capsys):
     folder = exported(checkpoint, tmp_path / "calibrated", "--calibrate", "default")
     manifest = read_manifest(folder)
     assert manifest.details["calibrated"] is True

@@ -51,7 +51,7 @@ def test_the_demos_questions_are_answered_with_a_margin(artifact: Path, tmp_path
             logits = asked.append([token])
 
 
-def test_the_demo_asks_for_what_was_last_said_15000_tokens_before_the_end(artifact: Path) -> None:
+def test_the_demos_answers_were_last_mentioned_15000_tokens_before_the_end(artifact: Path) -> None:
     tokenizer = load_tokenizer(artifact)
     for question in demo.QUESTIONS:
         assert demo.tokens_before_the_end(tokenizer, question) >= 15_000

@@ -97,6 +97,6 @@ def test_the_kinds_take_turns_and_no_topic_comes_twice():
     ("count", "kinds", "says"),
     [(0, ("words",), "give 1 to 4"), (5, ("words",), "give 1 to 4"), (2, ("colours",), "colours")],
 )
-def test_what_cannot_be_drawn_is_refused(count, kinds, says):
+def test_impossible_draws_are_refused(count, kinds, says):
     with pytest.raises(EdgeInfiniteError, match=says):
         tested.draw_facts(count, np.random.default_rng(0), kinds)

@@ -58,7 +58,7 @@ def requests(kind: str, *arguments: tuple) -> list[Instance]:
     return [Instance(kind, {}, args, index) for index, args in enumerate(arguments)]
 
 
-def test_log_likelihoods_are_those_of_the_hf_model(backbone, theirs):
+def test_log_likelihoods_equal_the_hf_models(backbone, theirs):
     asked = requests(
         "loglikelihood",
         (DOCUMENT + "Who went home? ", "A dog"),
@@ -73,7 +73,7 @@ def test_log_likelihoods_are_those_of_the_hf_model(backbone, theirs):
         assert value == pytest.approx(wanted, rel=1e-4) and greedy == best
 
 
-def test_the_likeliest_continuation_is_known_as_such(backbone):
+def test_the_likeliest_continuation_is_marked_greedy(backbone):
     model = ours(backbone)
     context = model.tok_encode(DOCUMENT)
     reader = Reader(backbone.model, "edgeinfinite", SETTING, 400)
@@ -89,7 +89,7 @@ def test_the_likeliest_continuation_is_known_as_such(backbone):
     assert found[0][0] > found[1][0]
 
 
-def test_rolling_log_likelihoods_are_those_of_the_hf_model(backbone, theirs):
+def test_rolling_log_likelihoods_equal_the_hf_models(backbone, theirs):
     asked = requests("loglikelihood_rolling", (DOCUMENT,), ("Short.",))
     expected = theirs.loglikelihood_rolling(asked, disable_tqdm=True)
     assert ours(backbone).loglikelihood_rolling(asked, disable_tqdm=True) == pytest.approx(
@@ -98,14 +98,14 @@ def test_rolling_log_likelihoods_are_those_of_the_hf_model(backbone, theirs):
 
 
 @pytest.mark.parametrize("until", [[], ["e"], ["\n\n", "a"]])
-def test_answers_are_those_of_the_hf_model(backbone, theirs, until):
+def test_answers_equal_the_hf_models(backbone, theirs, until):
     settings = {"until": until, "max_gen_toks": 12, "do_sample": False}
     asked = requests("generate_until", (DOCUMENT, settings), ("Something", settings))
     expected = theirs.generate_until(asked, disable_tqdm=True)
     assert ours(backbone).generate_until(asked, disable_tqdm=True) == expected
 
 
-def test_requests_that_begin_alike_share_one_reading(backbone):
+def test_requests_with_a_common_prefix_share_one_prefill(backbone):
     context = DOCUMENT * 3
     asked = requests(
         "loglikelihood",
@@ -136,7 +136,7 @@ def test_the_chat_template_is_the_tokenizers(backbone, theirs):
     assert ours(backbone).chat_template(True) == backbone.tokenizer.chat_template
 
 
-def test_what_it_says_of_a_row_is_what_evaluate_longbench_says(backbone, tmp_path):
+def test_it_scores_a_row_as_evaluate_longbench_does(backbone, tmp_path):
     (data,) = read_folder(tiny_longbench(tmp_path / "data"), chosen_tasks(("trec",)))
     system = model_system(backbone, SMALL, ["edgeinfinite"])
     options, results = LongBenchOptions(), Results(None, "evaluate longbench", {})

@@ -40,7 +40,7 @@ def gate(tmp_path) -> str:
     return str(path)
 
 
-def test_full_attention_is_that_of_transformers():
+def test_full_attention_equals_transformers():
     tokens = random_tokens(150)
     with torch.no_grad():
         logits = tiny_llama()(torch.tensor([tokens])).logits[0]
@@ -55,7 +55,7 @@ def test_full_attention_is_that_of_transformers():
     )
 
 
-def test_every_token_is_measured_once_however_it_is_fed():
+def test_every_token_is_measured_once_for_any_split():
     tokens = random_tokens(90)
     whole = Reader(tiny_llama(), "edgeinfinite", setting(), 90).read(tokens)
     assert whole.nats.shape == whole.best.shape == (90,)
@@ -67,7 +67,7 @@ def test_every_token_is_measured_once_however_it_is_fed():
     assert_close(reader.read(tokens[60:]).nats, whole.nats[60:], 1e-4)
 
 
-def test_what_the_papers_window_reads_again_is_measured_once():
+def test_tokens_that_the_papers_window_reads_again_are_measured_once():
     """The second segment's tokens see the sinks and their own segment."""
     tokens = random_tokens(4 + 8 + 8)
     reader = Reader(tiny_llama(), "memory-off", setting(PAPER), 20)
@@ -81,7 +81,7 @@ def test_what_the_papers_window_reads_again_is_measured_once():
     assert_close(prediction.nats[13:20], expected.double().numpy())
 
 
-def test_a_saved_state_comes_back_any_number_of_times():
+def test_a_saved_state_can_be_restored_any_number_of_times():
     tokens = random_tokens(90)
     reader = Reader(tiny_llama(), "edgeinfinite", setting(), 200)
     reader.skip(tokens)
@@ -150,7 +150,7 @@ def test_streaming_is_streamingllm_with_the_same_sinks_and_window():
         np.testing.assert_array_equal(ours.nats, streaming.nats)
 
 
-def test_the_papers_ablations_take_sinks_and_window_away():
+def test_the_papers_ablations_remove_sinks_and_window():
     for method, sinks, window in (
         ("without-sinks", 0, 6),
         ("without-window", 4, 1),
@@ -162,7 +162,7 @@ def test_the_papers_ablations_take_sinks_and_window_away():
         assert geometry.policy == "reencode"
 
 
-def test_only_full_attentions_bytes_grow_with_the_text():
+def test_only_full_attention_grows_with_the_text():
     for method, grows in (("full", True), ("streaming", False), ("edgeinfinite", False)):
         reader = Reader(tiny_llama(), method, setting(), 200)
         reader.skip(random_tokens(40))
@@ -191,7 +191,7 @@ def test_streaming_has_as_many_slots_and_no_scores():
     assert sizes[0] - sizes[1] == bytes_of_scores(ours)
 
 
-def test_the_controls_of_the_gate_differ_in_the_memory_alone(gate):
+def test_the_gates_controls_differ_only_in_the_memory(gate):
     tokens, other = random_tokens(80), random_tokens(80, seed=5)
     loss = {
         method: Reader(tiny_llama(), method, setting(gate=gate, zero_gate=gate), 80, other)
@@ -231,13 +231,13 @@ def test_an_untrained_gate_is_nearly_no_gate():
         ([], True, "no method"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(methods, controls, says):
+def test_methods_that_cannot_be_measured_are_refused(methods, controls, says):
     with pytest.raises(EdgeInfiniteError, match=says):
         check_methods(methods, setting(PAPER), GATE_CONTROLS if controls else ())
 
 
 @pytest.mark.parametrize("method", BASELINES)
-def test_a_baseline_differs_in_what_the_slots_hold_alone(method):
+def test_baselines_differ_only_in_the_content_of_the_slots(method):
     tokens, room = random_tokens(120), CARRY.capacity
     ours, theirs = (Reader(tiny_llama(), m, setting(), 120) for m in ("edgeinfinite", method))
     assert ours.state_bytes - theirs.state_bytes == bytes_of_scores(CARRY)
@@ -262,7 +262,7 @@ def test_lola_keeps_what_its_memory_recalls_worst():
     assert scorer.rank(key, odd).argmax() == 5
 
 
-def test_keydiff_keeps_the_key_unlike_the_others():
+def test_keydiff_keeps_the_most_different_key():
     key = torch.ones(1, 6, 8) + 0.01 * torch.arange(8)
     key[:, 3] *= -1
     assert KeyDiff().rank(key, torch.zeros(1, 6, 8)).argmax() == 3
@@ -306,7 +306,7 @@ def test_an_int8_cache_costs_a_quarter_of_the_bytes_and_little_else():
     assert_close(np.concatenate(pieces)[1 : CARRY.capacity], nats[1 : CARRY.capacity], 1e-3)
 
 
-def test_int8_has_the_nearest_of_255_steps_and_keeps_what_is_on_them():
+def test_int8_rounds_to_the_nearest_of_255_steps_and_keeps_exact_values():
     vectors = torch.randn(3, 5, 64)
     vectors[1, 2] = 0
     rounded = round_to_int8(vectors)

@@ -30,7 +30,7 @@ def reader(compression: Compression, average: int, prompt: int, **shape: int):
 
 
 @pytest.mark.parametrize("name", COMPRESSIONS)
-def test_with_room_for_the_whole_prompt_it_is_full_attention_exactly(name):
+def test_with_room_for_the_whole_prompt_it_equals_full_attention(name):
     tokens, more = random_tokens(150), random_tokens(30, seed=1)
     full = Reader(tiny_llama(), "full", SETTING, 180)
     ours = reader(COMPRESSIONS[name], 150, 150)
@@ -55,7 +55,7 @@ def test_one_pair_less_than_the_prompt_drops_the_least_attended_one():
     assert kept.tolist() == [[0, 1, 4]]
 
 
-def test_it_keeps_what_the_papers_listing_keeps():
+def test_it_keeps_the_same_pairs_as_the_papers_listing():
     """SnapKV's Listing 1, for heads with keys of their own, in plain loops."""
     generator = torch.Generator().manual_seed(0)
     heads, window, pairs, size, kernel, keep = 3, 5, 40, 8, 7, 17
@@ -86,7 +86,7 @@ def test_heads_that_share_keys_choose_together():
     assert both[0].tolist() == alone[0].tolist()
 
 
-def test_what_was_dropped_is_not_seen_and_positions_stay():
+def test_dropped_pairs_are_not_attended_and_positions_stay():
     """One layer, so that a mask over transformers' own attention says it all."""
     prompt, more = random_tokens(60), random_tokens(7, seed=1)
     ours = reader(SMALL, 20, 60, layers=1)
@@ -115,7 +115,7 @@ def test_what_was_dropped_is_not_seen_and_positions_stay():
     assert_close(nats, expected.double().numpy())
 
 
-def test_what_is_dropped_before_the_question_does_not_depend_on_it():
+def test_pairs_dropped_before_the_question_do_not_depend_on_it():
     context = random_tokens(80)
     states = []
     for seed in (1, 2):
@@ -143,7 +143,7 @@ def test_budgets_of_pyramidkv_fall_from_layer_to_layer_and_add_up():
     assert layer_budgets(COMPRESSIONS["snapkv"], 1152, 30, 7500) == [1152] * 30
 
 
-def test_both_hold_the_same_bytes_once_the_prompt_is_read_and_peak_with_all_of_it():
+def test_both_hold_the_same_bytes_after_the_prompt_and_peak_with_all_of_it():
     tokens = random_tokens(200)
     one, pyramid = (
         reader(compression, 40, 200)
@@ -157,7 +157,7 @@ def test_both_hold_the_same_bytes_once_the_prompt_is_read_and_peak_with_all_of_i
         assert 40 * slot < each.footprint.average < 200 * slot
 
 
-def test_a_saved_state_comes_back_any_number_of_times():
+def test_a_saved_state_can_be_restored_any_number_of_times():
     ours = reader(SMALL, 24, 90)
     ours.skip(random_tokens(90))
     restore, footprint = ours.save(), ours.footprint

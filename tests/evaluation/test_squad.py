@@ -15,7 +15,7 @@ def test_questions_without_an_answer_are_left_out(tmp_path):
     assert [p.questions for p in paragraphs] == [((f"Who has {n}y?", n),) for n in NAMES]
 
 
-def test_every_drawn_question_is_about_a_paragraph_of_its_own(tmp_path):
+def test_every_drawn_question_is_about_another_paragraph(tmp_path):
     paragraphs = read_squad(tiny_squad(tmp_path / "squad.json"))
     facts = draw_questions(paragraphs, 4, np.random.default_rng(0))
     assert {fact.answer for fact in facts} == {f" {name}" for name in NAMES}

@@ -63,7 +63,7 @@ def test_prefill_and_decode_share_one_weights_file(artifact):
     assert [file.name for file in artifact.glob("*.data")] == ["weights.data"]
 
 
-def test_the_manifest_tells_what_was_quantized_and_what_was_not(artifact):
+def test_the_manifest_lists_quantized_and_unquantized_weights(artifact):
     quantization = read_manifest(artifact).quantization
     assert "model.embed_tokens.weight" in quantization.quantized
     assert "model.layers.0.mlp.up_proj.weight" in quantization.quantized
@@ -71,14 +71,14 @@ def test_the_manifest_tells_what_was_quantized_and_what_was_not(artifact):
     assert not set(quantization.quantized) & set(quantization.unquantized)
 
 
-def test_every_file_of_an_artifact_may_be_read_by_whom_the_umask_lets(artifact):
+def test_the_umask_decides_who_may_read_an_artifacts_files(artifact):
     files = [path for path in artifact.rglob("*") if path.is_file()]
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in files}
     assert "gate.safetensors" in modes
     assert set(modes.values()) == {modes["manifest.json"]}, modes
 
 
-def test_nothing_in_the_artifact_names_a_path_of_this_machine(artifact):
+def test_the_artifact_contains_no_local_path(artifact):
     for file in artifact.iterdir():
         assert str(artifact.parent).encode() not in file.read_bytes()
 
@@ -111,7 +111,7 @@ def test_an_interrupted_export_leaves_nothing_behind(checkpoint, tmp_path, monke
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_export_that_computes_something_else_is_refused(checkpoint, tmp_path, monkeypatch):
+def test_an_export_with_wrong_results_is_refused(checkpoint, tmp_path, monkeypatch):
     working = exporter.TorchEngine
 
     def other_weights(model):

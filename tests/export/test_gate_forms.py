@@ -83,7 +83,7 @@ def test_an_artifact_computes_what_pytorch_does(
     assert np.abs(theirs.append(tokens[:1]) - ours.append(tokens[:1])).max() > 0.1
 
 
-def test_a_manifest_of_before_there_were_forms_means_the_papers(checkpoint, tmp_path):
+def test_an_older_manifest_without_a_form_means_the_papers_form(checkpoint, tmp_path):
     artifact = exported(tmp_path, checkpoint, Geometry(**LENGTHS), "onnx", ("elu", "constant"))
     manifest = json.loads((artifact / MANIFEST_FILE).read_text())
     for name in ("feature_map", "opening"):

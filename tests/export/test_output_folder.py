@@ -39,7 +39,7 @@ def kill(output: Path, when: str) -> None:
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
 
 
-def test_what_a_killed_export_left_is_cleared_by_the_next_one(tmp_path):
+def test_an_export_removes_the_leftovers_of_a_killed_one(tmp_path):
     kill(tmp_path / "a", "writing")
     assert len(list(tmp_path.iterdir())) == 2  # a folder and its lock
     with unfinished(tmp_path / "a") as folder:
@@ -95,7 +95,7 @@ def test_other_peoples_folders_are_left_alone(tmp_path):
     assert sorted(tmp_path.iterdir()) == sorted([*theirs, tmp_path / "a"])
 
 
-def test_what_is_no_artifact_is_not_replaced(tmp_path):
+def test_a_folder_without_an_artifact_is_not_replaced(tmp_path):
     (tmp_path / "a").mkdir()
     with pytest.raises(EdgeInfiniteError, match="not an artifact"), unfinished(tmp_path / "a"):
         (tmp_path / "a" / "thesis.txt").write_text("years of work")

@@ -26,7 +26,7 @@ def dry_run(model, output, *more: str) -> int:
     return main([*command, *GEOMETRY, *more])
 
 
-def test_a_dry_run_says_slots_and_bytes_and_writes_nothing(tmp_path, capsys):
+def test_a_dry_run_prints_slots_and_bytes_and_writes_nothing(tmp_path, capsys):
     model, output = tiny_checkpoint(tmp_path / "tiny"), tmp_path / "artifact"
     slots = ("--policy", "carry", "--recall-slots", "32,64", "--scorer", "untrained")
     assert dry_run(model, output, *slots, "--quantize", "int8") == 0
@@ -37,7 +37,7 @@ def test_a_dry_run_says_slots_and_bytes_and_writes_nothing(tmp_path, capsys):
     assert not output.exists()
 
 
-def test_a_dry_run_refuses_what_an_export_refuses(tmp_path, capsys):
+def test_a_dry_run_refuses_the_same_options_as_an_export(tmp_path, capsys):
     model = tiny_checkpoint(tmp_path / "tiny")
     assert dry_run(model, tmp_path / "artifact", "--state-mb", "nan") == 2
     assert "--state-mb is nan" in capsys.readouterr().err
@@ -59,7 +59,7 @@ def test_a_target_that_a_back_end_does_not_have_is_refused_with_those_it_has(tmp
             plan_export(ExportOptions("any", tmp_path / "new", backend=name, target="qnn-htp"))
 
 
-def test_the_planned_bytes_are_those_of_the_artifact(tmp_path):
+def test_the_planned_bytes_equal_the_artifacts(tmp_path):
     model = str(tiny_checkpoint(tmp_path / "tiny"))
     options = ExportOptions(model, tmp_path / "artifact", geometry=CARRY, scorer="untrained")
     plan = plan_export(options)

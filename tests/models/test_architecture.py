@@ -54,7 +54,7 @@ def family(name: str, **extra: object) -> transformers.PreTrainedModel:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_every_layer_says_how_it_attends(name: str) -> None:
+def test_facts_are_collected_for_every_layer(name: str) -> None:
     extra, layers = FAMILIES[name]
     expected = Architecture(f"{name}ForCausalLM", tuple(layers), 4, 2, 8, 97, 128)
     assert architecture_of(family(name, **extra)) == expected
@@ -71,7 +71,7 @@ def test_half_precision_and_weights_of_any_size_make_no_difference() -> None:
     assert [facts.rotary for facts in architecture_of(model).layers] == [True, True, True, False]
 
 
-def test_collecting_facts_leaves_model_and_random_numbers_as_they_were() -> None:
+def test_collecting_facts_changes_neither_the_model_nor_the_random_state() -> None:
     model = tiny_llama().train()
     implementation = model.config._attn_implementation
     torch.manual_seed(3)
@@ -84,7 +84,7 @@ def test_collecting_facts_leaves_model_and_random_numbers_as_they_were() -> None
     assert architecture_of(model) is facts
 
 
-def test_a_model_that_drops_what_attention_is_to_be_given_is_refused() -> None:
+def test_a_model_that_drops_attention_arguments_is_refused() -> None:
     with pytest.raises(EdgeInfiniteError, match=r"Nemotron\w+ isn't supported: .*interface"):
         architecture_of(family("Nemotron"))
 

@@ -178,7 +178,7 @@ def test_keys_that_carry_cannot_move_are_refused_when_attaching():
     ],
     ids=["gpt2", "opt", "mamba", "gpt-oss"],
 )
-def test_what_is_no_rope_decoder_is_refused_by_name(config, lack):
+def test_a_model_that_is_not_a_rope_decoder_is_refused_by_name(config, lack):
     model = transformers.AutoModelForCausalLM.from_config(config)
     with pytest.raises(
         EdgeInfiniteError, match=rf"{type(model).__name__} isn't supported: .*({lack})"

@@ -147,7 +147,7 @@ def test_a_model_with_a_shipped_scorer_gets_carry_and_the_paper_stays_selectable
         (512, 1152, 512, 512),
     ],
 )
-def test_slots_by_layer_stay_within_what_pays_and_the_positions(
+def test_slots_by_layer_respect_the_useful_maximum_and_the_positions(
     package, monkeypatch, average, positions, more, less
 ):
     monkeypatch.setattr(shipped, "PACKAGE", package)
@@ -158,7 +158,7 @@ def test_slots_by_layer_stay_within_what_pays_and_the_positions(
     assert [geometry.slots_of(layer) for layer in range(2)] == by_layer(package, more, less)
 
 
-def test_slots_that_the_bytes_allow_are_shared_out_too(package, monkeypatch):
+def test_slots_chosen_by_state_size_are_divided_among_layers_too(package, monkeypatch):
     monkeypatch.setattr(shipped, "PACKAGE", package)
     backbone = load_backbone(str(package / "tiny"))
     monkeypatch.setattr(backbone.model.config, "max_position_embeddings", 2048)
@@ -168,7 +168,7 @@ def test_slots_that_the_bytes_allow_are_shared_out_too(package, monkeypatch):
     assert [geometry.slots_of(layer) for layer in range(2)] == by_layer(package, 384, 128)
 
 
-def test_a_scorer_of_ones_own_makes_carry_the_default_too(package):
+def test_a_given_scorer_makes_carry_the_default_too(package):
     backbone = load_backbone(str(package / "tiny"))
     geometry, scorer = chosen(GeometryOptions(segment_length=100), "untrained", backbone)
     assert (geometry.policy, geometry.recall_slots, scorer) == ("carry", 500, "untrained")

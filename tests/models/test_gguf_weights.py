@@ -58,7 +58,7 @@ def model_of(weights: dict[str, np.ndarray]) -> nn.Module:
 
 
 @pytest.mark.parametrize(("kind", "bits"), list(zip(KINDS, BITS, strict=True)))
-def test_every_format_comes_back_exactly(kind, bits, tmp_path):
+def test_every_format_is_read_exactly(kind, bits, tmp_path):
     data = blocks(kind)
     path = write(tmp_path / "m.gguf", {"blk.0.attn_q.weight": (kind, data)})
     weight = dequantize(data, GGMLQuantizationType[kind])
@@ -90,7 +90,7 @@ def test_tensors_of_equal_shape_are_told_apart(tmp_path):
         assert np.array_equal(found[name].dequantized().numpy(), weight)
 
 
-def test_what_is_not_the_files_is_left_out(tmp_path):
+def test_parameters_that_are_not_in_the_file_are_left_out(tmp_path):
     data = blocks("Q8_0")
     path = write(
         tmp_path / "m.gguf",

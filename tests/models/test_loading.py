@@ -35,7 +35,7 @@ def test_a_folder_is_loaded_in_float32_frozen_and_named_without_its_path(checkpo
 
 
 @pytest.mark.parametrize("source", ["./nowhere", "/nowhere/model.gguf", "no such model", "a/b/c/d"])
-def test_what_does_not_exist_is_refused_in_one_line(source):
+def test_a_missing_model_is_refused_in_one_line(source):
     with pytest.raises(
         EdgeInfiniteError, match=r"model .*nowhere|model .*no such|model a/b"
     ) as info:
@@ -59,7 +59,7 @@ def test_truncated_weights_are_refused(checkpoint):
         load_backbone(str(checkpoint))
 
 
-def test_a_file_that_is_no_gguf_is_refused(tmp_path):
+def test_a_file_that_is_not_gguf_is_refused(tmp_path):
     file = tmp_path / "model.gguf"
     file.write_bytes(b"not a model")
     with pytest.raises(EdgeInfiniteError, match="can't be loaded"):

@@ -52,7 +52,7 @@ def test_the_state_is_as_large_as_it_may_be(megabytes, cache_type, policy, reads
 
 
 @pytest.mark.parametrize("geometry", [CARRY, Geometry()], ids=["carry", "reencode"])
-def test_too_few_bytes_are_refused_with_the_number_that_would_do(geometry):
+def test_too_few_bytes_are_refused_with_the_least_number(geometry):
     with pytest.raises(EdgeInfiniteError, match="give at least") as refused:
         geometry_within(geometry, 3.0, SMOLLM2)
     least = float(str(refused.value).partition("at least ")[2].split()[0])

@@ -14,7 +14,7 @@ from edgeinfinite.models.trained_file import (
 )
 
 
-def test_what_half_precision_holds_exactly_is_stored_in_it(tmp_path):
+def test_tensors_exact_in_float16_are_stored_as_float16(tmp_path):
     linear = nn.Linear(8, 4)
     linear.bias.data = linear.bias.data.half().float()
     save_layers(tmp_path / "part.safetensors", [linear], {})

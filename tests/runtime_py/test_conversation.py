@@ -26,7 +26,7 @@ def test_a_message_is_answered_piece_by_piece_and_counted(artifact):
     assert figures.prompt_tokens == conversation.session.tokens_read - figures.new_tokens
 
 
-def test_the_first_turn_begins_a_chat_and_later_ones_go_on_with_it(artifact):
+def test_the_first_turn_begins_a_chat_and_later_ones_continue_it(artifact):
     conversation = Conversation.open(artifact)
     tokenizer = conversation.tokenizer
     assert conversation.turn("One.") == tokenizer.encode_chat([{"role": "user", "content": "One."}])

@@ -204,7 +204,7 @@ def test_slots_hold_the_best_pairs_in_the_texts_order_and_none_twice():
 
 
 @pytest.mark.parametrize("worth", [KEEP_ALL, 11.15, 11.3])
-def test_what_the_scorer_ranks_highest_stays_if_it_is_above_the_threshold(worth):
+def test_the_highest_ranked_pairs_stay_if_above_the_threshold(worth):
     """Scorers that look at the value's first number alone. Most of a score is what all heads of all
     layers find on average; neighbours' count by half. Five stay in any case."""
     rule = RankRule(ranked_slots=5, newest_share=0)
@@ -248,7 +248,7 @@ def test_what_the_scorer_ranks_highest_stays_if_it_is_above_the_threshold(worth)
 
 
 @pytest.mark.parametrize(("slots", "segment"), [(12, 3), ((12, 6), 3), (8, 8)])
-def test_of_many_slots_some_hold_what_is_newest_however_the_text_is_split(slots, segment):
+def test_with_many_slots_some_hold_the_newest_pairs_for_any_split(slots, segment):
     engine = TorchEngine(ruled(geometry_of(2, slots, segment, 5), RankRule(ranked_slots=4)))
     tokens = random_tokens(90)
     whole, _ = straight(engine, tokens)
@@ -268,7 +268,7 @@ def test_of_many_slots_some_hold_what_is_newest_however_the_text_is_split(slots,
 
 
 @pytest.mark.parametrize("slots", [12, (12, 6)])
-def test_what_is_above_the_threshold_does_not_depend_on_how_the_text_is_split(slots):
+def test_pairs_above_the_threshold_do_not_depend_on_the_split(slots):
     rule = RankRule(ranked_slots=3, newest_share=0.25)
     engine = TorchEngine(ruled(geometry_of(2, slots, 3, 5), rule))
     tokens = random_tokens(90)
@@ -301,7 +301,7 @@ def test_a_key_moved_many_times_equals_the_key_computed_at_its_new_position():
 
 
 @pytest.mark.parametrize("slots", [(0, 9), (9, 3), (6, 0)])
-def test_layers_with_budgets_of_their_own_hold_as_much_as_with_the_same_budget_for_all(slots):
+def test_layers_with_different_slots_hold_the_same_total_as_with_equal_slots(slots):
     """The first layer doesn't depend on the second: it must hold what a model of its budget holds,
     followed by the values; and the second layer has filled its own budget."""
     tokens = random_tokens(70)
@@ -365,7 +365,7 @@ def test_equal_budgets_are_one_number_and_lists_survive_the_manifest():
 
 
 @pytest.mark.parametrize("slots", [6, (0, 9)])
-def test_a_saved_session_goes_on_also_with_budgets_by_layer(slots, tmp_path):
+def test_a_saved_session_resumes_with_slots_by_layer(slots, tmp_path):
     engine = engine_for(geometry_of(2, slots, 3, 4))
     session, _ = straight(engine, random_tokens(40))
     save_session(session, tmp_path / "session")

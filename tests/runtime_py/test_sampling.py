@@ -27,7 +27,7 @@ def _logits(seed: int, vocabulary: int, spread: float) -> np.ndarray:
     top_p=st.floats(0.01, 1),
 )
 @settings(max_examples=300, deadline=None)
-def test_candidates_are_those_that_transformers_keeps(
+def test_candidates_equal_transformers(
     seed: int, vocabulary: int, spread: float, temperature: float, top_k: int, top_p: float
 ) -> None:
     logits = _logits(seed, vocabulary, spread)
@@ -45,7 +45,7 @@ def test_candidates_are_those_that_transformers_keeps(
     np.testing.assert_allclose(probabilities, expected, rtol=1e-6)
 
 
-def test_tokens_equal_to_the_kth_stay_as_in_transformers() -> None:
+def test_ties_with_the_kth_token_stay_as_in_transformers() -> None:
     logits = np.array([1, 3, 3, 3, 0], np.float32)
     tokens, _ = candidates(logits, SamplingOptions(temperature=1, top_k=2))
     kept = TopKLogitsWarper(2)(None, torch.from_numpy(logits)[None])[0].isfinite()

@@ -41,7 +41,7 @@ def saved(tmp_path):
 
 @settings(max_examples=40, deadline=None)
 @given(before=st.integers(1, 40), after=st.integers(1, 20))
-def test_a_restored_session_goes_on_bit_for_bit(tmp_path_factory, before, after):
+def test_a_restored_session_continues_bit_for_bit(tmp_path_factory, before, after):
     path = tmp_path_factory.mktemp("sessions") / "s.safetensors"
     tokens = random_tokens(before + after)
     session = Session(ENGINE)
@@ -52,7 +52,7 @@ def test_a_restored_session_goes_on_bit_for_bit(tmp_path_factory, before, after)
     np.testing.assert_array_equal(restored.append(tokens[before:]), session.append(tokens[before:]))
 
 
-def test_what_a_cancelled_reading_left_is_kept(tmp_path):
+def test_unread_tokens_of_a_cancelled_reading_are_saved(tmp_path):
     session = Session(ENGINE, chunk_length=2)
     with pytest.raises(Cancelled):
         session.append(random_tokens(30), cancelled=lambda: session.tokens_read >= 6)
@@ -107,7 +107,7 @@ def refusal(path):
     return str(caught.value)
 
 
-def test_the_checksum_is_that_of_the_file_with_zeros_in_its_place(saved):
+def test_the_checksum_covers_the_file_with_zeros_in_its_place(saved):
     content = saved.read_bytes()
     write_checksum(saved)
     assert saved.read_bytes() == content
@@ -126,7 +126,7 @@ def test_every_flipped_bit_is_found(saved):
         refusal(saved)
 
 
-def test_a_file_with_bytes_too_many_is_refused(saved):
+def test_a_file_with_extra_bytes_is_refused(saved):
     saved.write_bytes(saved.read_bytes() + b"\0")
     refusal(saved)
 
@@ -260,12 +260,12 @@ def _with_metadata(path, header):
     "header",
     ["[" * 100_000, "{", "null", "3", '{"format": 2}', '{"format": 1e400}', '{"format": "2"}'],
 )
-def test_a_header_that_nobody_would_write_is_one_line(saved, header):
+def test_a_pathological_header_is_one_line(saved, header):
     _with_metadata(saved, header)
     assert "not a whole session file" in refusal(saved)
 
 
-def test_a_type_that_numpy_has_not_is_one_line(saved):
+def test_an_unknown_dtype_is_one_line(saved):
     with safe_open(saved, framework="numpy") as file:
         metadata = file.metadata()
     save_torch_file({"k_cache_0": torch.zeros(2, dtype=torch.bfloat16)}, saved, metadata)
@@ -307,11 +307,11 @@ def test_file_and_folder_are_on_the_disk_before_saving_ends(saved, monkeypatch):
     assert file.parent == folder == saved.parent.resolve()
 
 
-def test_a_session_is_for_its_owner_only(saved):
+def test_only_the_owner_can_read_a_session(saved):
     assert stat.S_IMODE(saved.stat().st_mode) == 0o600
 
 
-def test_what_is_not_a_regular_file_is_refused(tmp_path):
+def test_a_path_that_is_not_a_regular_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "s")
     with pytest.raises(EdgeInfiniteError, match="not a regular file"):
         save_session(Session(ENGINE), tmp_path / "s")
@@ -329,7 +329,7 @@ write_session_file(Path(sys.argv[1]), SessionFile(header, {"a": np.zeros(10_000)
 """
 
 
-def test_a_disk_without_room_is_one_line_and_leaves_the_old_file(saved):
+def test_a_full_disk_is_one_line_and_leaves_the_old_file(saved):
     content = saved.read_bytes()
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(saved)], capture_output=True, text=True, check=False

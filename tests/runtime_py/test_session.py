@@ -204,7 +204,7 @@ def test_state_bytes_do_not_grow():
 
 @settings(max_examples=60, deadline=None)
 @given(geometry=geometries, length=st.integers(2, 60), stop_after=st.integers(0, 12))
-def test_a_cancelled_reading_goes_on_to_the_same_state(geometry, length, stop_after):
+def test_a_cancelled_reading_resumes_to_the_same_state(geometry, length, stop_after):
     engine = engine_for(geometry)
     tokens = random_tokens(length)
     whole, expected = straight(engine, tokens)
@@ -238,7 +238,7 @@ def test_unread_tokens_can_be_dropped():
 
 @settings(max_examples=40, deadline=None)
 @given(geometry=geometries, pieces=st.lists(st.integers(1, 30), min_size=1, max_size=4))
-def test_progress_adds_up_to_the_tokens_given(geometry, pieces):
+def test_progress_sums_to_the_number_of_tokens(geometry, pieces):
     session, seen = Session(engine_for(geometry), chunk_length=5), []
     for index, piece in enumerate(pieces):
         session.append(random_tokens(piece, index), progress=seen.append)
@@ -246,7 +246,7 @@ def test_progress_adds_up_to_the_tokens_given(geometry, pieces):
     assert all(step > 0 for step in seen)
 
 
-def test_an_engine_that_fails_leaves_the_session_as_it_was():
+def test_a_failing_engine_does_not_change_the_session():
     engine = TorchEngine(attached(Geometry(8, 4, 3)))
     tokens = random_tokens(30)
     expected = straight(engine, tokens)[1]

@@ -92,7 +92,7 @@ def test_appended_turns_give_the_tokens_of_the_whole_conversation(
     assert tokens == _reference_chat(reference, whole)
 
 
-def test_a_turn_that_quotes_the_stand_in_answer_is_not_cut(tokenizer: TextTokenizer) -> None:
+def test_a_turn_that_quotes_the_sample_answer_is_not_cut(tokenizer: TextTokenizer) -> None:
     from edgeinfinite.runtime_py import chat_template
 
     turn = tokenizer.encode_turn(f"What is {chat_template._ANSWER}?")
@@ -139,7 +139,7 @@ def test_templates_get_the_helpers_and_whitespace_rules_of_transformers(
         "{{ messages[0].content + 1 }}",
     ],
 )
-def test_a_template_that_reaches_out_of_the_sandbox_or_fails_is_refused(source: str) -> None:
+def test_a_template_that_leaves_the_sandbox_or_fails_is_refused(source: str) -> None:
     with pytest.raises(EdgeInfiniteError, match="refuses the conversation"):
         ChatTemplate(source, {}).render(_chat("hello"))
 
@@ -315,7 +315,7 @@ def test_missing_and_truncated_files_are_named(folder: Path, tmp_path: Path, nam
         ("chat_template.jinja", "a\n{% for %}", "can't be parsed: line 2"),
     ],
 )
-def test_odd_contents_are_named(
+def test_invalid_contents_are_named(
     folder: Path, tmp_path: Path, name: str, text: str, message: str
 ) -> None:
     shutil.copytree(folder, tmp_path / "a")
@@ -324,6 +324,6 @@ def test_odd_contents_are_named(
         load_tokenizer(tmp_path / "a")
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(EdgeInfiniteError, match="nowhere is not a folder"):
         load_tokenizer(tmp_path / "nowhere")

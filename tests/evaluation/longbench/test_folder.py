@@ -23,7 +23,7 @@ def test_the_folder_gives_prompts_lengths_and_rows_of_the_tasks_it_has(tmp_path)
     assert len(read_folder(folder, chosen_tasks(("qasper",)), 1)[0].rows) == 1
 
 
-def test_it_may_be_laid_out_as_longbenchs_repository_is(tmp_path):
+def test_a_folder_laid_out_like_longbenchs_repository_is_read(tmp_path):
     folder = tiny_longbench(tmp_path / "longbench")
     plain = read_folder(folder, chosen_tasks(())), prompts_digest(folder)
     (folder / "config").mkdir()
@@ -34,7 +34,7 @@ def test_it_may_be_laid_out_as_longbenchs_repository_is(tmp_path):
     assert (read_folder(folder, chosen_tasks(())), prompts_digest(folder)) == plain
 
 
-def test_languages_stand_for_their_tasks():
+def test_a_language_selects_its_tasks():
     assert {task.name for task in chosen_tasks(("code",))} == {"lcc", "repobench-p"}
     assert len(chosen_tasks(("zh",))) == 5 and len(chosen_tasks(("en",))) == 14
     assert len(chosen_tasks(())) == 21
@@ -42,7 +42,7 @@ def test_languages_stand_for_their_tasks():
         chosen_tasks(("quasar",))
 
 
-def test_a_row_without_an_id_is_named_by_its_place(tmp_path):
+def test_a_row_without_an_id_gets_its_place_as_name(tmp_path):
     rows = [row("", "text", "what?", "this"), row("", "text", "who?", "that")]
     folder = tiny_longbench(tmp_path / "longbench", qasper=rows)
     (data,) = read_folder(folder, chosen_tasks(("qasper",)))
@@ -62,7 +62,7 @@ def broken(change: str) -> str:
 
 
 @pytest.mark.parametrize("change", ["answers", "no answers", "context", "json", "list"])
-def test_a_line_that_is_no_row_is_named(tmp_path, change):
+def test_an_invalid_line_is_named(tmp_path, change):
     folder = tiny_longbench(tmp_path / "longbench")
     file = folder / "data" / "qasper.jsonl"
     file.write_text(file.read_text() + broken(change) + "\n")
@@ -82,7 +82,7 @@ def test_a_line_that_is_no_row_is_named(tmp_path, change):
         ("data/qasper.jsonl", "\n\n", "no rows"),
     ],
 )
-def test_what_is_missing_is_named(tmp_path, file, content, says):
+def test_missing_parts_are_named(tmp_path, file, content, says):
     folder = tiny_longbench(tmp_path / "longbench")
     (folder / file).unlink()
     if content is not None:

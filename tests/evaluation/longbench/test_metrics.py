@@ -101,7 +101,7 @@ def test_classification_shares_the_point_among_the_names_found(answer, gold, exp
     assert scored("trec", answer, gold, classes=CLASSES) == pytest.approx(expected)
 
 
-def test_names_inside_the_right_name_do_not_count_but_for_every_second_one():
+def test_of_names_inside_the_right_name_every_second_one_counts():
     """LongBench removes from the list that it goes through, which passes over the next name."""
     assert classification("big city", "big city", ("city", "big city")) == 1.0
     # "big" is removed, "city" takes its place and is passed over: two names are left.

@@ -38,13 +38,13 @@ def test_questions_go_through_the_chat_template(data, tokenizer):
 
 
 @pytest.mark.parametrize("task", ["trec", "samsum", "lcc"])
-def test_examples_and_code_are_continued_as_they_stand(data, tokenizer, task):
+def test_examples_and_code_get_no_chat_template(data, tokenizer, task):
     text = text_of(data[task], tokenizer)
     assert "<|im_start|>user" not in text
     assert text.endswith(("Type:", "Summary: ", "Next line of code:\n"))
 
 
-def test_a_long_prompt_loses_its_middle_before_the_chat_template(data, tokenizer):
+def test_a_long_prompt_is_cut_in_the_middle_before_the_chat_template(data, tokenizer):
     whole = Prompts(data["qasper"], tokenizer).build(data["qasper"].rows[0])
     for longest in (len(whole.tokens) - 1, 150, 121, 90):
         prompt = Prompts(data["qasper"], tokenizer).build(data["qasper"].rows[0], longest)
@@ -84,7 +84,7 @@ def test_braces_in_a_context_are_text(data, tokenizer):
     assert "{input} and {context} {\n\nQuestion: Who?" in text
 
 
-def test_an_answer_is_written_as_the_examples_write_theirs(data, tokenizer):
+def test_an_answer_has_the_form_of_the_examples(data, tokenizer):
     def answer(task: str, text: str) -> str:
         prompts = Prompts(data[task], tokenizer)
         return tokenizer.decode(prompts.answer(data[task].rows[0], text))

@@ -92,7 +92,7 @@ def test_rows_that_some_method_lacks_are_left_out():
     assert "lcc" not in longbench_tables(ROWS[:-1])
 
 
-def test_what_was_not_measured_has_no_table():
+def test_a_missing_measure_has_no_table():
     rows = [one | {"score": None} for one in ROWS]
     assert "score" not in longbench_tables(rows) and "## nats" in longbench_tables(rows)
 

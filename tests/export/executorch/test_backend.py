@@ -165,7 +165,7 @@ def test_executorchs_own_way_of_lowering_gives_the_same_numbers(
     assert load_manifest(artifact).parity["parity:logits"] < 1e-4
 
 
-def test_equal_bytes_stand_in_the_file_once(folder: Path) -> None:
+def test_equal_bytes_are_stored_once(folder: Path) -> None:
     before = (folder / "model.pte").read_bytes()
     assert share_segments(folder / "model.pte") == 0  # the tiny model has nothing to share
     assert (folder / "model.pte").read_bytes() == before
@@ -213,7 +213,7 @@ def _loads(path: Path) -> bool:
     return bool(np.isfinite(logits.numpy()).all() and logits.abs().sum() > 0)
 
 
-def test_the_model_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_the_model_is_restored_after_the_export(tmp_path: Path) -> None:
     model = attached(Geometry(sink_length=2, segment_length=8, window_length=4))
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     rotary = model.get_decoder().rotary_emb
@@ -232,7 +232,7 @@ def test_the_model_comes_back_as_it_was(tmp_path: Path) -> None:
     ],
     ids=["window", "softcap", "rotary"],
 )
-def test_attention_that_it_cannot_do_is_refused_by_name(
+def test_unsupported_attention_is_refused_by_name(
     layer: LayerFacts, by_type: bool, message: str
 ) -> None:
     geometry = Geometry(sink_length=10, segment_length=80, window_length=10)
@@ -244,7 +244,7 @@ def test_attention_that_it_cannot_do_is_refused_by_name(
         BACKEND.check_architecture(refused, geometry)
 
 
-def test_a_model_that_it_cannot_do_is_refused_before_anything_is_traced(tmp_path: Path) -> None:
+def test_an_unsupported_model_is_refused_before_tracing(tmp_path: Path) -> None:
     sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "vocab_size": 97}
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
     model = Gemma2ForCausalLM(Gemma2Config(**sizes, **heads))

@@ -106,7 +106,7 @@ def test_pairs_below_the_keep_threshold_leave_slots_in_the_program_too(tmp_path:
         assert not np.allclose(session.state.arrays[f"scores_{layer}"][0], before[layer])
 
 
-def test_a_layer_may_have_streaming_heads_alone(tmp_path: Path) -> None:
+def test_a_layer_may_have_only_streaming_heads(tmp_path: Path) -> None:
     command = (*CARRY, "--recall-slots", "8,24", "--scorer")
     folder = tiny_artifact(tmp_path / "artifact", *command, "untrained")
     tensors = load_file(folder / SCORER_FILE)
@@ -176,7 +176,7 @@ def test_new_rows_go_to_each_layers_own_length_and_nowhere_else(artifact: Path) 
     assert addresses == {name: array.ctypes.data for name, array in state.arrays.items()}
 
 
-def test_a_saved_session_goes_on(artifact: Path, tmp_path: Path) -> None:
+def test_a_saved_session_resumes(artifact: Path, tmp_path: Path) -> None:
     engine = load_engine(artifact)
     session = Session(engine)
     session.append(np.random.default_rng(3).integers(2, 200, 150).tolist())

@@ -81,6 +81,6 @@ def test_a_layer_with_offsets_computes_what_the_weight_does() -> None:
         assert relative_error(layer(x), packed(x)) > 5e-2
 
 
-def test_inputs_that_are_no_whole_groups_get_eight_bits() -> None:
+def test_inputs_that_do_not_divide_into_groups_get_eight_bits() -> None:
     packed, kind = _packed_linear(nn.Linear(48, 8), 4)
     assert isinstance(packed, nn.Linear) and kind == "int8 symmetric, one scale a row"

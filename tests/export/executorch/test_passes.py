@@ -218,7 +218,7 @@ def test_only_the_last_token_goes_through_the_last_mlp(offsets: bool) -> None:
             assert node.meta["val"].shape[1] == 1
 
 
-def test_what_all_tokens_need_is_computed_once() -> None:
+def test_values_shared_by_all_tokens_are_computed_once() -> None:
     def shared(self: Any, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         y = self.first(x)
         return self.second(y)[:, -1:], y
@@ -302,6 +302,6 @@ def test_numbers_are_sorted_without_a_sort() -> None:
     check(sort_as_topk, module, torch.randn(2, 3, 40), places=1, gone=sort, exact=True)
 
 
-def test_a_sort_whose_order_is_asked_for_is_left_alone() -> None:
+def test_a_sort_whose_indices_are_used_is_left_alone() -> None:
     module = Calls(lambda self, x: (x.sort(-1).indices, x.sort(-1, descending=True).values))
     check(sort_as_topk, module, torch.randn(3, 7), places=0, exact=True)

@@ -73,7 +73,7 @@ def test_every_quantized_weight_is_measured_and_more_bits_cost_less(backbone, st
     assert losses == sorted(losses, reverse=True)
 
 
-def test_a_run_that_ended_early_is_gone_on_with(backbone, statistics, tmp_path):
+def test_an_interrupted_report_resumes(backbone, statistics, tmp_path):
     """Even in the middle of a line."""
     path, subject, recipe = tmp_path / "rows.jsonl", {"model": "tiny"}, recipe_named("int4")
     rows = Rows(path, subject)

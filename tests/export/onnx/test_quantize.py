@@ -24,7 +24,7 @@ def error(w: torch.Tensor, **how: object) -> float:
 
 
 @pytest.mark.parametrize(("form", "limit"), [(INT8, 0.007), (INT4, 0.09), (ASYMMETRIC, 0.085)])
-def test_quantizing_loses_no_more_than_its_bits(form, limit):
+def test_quantization_error_is_within_its_bits(form, limit):
     assert error(weight(), format=form) < limit
 
 
@@ -59,7 +59,7 @@ def chosen(bits: int, *, levels: bool, group: int = 32) -> GroupedWeight:
 
 
 @pytest.mark.parametrize(("bits", "group"), [(4, 32), (5, 32), (6, 16), (8, 32)])
-def test_integers_around_zero_are_taken_over_exactly(bits, group):
+def test_symmetric_integers_are_kept_exactly(bits, group):
     weight = chosen(bits, levels=False, group=group)
     taken = take_over(weight)
     assert taken.offsets is None and taken.zeros is None

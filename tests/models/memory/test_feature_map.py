@@ -20,7 +20,7 @@ def random_map(name: str) -> FeatureMap:
 
 
 @pytest.mark.parametrize("name", FEATURE_MAPS)
-def test_features_are_positive_and_what_is_read_is_finite_for_any_input(name):
+def test_features_are_positive_and_reads_are_finite_for_any_input(name):
     feature_map = random_map(name)
     for size in (0.0, 1.0, 80.0, 1e4, 1e15):
         key, value, query = (torch.randn(heads, 11, 8) for heads in (2, 2, 6))

@@ -106,7 +106,7 @@ def test_the_demo_models_gate_has_the_papers_share_of_parameters():
     assert default_rank(134_515_008, layers=30, heads=9, head_dim=64) == 48
 
 
-def test_a_saved_gate_is_loaded_as_it_was(gate_file):
+def test_a_saved_gate_is_loaded_unchanged(gate_file):
     saved, loaded = attention_layers(attached(GEOMETRY)), attention_layers(use(gate_file))
     for one, other in zip(saved, loaded, strict=True):
         for name, tensor in one.memory_gate.state_dict().items():
@@ -117,7 +117,7 @@ FORMS = [("learned", "query"), ("softmax", "constant"), ("learned", "place")]
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_gates_file_says_of_what_form_it_is(tmp_path, form):
+def test_a_gates_file_names_its_form(tmp_path, form):
     path = tmp_path / "gate.safetensors"
     saved = attached(GEOMETRY, feature_map=form[0], opening=form[1])
     save_gate(path, attention_layers(saved), {"trained_on": "nothing"})
@@ -130,7 +130,7 @@ def test_a_gates_file_says_of_what_form_it_is(tmp_path, form):
             assert torch.equal(tensor, gate.state_dict()[name])
 
 
-def test_a_file_that_names_no_form_is_of_the_papers_and_an_unknown_one_is_refused(gate_file):
+def test_a_file_without_a_form_has_the_papers_and_an_unknown_form_is_refused(gate_file):
     tensors = load_file(gate_file)
     save_file(tensors, gate_file)
     gate = attention_layers(use(gate_file))[0].memory_gate

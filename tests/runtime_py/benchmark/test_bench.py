@@ -42,7 +42,7 @@ def cases_of(artifact: Path, *lengths: int):
     return plan_cases([artifact], lengths, new_tokens=20, threads=1)
 
 
-def test_a_case_is_measured_in_a_process_of_its_own(artifact):
+def test_a_case_is_measured_in_its_own_process(artifact):
     row = run_case(cases_of(artifact, 100)[0], time_limit=120)
     assert row.error is None
     assert row.prompt_tokens == 100 and row.new_tokens == 20

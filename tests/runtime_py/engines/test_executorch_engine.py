@@ -177,7 +177,7 @@ def test_the_program_plans_no_memory_for_caches(engine: ExecuTorchEngine) -> Non
         assert method.spec.outputs[0].name != "logits" or max(outputs) < cache
 
 
-def test_slots_from_length_on_are_not_seen_whatever_they_hold(engine: Engine) -> None:
+def test_slots_from_length_on_are_never_attended(engine: Engine) -> None:
     """After a compression they hold old rows, and decode is given more slots than it needs."""
     results = []
     for seed in (None, 1, 2):
@@ -209,7 +209,7 @@ def test_packed_weights_are_shared_and_outlive_another_engine(folder: Path, engi
     np.testing.assert_array_equal(Session(load_engine(folder)).append(text), wanted)
 
 
-def test_an_artifact_that_does_not_say_that_it_may_share_does_not(
+def test_an_artifact_without_the_entry_does_not_share_weights(
     folder: Path, tmp_path: Path, engine: Engine
 ) -> None:
     old = tmp_path / "old"
@@ -227,7 +227,7 @@ def test_an_artifact_that_does_not_say_that_it_may_share_does_not(
     np.testing.assert_array_equal(*logits)
 
 
-def test_logits_stay_as_they_were_when_the_engine_goes_on(engine: Engine) -> None:
+def test_later_calls_do_not_change_returned_logits(engine: Engine) -> None:
     state = engine.new_state()
     first = engine.prefill_segment(np.array([[5, 6]]), state)
     kept = first.copy()

@@ -46,7 +46,7 @@ def train(checkpoint: Path, texts: Path, output: Path, *more: str) -> int:
     return main([*command, "--output", str(output), "--token-cache", str(texts / "cache"), *more])
 
 
-def test_a_pass_computes_what_a_session_does():
+def test_a_training_pass_equals_a_session():
     """The same logits, M and z as the reference engine's, prompt and decoding alike."""
     geometry = Geometry(8, 4, 3)
     model = attached(geometry)
@@ -68,7 +68,7 @@ def test_a_pass_computes_what_a_session_does():
         assert_close(torch.stack(memory), session.state.arrays["memory"])
 
 
-def test_gradient_through_two_segments_is_that_of_one_whole_graph():
+def test_the_gradient_through_two_segments_equals_that_of_one_graph():
     model = attached(Geometry(8, 4, 3))
     lengths = Lengths(4, 8)
     tokens = torch.tensor(random_tokens(lengths.tokens(2)))
@@ -107,7 +107,7 @@ def test_gradient_through_two_segments_is_that_of_one_whole_graph():
     assert not all(torch.allclose(a, b, rtol=1e-3) for a, b in zip(whole, cut, strict=True))
 
 
-def test_the_backbone_stays_and_the_gate_learns(checkpoint, texts, tmp_path, capsys):
+def test_the_gate_learns_and_the_backbone_does_not_change(checkpoint, texts, tmp_path, capsys):
     output = tmp_path / "gate.safetensors"
     digest = parameters_digest(load_backbone(str(checkpoint)).model, gates=False)
     assert train(checkpoint, texts, output, "--samples", "30", "--learning-rate", "0.02") == 0
@@ -133,7 +133,7 @@ def test_the_backbone_stays_and_the_gate_learns(checkpoint, texts, tmp_path, cap
 
 
 @pytest.mark.parametrize("more", [[], ["--gradient-segments", "2", "--random-lengths"]])
-def test_a_run_that_was_cut_off_goes_on_to_the_same_gate(
+def test_an_interrupted_run_resumes_to_the_same_gate(
     checkpoint, texts, tmp_path, monkeypatch, more
 ):
     whole, cut = tmp_path / "whole.safetensors", tmp_path / "cut.safetensors"
@@ -172,7 +172,7 @@ def test_another_run_at_the_same_output_is_refused(
     assert "belongs to a run with other options" in capsys.readouterr().err
 
 
-def test_distillation_is_zero_for_the_teacher_itself_and_else_the_divergence():
+def test_distillation_is_the_divergence_and_zero_for_the_teacher_itself():
     model = tiny_llama()
     tokens = torch.tensor(random_tokens(40))
     with torch.no_grad():
@@ -221,9 +221,7 @@ def test_a_trained_gate_is_measured_beside_its_controls(checkpoint, texts, tmp_p
     assert set(found) == set(methods.split(",")) and len(set(found.values())) == 5
 
 
-def test_two_processes_read_stretches_of_their_own_and_share_every_step(
-    checkpoint, texts, tmp_path
-):
+def test_two_processes_read_different_stretches_and_share_every_step(checkpoint, texts, tmp_path):
     """While nothing is learnt, a step's loss is the mean of those that one process has."""
     alone, both = tmp_path / "alone.safetensors", tmp_path / "both.safetensors"
     assert train(checkpoint, texts, alone, *STILL) == 0
@@ -254,7 +252,7 @@ def test_the_memory_of_an_equal_text_in_place_of_its_own_changes_nothing():
     assert losses["swapped_memory"] == losses["own_memory"] != losses["zero_memory"]
 
 
-def test_jsonl_is_read_a_text_a_line(checkpoint, texts, tmp_path):
+def test_jsonl_has_one_text_per_line(checkpoint, texts, tmp_path):
     # U+2028 ends a line for str.splitlines, but not in JSONL.
     rows = [{"text": f"\u2028{path.read_text()}"} for path in sorted(texts.glob("*.txt"))]
     file = tmp_path / "texts.jsonl"
@@ -276,9 +274,7 @@ def test_jsonl_is_read_a_text_a_line(checkpoint, texts, tmp_path):
         ({"loss": "distillation", "segments": 9}, 8192, "distillation", 9),  # refused later
     ],
 )
-def test_without_a_loss_it_is_distillation_where_full_attention_fits(
-    given, positions, loss, segments
-):
+def test_the_default_loss_is_distillation_if_full_attention_fits(given, positions, loss, segments):
     options = GateOptions("model", [], Path("gate.safetensors"), **given).for_backbone(positions)
     assert (options.loss, options.passes) == (loss, segments)
 

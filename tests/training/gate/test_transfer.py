@@ -35,7 +35,7 @@ def model():
     return attached(GEOMETRY, feature_map="learned", opening="query")
 
 
-def test_what_is_fitted_is_what_a_session_computes(model):
+def test_the_fitted_attention_equals_a_sessions(model):
     """In the first layer, whose input is the text alone; up to the half precision of `Seen`."""
     tokens = torch.tensor(random_tokens(LENGTHS.tokens(3)))
     gate = attention_layers(model)[0].memory_gate
@@ -53,7 +53,7 @@ def test_what_is_fitted_is_what_a_session_computes(model):
         assert (corrections(gate, seen, None) - corrections(gate, seen, seen)).abs().max() > 0.1
 
 
-def test_what_local_attention_misses_is_the_rest_to_full_attention():
+def test_local_attention_plus_missed_equals_full_attention():
     model = tiny_llama()
     tokens = torch.tensor(random_tokens(LENGTHS.tokens(2)))
     found = []
@@ -66,7 +66,7 @@ def test_what_local_attention_misses_is_the_rest_to_full_attention():
     torch.testing.assert_close((seen.local + seen.missed).float(), full, rtol=5e-3, atol=5e-3)
 
 
-def test_a_fit_explains_what_is_missed_and_more_with_the_memory_than_without():
+def test_a_fit_explains_more_with_the_memory_than_without():
     explained = {}
     for reads in ("own", "zero"):
         config = EdgeInfiniteConfig(GEOMETRY, gate_rank=8, feature_map="learned", opening="query")
@@ -103,7 +103,7 @@ def test_a_learned_map_gets_its_gradient_for_keys_that_were_folded_before(model)
     assert above - below == pytest.approx(2 * float((gradient * step).sum()), rel=0.05)
 
 
-def test_a_run_that_was_cut_off_in_the_first_stage_ends_with_the_same_gate(
+def test_a_run_interrupted_in_the_first_stage_resumes_to_the_same_gate(
     checkpoint,
     texts,
     tmp_path,
@@ -136,7 +136,7 @@ def test_a_run_that_was_cut_off_in_the_first_stage_ends_with_the_same_gate(
         (["--sink-length", "200", "--segment-length", "200"], "--transfer-samples 0"),
     ],
 )
-def test_what_cant_be_transferred_is_one_clear_error(
+def test_an_impossible_transfer_is_one_clear_error(
     checkpoint,
     texts,
     tmp_path,

@@ -17,7 +17,7 @@ def scores_and_planted() -> tuple[torch.Tensor, torch.Tensor]:
     return (scores - ordinary.mean(1, keepdim=True)) / ordinary.std(1, keepdim=True), planted
 
 
-def test_votes_find_what_is_planted_better_than_the_mean():
+def test_head_weights_find_planted_tokens_better_than_the_mean():
     scores, planted = scores_and_planted()
     votes = fit_head_weights(scores, planted)
     assert votes[0] > 0 > votes[1] and abs(votes[2]) < 0.1 * votes[0]
@@ -28,13 +28,13 @@ def test_votes_find_what_is_planted_better_than_the_mean():
     assert found(votes @ scores) > 0.9 > 0.6 > found(scores.mean(0))
 
 
-def test_the_common_opinion_deviates_as_much_as_the_mean():
+def test_the_weighted_score_has_the_deviation_of_the_mean():
     scores, planted = scores_and_planted()
     votes = fit_head_weights(scores, planted)
     ordinary = scores[:, ~planted]
     torch.testing.assert_close((votes @ ordinary).std(), ordinary.sum(0).std())
 
 
-def test_where_nothing_is_planted_all_heads_count_alike():
+def test_without_planted_facts_all_heads_have_the_same_weight():
     scores, planted = scores_and_planted()
     assert fit_head_weights(scores, torch.zeros_like(planted)).tolist() == [1.0, 1.0, 1.0]

@@ -14,7 +14,9 @@ from edgeinfinite.training.scorer.observe import observe
 from edgeinfinite.training.texts import find_documents
 
 
-def test_so_many_tokens_rank_higher_in_every_head_that_scores(checkpoint, texts):
+def test_the_given_share_of_tokens_ranks_above_the_threshold_in_every_scoring_head(
+    checkpoint, texts
+):
     """In the second layer of two one head of two scores."""
     backbone = load_backbone(str(checkpoint))
     model = backbone.model

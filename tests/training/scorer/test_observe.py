@@ -16,7 +16,7 @@ def query_chunk(request, monkeypatch):
 
 
 @pytest.mark.usefixtures("query_chunk")
-def test_what_is_observed_is_what_later_queries_pay():
+def test_observed_attention_equals_that_of_later_queries():
     tokens, gap, asking = random_tokens(40), 6, 9
     seen: dict[int, Observation] = {}
     model = tiny_llama()
@@ -37,7 +37,7 @@ def test_what_is_observed_is_what_later_queries_pay():
 
 
 @pytest.mark.usefixtures("query_chunk")
-def test_the_backbones_answer_stays_the_same():
+def test_observing_does_not_change_the_output():
     """Seen at the last layer, whose keys depend on all that came before."""
     tokens = random_tokens(40)
     seen: dict[int, Observation] = {}

@@ -85,7 +85,7 @@ def test_fitting_finds_what_the_targets_depend_on():
     assert scores[150]["attention_kept"] > 0.7 > scores[1]["attention_kept"]
 
 
-def test_emphasis_turns_the_fit_to_the_pairs_that_are_asked_for_most():
+def test_emphasis_weights_the_fit_towards_pairs_with_much_attention():
     """Two pairs that look alike: one is asked for, the other hardly; what is predicted for both?"""
     inputs = torch.randn(1, 1, 2, 8, generator=torch.Generator().manual_seed(0)).half()
     inputs = inputs[:, :, :1].expand(1, 1, 2, 8).repeat(1, 1, 50, 1)
@@ -99,7 +99,7 @@ def test_emphasis_turns_the_fit_to_the_pairs_that_are_asked_for_most():
     assert -7.0 < score[0.0] < -2.0 < score[0.5]
 
 
-def test_every_so_manieth_pass_is_long_but_within_the_positions():
+def test_one_pass_in_n_is_long_but_within_the_positions():
     options = PassOptions(tokens=1000, facts=4, plain=3, long=7)
     assert [options.of_pass(i, 8192) for i in (0, 1, 6, 13)] == [
         (1000, 0),
@@ -111,7 +111,7 @@ def test_every_so_manieth_pass_is_long_but_within_the_positions():
     assert PassOptions(tokens=1000, long=0).of_pass(13, 8192) == (1000, 8)
 
 
-def test_the_heads_that_look_at_planted_facts_recall():
+def test_heads_that_attend_to_planted_facts_become_retrieval_heads():
     planted = torch.arange(100) % 10 == 0
     largest = torch.full((2, 3, 100), -7.0)
     largest[1, 2, planted], largest[0, 1, planted] = -0.5, -1.0
@@ -125,7 +125,7 @@ def test_the_heads_that_look_at_planted_facts_recall():
     assert len(retrieval_heads(plain, 0.1)) == 6 and len(retrieval_layers(plain, 0.1)) == 2
 
 
-def test_the_other_heads_score_all_pairs_alike(checkpoint, texts, tmp_path):
+def test_streaming_heads_give_all_pairs_the_same_score(checkpoint, texts, tmp_path):
     """Half of the heads of two layers with two KV heads each."""
     output, everywhere = tmp_path / "half.safetensors", tmp_path / "all.safetensors"
     assert train(checkpoint, texts, output, "--retrieval-share", "0.5") == 0
@@ -191,7 +191,7 @@ def test_planted_facts_stand_where_the_composed_text_says(checkpoint, texts):
     assert len(planted) > 100 and not {"dog", "home"} & set(planted.split())
 
 
-def test_documents_are_held_out_by_their_names_alone(tmp_path):
+def test_documents_are_held_out_by_their_names(tmp_path):
     names = [tmp_path / f"{number}.txt" for number in range(40)]
     trained, held_out = split_documents(names, 0.25)
     assert sorted(trained + held_out) == sorted(names) and 4 <= len(held_out) <= 16
