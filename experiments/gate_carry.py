@@ -1,9 +1,9 @@
 """Training gates through sessions of policy `carry`, segment by segment.
 
-What the cache holds is moved on as the reference engine does it (`models.recall.carry`), without a
-gradient; inside a segment the gradient flows through the network to the gates, and through M and z
-to the feature map of all that was folded. Letters: L layers, K KV heads, S sinks, N segment,
-W window, T tokens, D head dimension.
+The cache is updated as by the reference engine (`models.recall.carry`), without a gradient. Inside
+a segment the gradient flows through the network to the gates, and through M and z to the feature
+maps of all folded pairs. Letters: L layers, K KV heads, S sinks, N segment, W window, T tokens, D
+head dimension.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from edgeinfinite.training.gate.steps import GateSteps
 
 
 class CarriedState(TensorState):
-    """The reference state of a text under `carry`, with gradients inside the segment under way.
+    """The reference state of a text under `carry`, with gradients inside the current segment.
 
     Args:
         model: attached under `carry`.
@@ -79,7 +79,7 @@ class CarriedState(TensorState):
         return causal_attention(call, *pairs)
 
     def compress(self) -> None:
-        """One compression: M and z keep their gradient if it is followed, the cache has none."""
+        """One compression: M and z keep their gradient if there is one; the cache has none."""
         geometry, length = self._geometry, self.length
         if self._reads == "own":
             end = (length - geometry.window_length).tolist()
@@ -110,7 +110,7 @@ class CarriedState(TensorState):
         self.has_memory = torch.ones_like(self.has_memory)
 
     def fold_again(self) -> None:
-        """M and z of all that was folded, by the feature maps as they are now."""
+        """Computes M and z of all folded pairs again, with the current feature maps."""
         if self._reads != "own":
             return
         again = []
@@ -123,12 +123,12 @@ class CarriedState(TensorState):
 
 @dataclass(frozen=True)
 class Course:
-    """Which segments of a text are learnt from.
+    """Which segments of a text are trained on.
 
     Args:
-        together: so many segments in a row share a step, and M's gradient.
-        every: of so many groups one is learnt from; the others only move the state on, which
-            is quicker.
+        together: number of consecutive segments that share a step and M's gradient.
+        every: one group in `every` is trained on; the others only update the state, which is
+            faster.
     """
 
     together: int = 4
@@ -148,7 +148,7 @@ class Course:
 
 
 def _starts(geometry: Geometry, tokens: int) -> range:
-    """Where the segments begin that read a memory and whose every token has a next one."""
+    """Starts of the segments that read a memory and whose every token has a next token."""
     step = geometry.segment_length
     return range(geometry.sink_length + geometry.window_length + step, tokens - step, step)
 
@@ -160,7 +160,7 @@ def read_carried(
     course: Course,
     number: int = 0,
 ) -> Iterator[Pass]:
-    """Segments of a text that are learnt from, each read as a session under `carry` reads it.
+    """Yields the trained segments of a text, each read like in a session under `carry`.
 
     Args:
         model: attached under `carry`.
@@ -201,7 +201,7 @@ def train_through_sessions(
     rates: tuple[float, float],
     progress: Callable[[str, float], None],
 ) -> list[dict[str, Any]]:
-    """Trains the gates in place; every stretch is a session of its own, read once.
+    """Trains the gates in place; every stretch is its own session, read once.
 
     Args:
         model: attached under `carry`, with the gates to begin from.
@@ -210,7 +210,7 @@ def train_through_sessions(
         course: which segments are learnt from.
         reads: `own`, or `zero` for the control.
         rates: see `GateSteps`.
-        progress: called with what is being done, and the share that is done.
+        progress: called with the name of the current stage and the share that is done.
 
     Returns:
         A row for every step, see `GateSteps.step`.

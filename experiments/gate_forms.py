@@ -1,4 +1,4 @@
-"""How much of what local attention misses a gate of each form explains, fitted layer by layer.
+"""How much of local attention's error each form of gate explains, fitted layer by layer.
 
 The first stage of `train-gate` (attention transfer) on some documents, measured on others with the
 own memory, with another document's in its place (`swapped`), and for forms that are trained while

@@ -1,4 +1,4 @@
-"""How far a gate is open over layers and heads, and a plot beside the loss by position.
+"""How far a gate is open over layers and heads, with a plot and the loss by position.
 
 sig(g) for a gate of the paper's form; for one that the query opens its s on the tokens of a text.
 

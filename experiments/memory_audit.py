@@ -1,4 +1,4 @@
-"""What becomes of M and z over a long text: their norms after every compression, as rows.
+"""Norms of M and z after every compression of a long text, as rows.
 
 python experiments/memory_audit.py ARTIFACT --data FOLDER --tokens 100000 --json audit.json
 """

@@ -2,7 +2,7 @@
 
 python experiments/nats_per_token.py --text FILE [--start 20000 --tokens 1024] DIR...
 
-Lower is better. Beside an artifact of the same model in float32, the difference is the price of
+Lower is better. The difference from a float32 artifact of the same model is the cost of
 quantization; as long as the text is shorter than the cache, nothing else differs.
 """
 

@@ -4,8 +4,8 @@ python experiments/profile_executorch.py DIR [--slots 16,1000,2000 --threads 2]
 
 The wheels of ExecuTorch can't record events, so the parts are measured by themselves: all linear
 layers together as a program of their own, with and without the offsets of their groups, and the LM
-head, made by the same passes and run by the same XNNPACK; attention as what more slots cost. What
-is left is the rest: norms, RoPE, the memory's retrieval and gate, and starting all of them.
+head, made by the same passes and run by the same XNNPACK; attention as what more slots cost. The
+rest is norms, RoPE, the memory's retrieval and gate, and the overhead of calls.
 """
 
 from __future__ import annotations

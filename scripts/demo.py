@@ -37,7 +37,7 @@ class Question:
         ask: stands after the text.
         opening: the first words of the answer.
         answer: how the answer goes on, as the book has it.
-        last_said: where the book has it for the last time.
+        last_said: the book's last mention of it.
     """
 
     ask: str
@@ -69,7 +69,7 @@ QUESTIONS = (
 
 @dataclass(frozen=True)
 class Reading:
-    """What one artifact made of the text.
+    """The results of one artifact.
 
     Args:
         answers: one for each question: its first line.
@@ -100,7 +100,7 @@ def tokens_before_the_end(tokenizer: TextTokenizer, question: Question) -> int:
 
 
 def read(artifact: Path) -> Reading:
-    """Reads the text once, then answers every question from the state that this left."""
+    """Reads the text once, then answers every question from the resulting state."""
     engine, tokenizer = load_engine(artifact), load_tokenizer(artifact)
     tokens = tokenizer.encode_text(text())
     session = Session(engine)
@@ -151,7 +151,7 @@ def _show(reading: Reading) -> None:
 
 
 def main(artifact: Path, streaming: Path) -> None:
-    """Prints what is asked, where the answers stand, and what the two artifacts answer."""
+    """Prints the questions, where the answers are, and what the two artifacts answer."""
     tokenizer = load_tokenizer(artifact)
     length = len(tokenizer.encode_text(text()))
     print(f"examples/{TEXT.name} has {length:,} tokens. Asked after them, the answer begun:")

@@ -1,6 +1,6 @@
 """Differences between methods of `evaluate perplexity`, paired over documents, with an interval.
 
-Every document is one observation, however long it is: tokens of one document aren't independent.
+Every document is one observation, because tokens of one document aren't independent.
 
     python scripts/paired.py rows.json --of trained-gate --minus swapped-memory --from 512
 """

@@ -1,4 +1,4 @@
-"""Who imports whom: every package stands on a floor, and nothing imports upward."""
+"""Imports between packages: every package has a layer, and nothing imports upward."""
 
 from __future__ import annotations
 

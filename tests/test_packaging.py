@@ -1,4 +1,4 @@
-"""The package as a whole: what a wheel holds, what a committed file may hold."""
+"""The package as a whole: contents of the wheel, and rules for committed files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens the session files that the Kotlin tests wrote, and goes on with them.
+"""Opens the session files that the Kotlin tests wrote, and continues them.
 
     python tests/android/check_kotlin_sessions.py FIXTURES
 

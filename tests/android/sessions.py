@@ -1,4 +1,4 @@
-"""Tiny artifacts, really exported, and what the Python session makes of a text with each."""
+"""Tiny exported artifacts, and the Python session's results with each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check of a finished APK sees what would keep it from installing or running on a phone."""
+"""The check of a finished APK finds what would prevent it from installing or running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Gradle files, which can't be run here, say what the Maven build says, which is."""
+"""The Gradle files, which can't be run here, agree with the Maven build, which runs."""
 
 from __future__ import annotations
 

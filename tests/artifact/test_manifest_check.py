@@ -1,4 +1,4 @@
-"""A manifest that no export writes is one line, before anything that it names is opened."""
+"""An impossible manifest is refused in one line, before any file that it names is opened."""
 
 from __future__ import annotations
 

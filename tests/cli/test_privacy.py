@@ -1,4 +1,4 @@
-"""What a user's text leaves behind: nothing but the files that the user named."""
+"""A user's text is written only into the files that the user named."""
 
 from __future__ import annotations
 

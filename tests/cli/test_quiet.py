@@ -1,4 +1,4 @@
-"""What commands print is theirs alone."""
+"""Commands print only their own output."""
 
 from __future__ import annotations
 

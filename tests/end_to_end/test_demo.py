@@ -1,4 +1,4 @@
-"""`make demo`: the shipped default answers from the far end of a long text, and surely so."""
+"""`make demo`: the shipped default answers from the start of a long text, with a margin."""
 
 from __future__ import annotations
 

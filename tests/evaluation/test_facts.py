@@ -1,4 +1,4 @@
-"""What is tested with was never trained on: neither topics, nor wordings, nor answers."""
+"""Training uses none of the test's topics, wordings or answers."""
 
 from __future__ import annotations
 

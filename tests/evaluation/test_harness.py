@@ -1,4 +1,4 @@
-"""Our model of lm-evaluation-harness is the harness's own, where the text fits the cache."""
+"""Our model of lm-evaluation-harness equals the harness's own on texts that fit the cache."""
 
 from __future__ import annotations
 

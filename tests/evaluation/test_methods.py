@@ -1,4 +1,4 @@
-"""What the methods measure is what they are said to be."""
+"""Each method measures what its description says."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def setting(geometry: Geometry = CARRY, **more: str) -> Setting:
 
 @pytest.fixture
 def gate(tmp_path) -> str:
-    """A gate wide open, so that the memory counts."""
+    """A wide open gate, so that the memory matters."""
     path = tmp_path / "gate.safetensors"
     model = attached(CARRY, gate="untrained")
     save_gate(path, [layer.self_attn for layer in model.model.layers], {})

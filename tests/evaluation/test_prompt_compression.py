@@ -1,4 +1,4 @@
-"""SnapKV and PyramidKV are what their papers say, and full attention where all of it fits."""
+"""SnapKV and PyramidKV follow their papers, and equal full attention if everything fits."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_with_room_for_the_whole_prompt_it_equals_full_attention(name):
 
 
 def test_one_pair_less_than_the_prompt_drops_the_least_attended_one():
-    """Worked out by hand: one head, a window of one token, no pooling."""
+    """Computed by hand: one head, a window of one token, no pooling."""
     key = torch.tensor([[[3.0], [1.0], [2.0], [0.0]]])
     query = torch.tensor([[[1.0]]])
     kept = most_attended(query, key, 3, 1, scaling=1.0)
@@ -87,7 +87,7 @@ def test_heads_that_share_keys_choose_together():
 
 
 def test_dropped_pairs_are_not_attended_and_positions_stay():
-    """One layer, so that a mask over transformers' own attention says it all."""
+    """One layer, so that a mask over transformers' own attention is equivalent."""
     prompt, more = random_tokens(60), random_tokens(7, seed=1)
     ours = reader(SMALL, 20, 60, layers=1)
     ours.skip(prompt)

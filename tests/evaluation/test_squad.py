@@ -1,4 +1,4 @@
-"""Paragraphs with questions in SQuAD's format, planted as facts are."""
+"""Paragraphs with questions in SQuAD's format, planted like facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an export leaves: one whole artifact, or nothing."""
+"""An export leaves one whole artifact, or nothing."""
 
 from __future__ import annotations
 

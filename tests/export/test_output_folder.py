@@ -1,4 +1,4 @@
-"""An artifact takes its place whole, and what a killed export left is cleared away."""
+"""An artifact appears whole, and the leftovers of a killed export are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an export will do, before it does anything."""
+"""The plan of an export, made before any work."""
 
 from __future__ import annotations
 

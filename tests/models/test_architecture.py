@@ -1,4 +1,4 @@
-"""Facts about an architecture, and what is refused because of them."""
+"""Facts about an architecture, and models refused because of them."""
 
 from __future__ import annotations
 

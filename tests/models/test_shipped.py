@@ -1,4 +1,4 @@
-"""The gates that come with the package, and that an export takes them by itself."""
+"""The gates that come with the package, which an export uses by default."""
 
 from __future__ import annotations
 

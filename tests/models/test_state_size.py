@@ -1,4 +1,4 @@
-"""`--state-mb`: the geometry that fits, and not a slot less than fits."""
+"""`--state-mb`: the largest geometry that fits."""
 
 from __future__ import annotations
 

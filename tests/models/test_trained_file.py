@@ -1,4 +1,4 @@
-"""Trained parts are stored small, and come back as they were."""
+"""Trained parts are stored compactly and loaded exactly."""
 
 from __future__ import annotations
 

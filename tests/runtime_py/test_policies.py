@@ -1,4 +1,4 @@
-"""Policy `carry`: the window moves along, recall slots keep what the scorer ranks highest."""
+"""Policy `carry`: the window slides, and recall slots keep the highest-ranked pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session on disk goes on exactly where it was, or is refused whole."""
+"""A saved session continues exactly where it was, or is refused."""
 
 from __future__ import annotations
 

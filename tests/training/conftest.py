@@ -1,4 +1,4 @@
-"""What the tests of all trainings read: a tiny checkpoint, and texts."""
+"""Shared by the training tests: a tiny checkpoint, and texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's copy of LongBench is read, or said to be incomplete in one line."""
+"""A user's copy of LongBench is read, or refused in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LongBench's scores, each against a case worked out by hand."""
+"""LongBench's metrics, each against a case computed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tables say is what the rows say."""
+"""The tables agree with the rows."""
 
 from __future__ import annotations
 

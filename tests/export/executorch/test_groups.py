@@ -1,4 +1,4 @@
-"""4-bit weights for XNNPACK: what offsets are for, and that the best scale is found."""
+"""4-bit weights for XNNPACK: offsets help, and the best scale is found."""
 
 from __future__ import annotations
 

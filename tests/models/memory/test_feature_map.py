@@ -1,4 +1,4 @@
-"""What every σ has in common, and what a learned one begins as."""
+"""Properties of every σ, and the initial learned one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which keys `carry` turns when they move."""
+"""Which keys `carry` rotates when they move."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SIZES = {
     ids=["SmolLM3", "Exaone4"],
 )
 def test_keys_of_layers_without_rope_are_not_rotated(model: transformers.PreTrainedModel) -> None:
-    """Each says in a way of its own that the fourth layer has none."""
+    """Each has its own way to say that the fourth layer has none."""
     key, slots = torch.randn(1, 2, 3, 8), torch.tensor([5, 6, 7])
     moved = [table.shift_back(key, slots) for table in rotary_tables(model, 16)]
     assert [torch.equal(key, keys) for keys in moved] == [False, False, False, True]

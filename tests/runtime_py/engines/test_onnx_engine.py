@@ -1,4 +1,4 @@
-"""Algorithm 1 on ONNX Runtime equals Algorithm 1 in PyTorch, however the text is fed."""
+"""Algorithm 1 on ONNX Runtime equals Algorithm 1 in PyTorch, for any split of the text."""
 
 from __future__ import annotations
 

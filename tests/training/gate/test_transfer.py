@@ -1,4 +1,4 @@
-"""The first stage of training a gate: layer by layer, to what full attention finds."""
+"""The first stage of gate training: fitting each layer to full attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much each head counts when heads judge a token together."""
+"""The weight of each head in the pooled score of a token."""
 
 from __future__ import annotations
 

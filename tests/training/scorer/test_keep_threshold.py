@@ -1,4 +1,4 @@
-"""Which rank few tokens of ordinary text exceed."""
+"""The rank that only a few tokens of ordinary text exceed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The attention that training watches is the backbone's own."""
+"""Training observes the backbone's own attention."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ import java.io.File
 /**
  * What the screens share, made once per process.
  *
- * View models live here too, so a rotated screen finds them as it left them.
+ * View models live here too, so that they survive a rotation of the screen.
  */
 class AppServices(
     context: Context,
@@ -74,7 +74,7 @@ class AppServices(
         }
     }
 
-    /** No screen of the app is seen any more, so the system may end the process at any time. */
+    /** The app is hidden, so the system may end the process at any time. */
     fun onHidden() {
         open?.onHidden()
     }

@@ -120,7 +120,8 @@ class OnnxEngine(
             options.setInterOpNumThreads(1)
             // T changes from call to call, so a plan of the memory for one T is of no use.
             options.setMemoryPatternOptimization(false)
-            // Under `reencode` it runs rarely: what it works with goes back to the system afterwards.
+            // Under `reencode` it runs rarely, so its working memory is returned to the system
+            // afterwards.
             options.setCPUArenaAllocator(geometry.policy == CARRY || file.name != manifest.graphs[COMPRESS]?.file)
             // Threads spin while a call runs, where it pays, and sleep between calls.
             options.addConfigEntry("session.force_spinning_stop", "1")

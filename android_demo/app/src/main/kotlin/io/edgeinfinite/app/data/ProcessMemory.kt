@@ -3,7 +3,7 @@ package io.edgeinfinite.app.data
 import java.io.File
 import java.io.IOException
 
-/** What this process takes of the device's memory. */
+/** The memory that this process uses. */
 object ProcessMemory {
     /**
      * Proportional set size in bytes, null where the kernel doesn't tell. Takes milliseconds: not

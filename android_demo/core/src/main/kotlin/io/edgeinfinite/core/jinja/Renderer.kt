@@ -4,7 +4,7 @@ package io.edgeinfinite.core.jinja
  * A parsed template.
  *
  * jinja2's language as chat templates use it: no loading of other templates, no access to anything
- * but the values given, and a bound on the work, because a template is code from a stranger.
+ * but the values given, and a limit on the work, because a template is untrusted code.
  *
  * @param source its text.
  * @throws TemplateException it can't be parsed.

@@ -2,7 +2,7 @@ package io.edgeinfinite.core.jinja
 
 /**
  * The statements that chat templates are made of: `if`, `for`, `set`, `macro`, `break`, `continue`,
- * `raw`, and `generation`, which is see-through.
+ * `raw`, and `generation`, which only passes its content on.
  *
  * @param source the template's text.
  */

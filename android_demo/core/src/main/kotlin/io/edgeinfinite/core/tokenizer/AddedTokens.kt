@@ -4,8 +4,8 @@ package io.edgeinfinite.core.tokenizer
  * A token that is found in the text before anything else, such as `<|im_end|>`.
  *
  * @property singleWord only where no word character stands beside it.
- * @property stripsLeft takes the white space before it along.
- * @property stripsRight the same after it.
+ * @property stripsLeft includes the white space before it.
+ * @property stripsRight includes the white space after it.
  * @property normalized looked for in the normalized text.
  * @property special left out when decoding.
  */
@@ -27,7 +27,7 @@ internal class Piece(
 )
 
 /**
- * Finds added tokens: the leftmost first, of several there the longest.
+ * Finds added tokens: the leftmost first, and the longest of several at one place.
  *
  * @param tokens by the text to look for.
  */

@@ -8,13 +8,13 @@ import io.edgeinfinite.core.Turn
 
 /** One message as the screen shows it. */
 sealed interface ChatItem {
-    /** What the person asked. */
+    /** The user's question. */
     data class User(
         val text: String,
     ) : ChatItem
 
     /**
-     * What the model wrote so far.
+     * The model's answer so far.
      *
      * @property figures null while it is being written.
      */
@@ -26,7 +26,7 @@ sealed interface ChatItem {
     /**
      * A text file.
      *
-     * @property unread tokens that a stopped reading has left.
+     * @property unread tokens left by a stopped reading.
      */
     data class File(
         val name: String,
@@ -40,7 +40,7 @@ sealed interface Phase {
     /** The model is being opened. */
     data object Loading : Phase
 
-    /** It waits for the person. */
+    /** Waiting for the user. */
     data object Ready : Phase
 
     /**
@@ -72,9 +72,9 @@ data class MemoryPoint(
     val stateBytes: Long,
 )
 
-/** Something to tell above the composer. */
+/** A notice above the composer. */
 sealed interface Notice {
-    /** An error, in words for a person. */
+    /** An error message for the user. */
     data class Problem(
         val message: String,
     ) : Notice
@@ -84,7 +84,7 @@ sealed interface Notice {
         val reason: String,
     ) : Notice
 
-    /** The system asked for memory, so what ran was stopped. */
+    /** The system was short of memory, so the operation was stopped. */
     data object LowMemory : Notice
 }
 
@@ -116,7 +116,7 @@ data class ChatUiState(
     /** Whether something runs that can be stopped. */
     val canStop: Boolean get() = phase is Phase.Reading || phase == Phase.Answering
 
-    /** Tokens that a stopped reading has left. */
+    /** Unread tokens of a stopped reading. */
     val unread: Int get() = session?.unreadTokens ?: 0
 
     companion object {

@@ -21,10 +21,10 @@ import kotlinx.coroutines.withContext
 import kotlinx.coroutines.yield
 
 /**
- * A chat: reads, answers, and is on disk again after every operation.
+ * A chat: reads, answers, and saves itself after every operation.
  *
- * To be used on the main thread. Operations run one after the other, also those of a chat that is
- * just being closed, because only one model fits into memory.
+ * Use it on the main thread. Operations run one after the other, also those of a chat that is
+ * closing, because only one model fits into memory.
  *
  * @param record as it is on disk.
  */
@@ -53,8 +53,8 @@ class ChatViewModel(
     private var saved: SessionFigures? = null
 
     /**
-     * The screen came to the front: opens the model, again if the settings ask for it, and goes on
-     * with a reading that was cut off. Nothing while something runs.
+     * The screen came to the front: opens the model, again if the settings changed, and resumes a
+     * reading that was cut off. Does nothing while something runs.
      */
     fun resume() {
         if (!mutable.value.canStop) operate { if (it.conversation.isInterrupted) readOn(it) }
@@ -78,21 +78,21 @@ class ChatViewModel(
             read(document.name, chat.conversation.attach(document.name, document.text))
         }
 
-    /** Goes on with a reading that was stopped. */
+    /** Resumes a stopped reading. */
     fun readOn() = operate(::readOn)
 
-    /** Ends what runs; what was read or written so far stays. */
+    /** Stops the running operation; what was read or written so far stays. */
     fun stop() {
         open?.conversation?.stop()
     }
 
-    /** Gives up what a stopped reading has left. */
+    /** Drops the rest of a stopped reading. */
     fun dropUnread() = operate { it.conversation.dropUnread() }
 
     /** Hides the notice. */
     fun dismissNotice() = mutable.update { it.copy(notice = null) }
 
-    /** Nobody looks any more, and the system may end the process: saves what runs. */
+    /** The app is hidden and the system may end the process: saves the running operation. */
     fun onHidden() {
         open?.conversation?.saveSoon()
     }
@@ -209,7 +209,7 @@ class ChatViewModel(
                     }
                 }
         } finally {
-            // A question that was refused at once is no turn and has no figures.
+            // A question that was refused at once is not a turn and has no figures.
             if (answersOf(chat) > record.figures.size) record = record.copy(figures = record.figures + figures)
         }
     }

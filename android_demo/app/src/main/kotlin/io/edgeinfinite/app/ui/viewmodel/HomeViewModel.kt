@@ -18,7 +18,7 @@ import kotlinx.coroutines.withContext
 import java.io.IOException
 
 /**
- * An import that is going on.
+ * A running import.
  *
  * @property total bytes in all, null where the source doesn't tell.
  */
@@ -52,7 +52,7 @@ data class HomeUiState(
     val end: ImportEnd? = null,
 )
 
-/** Models and chats on this device, and the import of another model. To be used on the main thread. */
+/** Models and chats on this device, and the import of another model. Use it on the main thread. */
 class HomeViewModel(
     private val services: AppServices,
 ) {
@@ -86,7 +86,7 @@ class HomeViewModel(
         isCancelled = true
     }
 
-    /** The person was told how the import ended. */
+    /** The user was told how the import ended. */
     fun endIsSeen() = mutable.update { it.copy(end = null) }
 
     /** A new, empty chat. */
@@ -116,7 +116,7 @@ class HomeViewModel(
     private suspend fun load() {
         val (models, chats) =
             withContext(services.io) { services.importer.list() to services.chats.list() }
-        // A chat that was opened and left without a word is not worth a line.
+        // A chat without a message isn't listed.
         val used = chats.filter { it.turns.isNotEmpty() }
         mutable.update { it.copy(models = models, chats = used) }
     }

@@ -6,7 +6,7 @@ import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.withContext
 
 /**
- * The course of a chat's memory, thinned out so that it stays small for any length of text.
+ * A chat's memory over time, thinned out so that it stays small for any length of text.
  *
  * @param io where the process's memory is measured, which takes milliseconds.
  */
@@ -39,7 +39,7 @@ class MemoryTrace(
         return bytes
     }
 
-    /** Every second point but the last goes. */
+    /** Drops every second point but the last. */
     private fun thinOut() {
         val kept = points.filterIndexed { index, _ -> index % 2 == 0 || index == points.lastIndex }
         points.clear()

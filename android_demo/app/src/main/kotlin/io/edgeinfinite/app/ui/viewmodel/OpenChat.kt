@@ -40,7 +40,7 @@ class OpenChat private constructor(
 
     companion object {
         /**
-         * Opens the model and goes on where the chat's file ends, or begins anew.
+         * Opens the model and continues from the chat's file, or starts a new text.
          *
          * @param onSaved called on the engine's thread whenever a running operation was saved.
          * @throws EdgeInfiniteException the model can't be opened.
