@@ -132,7 +132,7 @@ def test_a_full_disk_loses_neither_the_chat_nor_the_turn(artifact: Path, tmp_pat
     assert process.stderr is not None
     _ask(process, "hello")
     note = process.stderr.readline()
-    assert b"can't be written" in note and b"the chat goes on" in note
+    assert b"can't be written" in note and b"the chat continues" in note
     assert list(tmp_path.iterdir()) == [tmp_path / ".talk.session.lock"]
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
     _, errors = process.communicate(timeout=60)  # the end: there is room by now
