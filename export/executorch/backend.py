@@ -43,6 +43,8 @@ class ExecuTorchBackend:
         lacks, window = None, facts.shortest_window
         if facts.caps_scores:
             lacks = "attention scores that are capped (softcap)"
+        elif geometry.has_windows:
+            lacks = "layers with a sliding attention window"
         elif window is not None and window < geometry.capacity:
             lacks = (
                 f"a sliding attention window shorter than the cache (here {window} of "
