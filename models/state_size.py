@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
@@ -105,4 +106,5 @@ def geometry_within(
             f"a state of {megabytes:g} MB is too small for these lengths; give at least "
             f"{enough + 0.05:.1f} MB, or shorter sinks and window"
         )
-    return replace(geometry, **{grows: more})
+    chosen: dict[str, Any] = {grows: more}
+    return replace(geometry, **chosen)
