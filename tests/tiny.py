@@ -110,6 +110,7 @@ def tiny_hybrid(
     layers: int = 4,
     width: int = 8,
     vocabulary: int = VOCABULARY,
+    positions: int = 128,
 ) -> PreTrainedModel:
     """A random model some of whose layers (Mistral, Phi3: all) have a sliding window.
 
@@ -119,6 +120,7 @@ def tiny_hybrid(
         layers: 2 or 4.
         width: dimensions of a head.
         vocabulary: its size.
+        positions: that it knows.
     """
     name = "Gemma3Text" if family == "Gemma3" else family
     extra = {k: v[:layers] if isinstance(v, list) else v for k, v in _HYBRIDS[family].items()}
@@ -133,7 +135,7 @@ def tiny_hybrid(
         num_attention_heads=4,
         num_key_value_heads=2,
         head_dim=width,
-        max_position_embeddings=128,
+        max_position_embeddings=positions,
         initializer_range=0.3,
         pad_token_id=0,
         bos_token_id=1,

@@ -88,12 +88,15 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
     fitted, measured = watch(backbone, trained, held_out, options, progress)
     scorers = fit_scorers(fitted, options, progress)
     metrics = held_out_score(scorers, measured, options.target)
-    retrieval = retrieval_heads(fitted, options.retrieval_share)
+    layers = len(architecture_of(backbone.model).layers)
+    share = min(1.0, options.retrieval_share * layers / len(watched))
+    retrieval = retrieval_heads(fitted, share)
     paid = planted_attention(measured)
     is_retrieval = torch.zeros_like(paid, dtype=torch.bool)
     is_retrieval[tuple(zip(*retrieval, strict=True))] = True
-    share = paid[is_retrieval].sum() / paid.sum().clamp(min=1e-9)
-    metrics["planted_in_retrieval_heads"] = float(share)
+    metrics["planted_in_retrieval_heads"] = float(
+        paid[is_retrieval].sum() / paid.sum().clamp(min=1e-9)
+    )
     settings = {name: getattr(options, name) for name in _ON_THE_CARD}
     card = {
         "edgeinfinite": __version__,
@@ -105,12 +108,12 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
         "held_out_score": json.dumps(metrics),
         "retrieval_heads": json.dumps([(watched[layer], head) for layer, head in retrieval]),
         "retrieval_layers": json.dumps(
-            [watched[layer] for layer in retrieval_layers(fitted, options.retrieval_share)]
+            [watched[layer] for layer in retrieval_layers(fitted, share)]
         ),
     }
     rule = RankRule()
     _bring_together(scorers, is_retrieval, fitted)
-    scorers = _of_every_layer(scorers, watched, len(architecture_of(backbone.model).layers))
+    scorers = _of_every_layer(scorers, watched, layers)
     with _fast(backbone.model) as model:
         fit_keep_thresholds(
             model,
