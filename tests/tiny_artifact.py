@@ -59,8 +59,11 @@ def tiny_checkpoint(folder: Path, layers: int = 2, model: PreTrainedModel | None
 def tiny_artifact(
     folder: Path, *options: str, layers: int = 2, model: PreTrainedModel | None = None
 ) -> Path:
-    """The artifact of the tiny checkpoint, with the geometry above unless options say otherwise."""
+    """The artifact of the tiny checkpoint; the paper's policy with the geometry above, unless
+    options say otherwise.
+    """
     checkpoint = tiny_checkpoint(folder.with_name(folder.name + "-checkpoint"), layers, model)
-    command = ["export", "--model", str(checkpoint), "--output", str(folder), *GEOMETRY, *options]
+    command = ["export", "--model", str(checkpoint), "--output", str(folder)]
+    command += ["--policy", "reencode", *GEOMETRY, *options]
     assert main(command) == 0
     return folder
