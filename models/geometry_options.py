@@ -20,8 +20,8 @@ CARRY_LENGTHS = {"segment_length": 128, "sink_length": 64, "window_length": 448}
 slots, and loses more per token (experiments/recall.md)."""
 
 CARRY_SLOTS = 512
-"""Average recall slots under `carry` with a known scorer; measured in experiments/recall.md. Without
-a scorer the window is longer by as many, so that the state takes the same bytes."""
+"""Average recall slots under `carry` with a known scorer; measured in experiments/recall.md.
+Without a scorer the window is longer by as many, so that the state takes the same bytes."""
 
 
 @dataclass(frozen=True)
