@@ -64,11 +64,6 @@ class Architecture:
     rotary_by_type: bool = False
 
     @property
-    def shortest_window(self) -> int | None:
-        """The shortest sliding window of all layers; None if every layer has full attention."""
-        return min((w for w in (facts.sliding_window for facts in self.layers) if w), default=None)
-
-    @property
     def sliding_windows(self) -> tuple[int, ...]:
         """Of every layer, the newest tokens that a token sees, itself included; 0: all of them.
 
