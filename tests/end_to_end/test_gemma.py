@@ -9,18 +9,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.export.exporter import export_artifact
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.verify import verify_artifact
+from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "build" / "gemma" / "gemma.gguf"
-LOSS = 0.0
+MEASURED = 512
 WINDOW, KV_HEADS, HEAD_DIM = 512, 1, 256
 FULL_LAYERS = (5, 11, 17)
 
@@ -52,21 +54,24 @@ def test_fifteen_layers_hold_their_window_and_a_segment_and_nothing_else(artifac
     assert Session(load_engine(artifact)).state_bytes == 2 * 2 * slots * HEAD_DIM + counters
 
 
-def test_a_long_text_costs_no_more_than_what_the_weights_lost(artifact):
-    """Tokens 1,024 to 2,048 of a book: the cache has been full for long. The checkpoint with full
-    attention loses LOSS nats a token there (`evaluate perplexity --methods full`)."""
-    tokens = book(artifact)[:2048]
+def test_a_long_text_costs_little_more_than_with_full_attention_and_whole_weights(artifact):
+    """The last 512 of 2,048 tokens: the cache has been full for long. The state is a quarter of
+    what the layers that see everything would need, and the weights have 4 to 8 bits."""
+    tokens = book(artifact)
     session = Session(load_engine(artifact))
-    logits = session.append(tokens[:1024])
+    logits = session.append(tokens[:-MEASURED])
     losses = []
-    for token in tokens[1024:]:
-        shifted = logits - logits.max()
-        losses.append(float(np.log(np.exp(shifted).sum()) - shifted[token]))
+    for token in tokens[-MEASURED:]:
+        losses.append(float(np.logaddexp.reduce(logits.astype(np.float64)) - logits[token]))
         logits = session.append([token])
     assert session.compressions > 5
-    assert np.mean(losses) < LOSS + 0.05
+    model = load_backbone(str(MODEL)).model
+    with torch.inference_mode():
+        rows = model(torch.tensor([tokens]), logits_to_keep=MEASURED + 1).logits[0, :-1]
+    full = torch.nn.functional.cross_entropy(rows, torch.tensor(tokens[-MEASURED:]))
+    assert np.mean(losses) < float(full) + 0.05
 
 
 def book(artifact: Path) -> list[int]:
     text = (ROOT / "examples" / "draculas_guest.txt").read_text(encoding="utf-8")
-    return load_tokenizer(artifact).encode_text(text)
+    return load_tokenizer(artifact).encode_text(text)[:2048]
