@@ -42,6 +42,8 @@ GATE_CONTROLS = (
     "zero-memory-gate",
 )
 
+_SEGMENT = 128
+
 ABLATIONS = ("without-sinks", "without-window", "without-both")
 """The paper's Table 2: S = 0, and W = 1 for the token that predicts the next one."""
 
@@ -63,6 +65,8 @@ def check_methods(methods: Sequence[str], setting: Setting, more: Sequence[str] 
             raise EdgeInfiniteError(f"unknown method {method!r}; choose from {', '.join(known)}")
         if method in BASELINES and not setting.geometry.most_slots:
             raise EdgeInfiniteError(f"{method} fills recall slots; give --recall-slots")
+        if method == "lola" and setting.geometry.has_windows:
+            raise EdgeInfiniteError("lola can't measure models with sliding windows; leave it out")
         if method == "lola" and setting.geometry.varies:
             raise EdgeInfiniteError(
                 "lola needs the same recall slots in every layer; give --recall-slots 512"
@@ -88,9 +92,11 @@ def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteCon
     """
     geometry = setting.geometry
     if method == "full":
-        # A cache as long as the text evicts nothing.
-        window = max(1, tokens - 1)
-        whole = Geometry(segment_length=1, sink_length=0, window_length=window, policy="carry")
+        # A cache as long as the text evicts nothing. Layers with sliding windows drop what no token
+        # sees any more, once in `segment` tokens.
+        segment = max(1, min(_SEGMENT, tokens - 1))
+        window = max(1, tokens - segment)
+        whole = Geometry(segment, sink_length=0, window_length=window, policy="carry")
         return EdgeInfiniteConfig(whole, NO_GATE, cache_type=setting.tensor_type)
     if method == "streaming":
         window = geometry.window_length + geometry.average_slots

@@ -55,9 +55,14 @@ class ExportPlan:
         """The plan for people: what `export --dry-run` prints."""
         geometry = self.config.geometry
         shape = ModelShape.of(self.backbone.model)
+        every = "every layer" if not geometry.has_windows else "every other layer"
         slots = ", ".join(
-            f"{count} in layers {_ranges(layers)}" if geometry.varies else f"{count} in every layer"
+            f"{count} in layers {_ranges(layers)}" if geometry.varies else f"{count} in {every}"
             for count, layers in _layers_by_slots(geometry, shape.layers).items()
+        )
+        windows = ", ".join(
+            f"{window} in layers {_ranges(layers)}, which hold nothing else"
+            for window, layers in _layers_by_window(geometry, shape.layers).items()
         )
         rows = {
             "model": f"{self.backbone.name} ({type(self.backbone.model).__name__})",
@@ -67,6 +72,7 @@ class ExportPlan:
             "recall slots": slots,
             "segment": f"{geometry.segment_length}",
             "window": f"{geometry.window_length}",
+            **({"sliding": windows} if windows else {}),
             "slots in all": f"{sum(shape.capacities) / shape.layers:,.0f} in an average layer",
             "KV cache": self.config.cache_type,
             "memory gate": Path(self.config.gate).name,
@@ -124,8 +130,18 @@ def _layers_by_slots(geometry: Geometry, layers: int) -> dict[int, list[int]]:
     """Which layers have G recall slots, the largest G first."""
     found: dict[int, list[int]] = {}
     for layer in range(layers):
-        found.setdefault(geometry.slots_of(layer), []).append(layer)
+        if not geometry.slides(layer):
+            found.setdefault(geometry.slots_of(layer), []).append(layer)
     return dict(sorted(found.items(), reverse=True))
+
+
+def _layers_by_window(geometry: Geometry, layers: int) -> dict[int, list[int]]:
+    """Which layers have sliding windows of what length."""
+    found: dict[int, list[int]] = {}
+    for layer in range(layers):
+        if geometry.slides(layer):
+            found.setdefault(geometry.window_of(layer), []).append(layer)
+    return found
 
 
 def _ranges(numbers: list[int]) -> str:

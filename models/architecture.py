@@ -64,9 +64,13 @@ class Architecture:
     rotary_by_type: bool = False
 
     @property
-    def shortest_window(self) -> int | None:
-        """The shortest sliding window of all layers; None if every layer has full attention."""
-        return min((w for w in (facts.sliding_window for facts in self.layers) if w), default=None)
+    def sliding_windows(self) -> tuple[int, ...]:
+        """Of every layer, the newest tokens that a token sees, itself included; 0: all of them.
+
+        A window as long as the positions that the backbone was trained on hides nothing.
+        """
+        windows = (facts.sliding_window or 0 for facts in self.layers)
+        return tuple(window if window < self.positions else 0 for window in windows)
 
     @property
     def caps_scores(self) -> bool:

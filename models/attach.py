@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from edgeinfinite.models.recall.scorer_file import (
     read_rank_rule,
     untrained_scorers,
 )
+from edgeinfinite.models.sliding import with_windows
 
 
 def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedModel:
@@ -45,7 +47,8 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
         config: geometry, gate and scorer.
 
     Returns:
-        The same model, in evaluation mode, with `model.edgeinfinite_config` set.
+        The same model, in evaluation mode, with `model.edgeinfinite_config` set. Its geometry has
+        the backbone's sliding windows.
 
     Raises:
         EdgeInfiniteError: the model isn't a RoPE decoder that attends through transformers'
@@ -53,6 +56,7 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
             positions, a file doesn't fit it, or recall slots have no scorer.
     """
     facts = architecture_of(model)
+    config = replace(config, geometry=with_windows(config.geometry, facts))
     _check_positions(facts, config.geometry)
     if config.geometry.policy == "carry":
         rotary_tables(model, 2)  # refuses a RoPE whose keys can't be moved
@@ -62,6 +66,11 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
         layer.memory_gate = layer.retention_scorer = None
     model.edgeinfinite_rank_rule = RankRule()  # type: ignore[assignment]
     if config.gate != NO_GATE:
+        if config.geometry.has_windows:
+            raise EdgeInfiniteError(
+                f"{facts.name} has layers with sliding windows, whose tokens no memory holds; give "
+                "--gate none, or --policy reencode"
+            )
         _add_gates(layers, config, facts, backbone_parameters(model))
         if config.gate != UNTRAINED_GATE:
             load_gate(Path(config.gate), layers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from edgeinfinite.artifact.geometry import Geometry
@@ -14,7 +14,8 @@ from edgeinfinite.models.geometry_options import TRAINED_SLOTS, GeometryOptions
 from edgeinfinite.models.loading import Backbone
 from edgeinfinite.models.recall.layer_slots import most_slots_of_retrieval, slots_by_layer
 from edgeinfinite.models.shipped import shipped_gate, shipped_scorer
-from edgeinfinite.models.state_size import StateShape, geometry_within
+from edgeinfinite.models.sliding import with_windows
+from edgeinfinite.models.state_size import GROWS, StateShape, geometry_within
 from edgeinfinite.models.trained_file import read_metadata
 
 
@@ -42,7 +43,8 @@ class ModelOptions:
     def asked(self) -> GeometryOptions:
         """The geometry as options, even if a whole `Geometry` was given."""
         if isinstance(self.geometry, Geometry):
-            return GeometryOptions(**asdict(self.geometry))
+            names = (option.name for option in fields(GeometryOptions))
+            return GeometryOptions(**{name: getattr(self.geometry, name) for name in names})
         return self.geometry
 
 
@@ -62,7 +64,9 @@ class Resolved:
 def resolve(backbone: Backbone, options: ModelOptions) -> Resolved:
     """Decides everything that the options leave out.
 
-    The default policy is `carry` for a model with a known scorer, else the paper's `reencode`.
+    The default policy is `carry`. A model without a known scorer has a longer window instead of
+    recall slots. At the same bytes it loses less than `reencode` with an untrained gate
+    (docs/recall.md), so `reencode` is the default only if a gate is asked for without a scorer.
 
     Args:
         backbone: its weights decide which shipped trained parts fit.
@@ -77,12 +81,11 @@ def resolve(backbone: Backbone, options: ModelOptions) -> Resolved:
     if scorer is None and asked.policy != "reencode":
         shipped = shipped_scorer(backbone.weights_sha256)
         scorer = str(shipped) if shipped else None
+    if all(architecture_of(backbone.model).sliding_windows):
+        scorer = None
     geometry = _geometry(asked, scorer, backbone, options)
-    if asked.policy is None and scorer is not None:
-        notes.append(
-            f"policy carry, the default for {backbone.name}; "
-            "--policy reencode is the paper's Algorithm 1"
-        )
+    if asked.policy is None and geometry.policy == "carry":
+        notes += _about_policy(geometry, scorer, backbone)
     if not geometry.most_slots:
         scorer = None
     elif scorer is None:
@@ -103,31 +106,63 @@ def _geometry(
     asked: GeometryOptions, scorer: str | None, backbone: Backbone, options: ModelOptions
 ) -> Geometry:
     """The geometry, with the recall slots divided among the layers at the end."""
-    geometry = asked.resolve(scorer=scorer is not None)
+    gate = options.gate not in (None, NO_GATE)
+    geometry = asked.resolve(scorer=scorer is not None, gate=gate)
+    geometry = with_windows(geometry, architecture_of(backbone.model))
     if options.state_mb is not None:
-        geometry = _within(geometry, options.state_mb, backbone, options)
+        geometry = _within(geometry, options.state_mb, scorer, backbone, options)
     free = asked.recall_slots is None and geometry.most_slots > 0
     if asked.trained_slots or (free and _retrieval_layers(scorer)):
         geometry = with_trained_slots(geometry, scorer, backbone)
     return geometry
 
 
+def _about_policy(geometry: Geometry, scorer: str | None, backbone: Backbone) -> list[str]:
+    """What a user should know who left the policy open and got `carry`."""
+    paper = "--policy reencode is the paper's Algorithm 1"
+    if scorer is not None:
+        return [f"policy carry, the default for {backbone.name}; {paper}"]
+    windows = architecture_of(backbone.model).sliding_windows
+    if all(windows):
+        return [
+            f"every layer of {backbone.name} sees its newest {max(windows)} tokens only; the cache "
+            "holds these, and nothing that left them can be recalled"
+        ]
+    return [
+        f"no scorer is known for {backbone.name}: the cache holds {geometry.sink_length} sinks and "
+        f"the newest {geometry.window_length} tokens, and recalls nothing else; train a scorer "
+        f"for it with train-scorer. {paper}"
+    ]
+
+
 def _within(
-    geometry: Geometry, megabytes: float, backbone: Backbone, options: ModelOptions
+    geometry: Geometry,
+    megabytes: float,
+    scorer: str | None,
+    backbone: Backbone,
+    options: ModelOptions,
 ) -> Geometry:
-    chosen = "segment_length" if geometry.policy == "reencode" else "recall_slots"
+    chosen = GROWS[geometry.policy]
+    if chosen == "recall_slots" and scorer is None:
+        chosen = "window_length"
     given = None
     if isinstance(options.geometry, GeometryOptions):
         given = getattr(options.geometry, chosen)
     if given is not None and given != TRAINED_SLOTS:
         name = "--" + chosen.replace("_", "-")
         raise EdgeInfiniteError(f"--state-mb chooses {name}; leave one of them out")
-    shape = StateShape.of(
-        architecture_of(backbone.model),
-        options.cache_type,
-        reads_memory=_gate(options.gate, backbone, geometry) != NO_GATE,
-    )
-    return geometry_within(geometry, megabytes, shape)
+    facts = architecture_of(backbone.model)
+    reads_memory = _gate(options.gate, backbone, geometry) != NO_GATE
+    shape = StateShape.of(facts, options.cache_type, reads_memory=reads_memory)
+    if all(facts.sliding_windows):  # every layer holds its window, no more and no less
+        least = shape.bytes_of(geometry) / 1e6
+        if least > megabytes:
+            raise EdgeInfiniteError(
+                f"every layer of {backbone.name} sees its newest {max(facts.sliding_windows)} "
+                f"tokens, which takes a state of {least + 0.05:.1f} MB; give at least that"
+            )
+        return geometry
+    return geometry_within(geometry, megabytes, shape, chosen)
 
 
 def _gate(asked: str | None, backbone: Backbone, geometry: Geometry) -> str:
@@ -175,8 +210,12 @@ def with_trained_slots(geometry: Geometry, scorer: str | None, backbone: Backbon
     most = most // step * step
     if most <= average:
         return geometry  # no positions are left
-    slots = slots_by_layer(layers, len(facts.layers), average, step, most)
-    return replace(geometry, recall_slots=slots)
+    every = range(len(facts.layers))
+    looking_back = [layer for layer in every if not geometry.slides(layer)]
+    retrieval = [looking_back.index(layer) for layer in layers if layer in looking_back]
+    slots = slots_by_layer(retrieval, len(looking_back), average, step, most)
+    of_layer = dict(zip(looking_back, slots, strict=True))
+    return replace(geometry, recall_slots=tuple(of_layer.get(layer, 0) for layer in every))
 
 
 def _retrieval_layers(scorer: str | None) -> list[int]:

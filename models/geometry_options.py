@@ -20,7 +20,8 @@ CARRY_LENGTHS = {"segment_length": 128, "sink_length": 64, "window_length": 448}
 slots, and loses more per token (experiments/recall.md)."""
 
 CARRY_SLOTS = 512
-"""Average recall slots under `carry` with a known scorer; measured in experiments/recall.md."""
+"""Average recall slots under `carry` with a known scorer; measured in experiments/recall.md.
+Without a scorer the window is longer by as many, so that the state takes the same bytes."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,9 @@ class GeometryOptions:
     """Geometry options of the user; None takes the policy's default, or the model's policy.
 
     Args:
-        policy: None takes `carry` if a scorer is known for the model, else the paper's `reencode`.
+        policy: None takes `carry`; the paper's `reencode` if a gate is asked for without a scorer.
         segment_length, sink_length, window_length: None takes the paper's lengths for `reencode`,
-            and `CARRY_LENGTHS` for `carry`.
+            and `CARRY_LENGTHS` for `carry`, the window longer by `CARRY_SLOTS` without a scorer.
         recall_slots: as in `Geometry`, or `trained`, or `trained:1920` for 1920 on average and more
             in retrieval layers; None takes `trained` under `carry` if a scorer is known, else 0.
 
@@ -66,11 +67,12 @@ class GeometryOptions:
             )
         return int(average) if average else None
 
-    def resolve(self, *, scorer: bool) -> Geometry:
+    def resolve(self, *, scorer: bool, gate: bool = False) -> Geometry:
         """The geometry; slots that a card will divide are still the average in every layer.
 
         Args:
             scorer: whether a scorer is known for the model.
+            gate: whether a gate is asked for.
 
         Raises:
             EdgeInfiniteError: the values don't go together.
@@ -80,13 +82,16 @@ class GeometryOptions:
             del asked["recall_slots"]
             if (average := self._trained_average()) is not None:
                 asked["recall_slots"] = average
-        if asked.setdefault("policy", "carry" if scorer else "reencode") == "reencode":
+        if asked.setdefault("policy", "reencode" if gate and not scorer else "carry") != "carry":
             return Geometry(**asked)
-        asked = CARRY_LENGTHS | asked
-        if (scorer or self.trained_slots) and "recall_slots" not in asked:
-            segment = asked["segment_length"]
-            asked["recall_slots"] = max(1, round(CARRY_SLOTS / segment)) * segment
-        return Geometry(**asked)
+        lengths = dict(CARRY_LENGTHS)
+        if "recall_slots" not in asked:
+            if scorer or self.trained_slots:
+                segment = asked.get("segment_length", lengths["segment_length"])
+                asked["recall_slots"] = max(1, round(CARRY_SLOTS / segment)) * segment
+            else:
+                lengths["window_length"] += CARRY_SLOTS
+        return Geometry(**lengths | asked)
 
     def _given(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if value is not None}

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+
+from msgspec import UNSET
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.models.trained_file import read_metadata
@@ -37,6 +40,7 @@ def shipped_gate(weights_sha256: str, geometry: Geometry) -> Path | None:
     Returns:
         The file, or None if none is shipped.
     """
+    geometry = replace(geometry, sliding_windows=UNSET)
     for path in sorted((PACKAGE / "gates").glob("*.safetensors")):
         card = read_metadata(path)
         made_for = Geometry.from_dict(json.loads(card["geometry"]))

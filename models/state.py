@@ -29,6 +29,7 @@ class TensorState:
         memory_norm: z, `[L, K, D]` float32.
         has_memory: `[1]` float, 0 or 1.
         scores: per layer `[1, K, G]` float32 of the recall slots; None where no head scores.
+        longest_layer: in which a token's position is its slot.
     """
 
     length: torch.Tensor
@@ -38,10 +39,11 @@ class TensorState:
     memory_norm: torch.Tensor
     has_memory: torch.Tensor
     scores: list[torch.Tensor | None] = field(default_factory=list)
+    longest_layer: int = 0
 
     def positions(self, tokens: int) -> torch.Tensor:
         """See `AttentionState.positions`."""
-        return (self.length.max() + torch.arange(tokens)).unsqueeze(0)
+        return (self.length[self.longest_layer] + torch.arange(tokens)).unsqueeze(0)
 
     def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """See `AttentionState.memory_of`."""

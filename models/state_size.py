@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
@@ -45,8 +46,8 @@ class StateShape:
 
     @property
     def slot_bytes(self) -> int:
-        """Bytes of K and V of one token in all layers."""
-        return 2 * self.layers * self.kv_heads * self.head_dim * _BYTES[self.cache_type]
+        """Bytes of K and V of one token in one layer."""
+        return 2 * self.kv_heads * self.head_dim * _BYTES[self.cache_type]
 
     @property
     def fixed_bytes(self) -> int:
@@ -56,43 +57,54 @@ class StateShape:
 
     @property
     def score_bytes(self) -> int:
-        """Bytes of the float32 scores of one recall slot, if heads score in all layers."""
-        return 4 * self.layers * self.kv_heads
+        """Bytes of the float32 scores of one recall slot in one layer, if its heads score."""
+        return 4 * self.kv_heads
+
+    def bytes_of(self, geometry: Geometry) -> int:
+        """Bytes of the whole state, without scores of recall slots."""
+        return sum(geometry.capacities(self.layers)) * self.slot_bytes + self.fixed_bytes
 
 
-def geometry_within(geometry: Geometry, megabytes: float, shape: StateShape) -> Geometry:
+GROWS = {"reencode": "segment_length", "carry": "recall_slots"}
+"""The length that `geometry_within` chooses, by policy. Without a scorer it is the window."""
+
+
+def geometry_within(
+    geometry: Geometry, megabytes: float, shape: StateShape, grows: str | None = None
+) -> Geometry:
     """The largest geometry whose state fits into a number of megabytes.
 
-    Under `reencode` this chooses the segment length, under `carry` the recall slots, equal in all
-    layers. Everything else stays as given.
+    Layers with sliding windows take what they need. This chooses one length of the other layers,
+    equal in all of them. Everything else stays as given.
 
     Args:
         geometry: its policy and the lengths to keep.
         megabytes: 10⁶ bytes each, for the whole state.
         shape: see there.
+        grows: the length to choose: `segment_length`, `recall_slots` or `window_length`; None takes
+            the policy's.
 
     Raises:
         EdgeInfiniteError: too few for the other lengths; says how many are enough.
     """
-    room = megabytes * 1e6 - shape.fixed_bytes
-    slots = min(int(room // shape.slot_bytes), shape.positions)
-    kept = geometry.sink_length + geometry.window_length
-    if geometry.policy == "reencode":
-        segment = (slots - kept) // _ROUND * _ROUND
-        _check_room(segment >= _ROUND, kept + _ROUND, megabytes, shape)
-        return replace(geometry, segment_length=segment)
-    kept += geometry.segment_length
-    _check_room(slots >= kept, kept, megabytes, shape)
-    recall = int((room - kept * shape.slot_bytes) // (shape.slot_bytes + shape.score_bytes))
-    recall = min(recall, shape.positions - kept)
-    recall = recall // geometry.segment_length * geometry.segment_length
-    return replace(geometry, recall_slots=recall)
-
-
-def _check_room(enough: bool, slots: int, megabytes: float, shape: StateShape) -> None:
-    if not enough:
-        least = (slots * shape.slot_bytes + shape.fixed_bytes) / 1e6
+    grows = grows or GROWS[geometry.policy]
+    capacities = geometry.capacities(shape.layers)
+    windows = [c for layer, c in enumerate(capacities) if geometry.slides(layer)]
+    layers = shape.layers - len(windows)
+    others = shape.fixed_bytes + sum(windows) * shape.slot_bytes
+    room = (megabytes * 1e6 - others) / layers  # of a layer
+    step = geometry.segment_length if grows == "recall_slots" else _ROUND
+    least = 0 if grows == "recall_slots" else step
+    now = geometry.most_slots if grows == "recall_slots" else getattr(geometry, grows)
+    kept = geometry.capacity - now
+    bytes_each = shape.slot_bytes + (shape.score_bytes if grows == "recall_slots" else 0)
+    more = int((room - kept * shape.slot_bytes) // bytes_each)
+    more = min(more, shape.positions - kept) // step * step
+    if more < least:
+        enough = ((kept + least) * layers * shape.slot_bytes + others) / 1e6
         raise EdgeInfiniteError(
             f"a state of {megabytes:g} MB is too small for these lengths; give at least "
-            f"{least + 0.05:.1f} MB, or shorter sinks and window"
+            f"{enough + 0.05:.1f} MB, or shorter sinks and window"
         )
+    chosen: dict[str, Any] = {grows: more}
+    return replace(geometry, **chosen)

@@ -5,8 +5,11 @@ Letters: S sinks, G recall slots, N segment, W window, C capacity.
 
 from __future__ import annotations
 
+import sys
 from array import array
 from typing import TYPE_CHECKING, Protocol
+
+from edgeinfinite.runtime_py.carried import keep_newest
 
 if TYPE_CHECKING:
     from edgeinfinite.runtime_py.session import Session
@@ -82,9 +85,13 @@ class Carry:
     """
 
     def is_due(self, session: Session) -> bool:
-        return self.room(session) == 0
+        return self._before_compression(session) == 0
 
     def room(self, session: Session) -> int:
+        return min(self._before_compression(session), room_in_windows(session))
+
+    def _before_compression(self, session: Session) -> int:
+        """Tokens to read until the residual is full."""
         geometry = session.engine.geometry
         sinks_missing = max(0, geometry.sink_length - session.cached)
         most = geometry.segment_length + geometry.window_length
@@ -100,13 +107,42 @@ class Carry:
         left = geometry.sink_length + geometry.window_length
         before = [int(used) for used in length]
         after = [
-            left + min(geometry.slots_of(layer), used - left) for layer, used in enumerate(before)
+            min(geometry.kept_of(layer), used)
+            if geometry.slides(layer)
+            else left + min(geometry.slots_of(layer), used - left)
+            for layer, used in enumerate(before)
         ]
         notes = session.engine.reads_memory or session.state.keeps_scores
         if notes or after != before:
             session.engine.compress_memory(session.state)
         del session.residual[: geometry.segment_length]
         length[:] = after
+
+
+def room_in_windows(session: Session) -> int:
+    """Tokens that may be read until a layer with a sliding window is full.
+
+    A layer that is full counts as if `make_room` had been called.
+    """
+    geometry = session.engine.geometry
+    if not geometry.has_windows:
+        return sys.maxsize
+    segment = geometry.segment_length
+    used = enumerate(session.state.length.tolist())
+    free = [geometry.kept_of(i) + segment - n or segment for i, n in used if geometry.slides(i)]
+    return min(free)
+
+
+def make_room(session: Session) -> None:
+    """Drops from every full layer with a sliding window what no later token sees."""
+    geometry = session.engine.geometry
+    if not geometry.has_windows:
+        return
+    for layer, used in enumerate(session.state.length.tolist()):
+        if geometry.slides(layer):
+            kept = geometry.kept_of(layer)
+            if used == kept + geometry.segment_length:
+                keep_newest(session.state, layer, kept)
 
 
 POLICY_OF: dict[str, Policy] = {"reencode": Reencode(), "carry": Carry()}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.session_file import (
     FORMAT_VERSION,
     RESIDUAL,
@@ -132,15 +133,33 @@ def _check_counters(session: Session) -> None:
     folded = session.compressions * geometry.segment_length
     residual = len(session.residual)
     sinks = min(max(session.cached, 0), geometry.sink_length)
+    read = folded + sinks + residual
     for layer, length in enumerate(session.state.length.tolist()):
+        if geometry.slides(layer):
+            _check_window(geometry, layer, length, read)
+            continue
         used = sinks + min(geometry.slots_of(layer), folded) + residual
         if length != used or used > geometry.capacity:
             raise ValueError(
                 f"layer {layer} has {length} slots in use, {residual} tokens and "
                 f"{session.compressions} compressions make {used} of {geometry.capacity}"
             )
-    if session.tokens_read != folded + sinks + residual:
+    if session.tokens_read != read:
         raise ValueError(f"{session.tokens_read} tokens read don't agree with the counters")
     has_memory = bool(session.compressions) and session.engine.reads_memory
     if session.state.has_memory.tolist() != [float(has_memory)]:
         raise ValueError(f"has_memory is {session.state.has_memory}")
+
+
+def _check_window(geometry: Geometry, layer: int, length: int, read: int) -> None:
+    """A layer with a sliding window holds it, as far as the text goes, and at most N tokens more.
+
+    How many depends on when it was full; any number of these is a sound state.
+    """
+    kept = geometry.kept_of(layer)
+    least, most = min(kept, read), min(kept + geometry.segment_length, read)
+    if not least <= length <= most:
+        raise ValueError(
+            f"layer {layer} has {length} slots in use, of {read} tokens and a sliding window it "
+            f"holds {least} to {most}"
+        )

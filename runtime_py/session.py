@@ -17,7 +17,7 @@ import numpy as np
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.base import Engine
-from edgeinfinite.runtime_py.policies import POLICY_OF, Policy
+from edgeinfinite.runtime_py.policies import POLICY_OF, Policy, make_room
 from edgeinfinite.runtime_py.state import State
 
 
@@ -63,8 +63,8 @@ class Session:
 
     @property
     def cached(self) -> int:
-        """Slots in use in the largest layer: sinks, recall slots and residual, at most C."""
-        return int(self.state.length.max())
+        """Slots in use in the layer with most: sinks, recall slots and residual, at most C."""
+        return int(self.state.length[self.engine.geometry.longest_layer])
 
     @property
     def state_bytes(self) -> int:
@@ -140,6 +140,7 @@ class Session:
             self.state.has_memory[:] = 1.0
 
     def _read(self, count: int) -> np.ndarray:
+        make_room(self)
         chunk = np.array(self.unread[:count], dtype=np.int64)[np.newaxis]
         run = self.engine.decode_step if count == 1 else self.engine.prefill_segment
         logits = run(chunk, self.state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+import transformers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
@@ -90,3 +91,56 @@ def assert_close(actual: object, expected: object, tolerance: float = 2e-5) -> N
     if actual.size:
         limit = tolerance * max(1.0, float(np.abs(expected).max()))
         np.testing.assert_allclose(actual, expected, rtol=0, atol=limit)
+
+
+_HYBRIDS: dict[str, dict[str, object]] = {
+    "Gemma2": {"attn_logit_softcapping": 2.0},
+    "Gemma3": {"layer_types": ["sliding_attention", "full_attention"] * 2},
+    "Qwen2": {"use_sliding_window": True, "max_window_layers": 2},
+    "SmolLM3": {"use_sliding_window": True, "no_rope_layers": [1, 0, 1, 0]},
+    "Mistral": {},
+    "Phi3": {},
+}
+
+
+def tiny_hybrid(
+    family: str,
+    window: int,
+    *,
+    layers: int = 4,
+    width: int = 8,
+    vocabulary: int = VOCABULARY,
+    positions: int = 128,
+) -> PreTrainedModel:
+    """A random model some of whose layers (Mistral, Phi3: all) have a sliding window.
+
+    Args:
+        family: of `_HYBRIDS`.
+        window: newest tokens that a token sees there, itself included.
+        layers: 2 or 4.
+        width: dimensions of a head.
+        vocabulary: its size.
+        positions: that it knows.
+    """
+    name = "Gemma3Text" if family == "Gemma3" else family
+    extra = {k: v[:layers] if isinstance(v, list) else v for k, v in _HYBRIDS[family].items()}
+    if "max_window_layers" in extra:
+        extra["max_window_layers"] = layers // 2
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}Config")(
+        vocab_size=vocabulary,
+        hidden_size=4 * width,
+        intermediate_size=48,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=width,
+        max_position_embeddings=positions,
+        initializer_range=0.3,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        sliding_window=window,
+        **extra,
+    )
+    return getattr(transformers, f"{family}ForCausalLM")(config).eval()

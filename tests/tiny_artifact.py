@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
 from edgeinfinite.cli import main
 
@@ -14,12 +14,17 @@ TEMPLATE = (
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
+VOCABULARY = 258
+"""All bytes, and `SPECIAL`."""
+
 SPECIAL = ["<|im_start|>", "<|im_end|>"]
 GEOMETRY = ["--segment-length", "32", "--sink-length", "4", "--window-length", "8"]
 
 
-def tiny_checkpoint(folder: Path, layers: int = 2) -> Path:
-    """A folder as `save_pretrained` writes it."""
+def tiny_checkpoint(folder: Path, layers: int = 2, model: PreTrainedModel | None = None) -> Path:
+    """A folder as `save_pretrained` writes it; `model` in place of a Llama, with a vocabulary of
+    `VOCABULARY` or more.
+    """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     words = {word: i for i, word in enumerate([*SPECIAL, *alphabet])}
     raw = Tokenizer(models.BPE(words, []))
@@ -31,9 +36,12 @@ def tiny_checkpoint(folder: Path, layers: int = 2) -> Path:
         eos_token=SPECIAL[1],
         chat_template=TEMPLATE,
     ).save_pretrained(folder)
+    if model is not None:
+        model.save_pretrained(folder)
+        return folder
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=len(words),
+        vocab_size=VOCABULARY,
         hidden_size=32,
         intermediate_size=48,
         num_hidden_layers=layers,
@@ -48,9 +56,14 @@ def tiny_checkpoint(folder: Path, layers: int = 2) -> Path:
     return folder
 
 
-def tiny_artifact(folder: Path, *options: str, layers: int = 2) -> Path:
-    """The artifact of the tiny checkpoint, with the geometry above unless options say otherwise."""
-    checkpoint = tiny_checkpoint(folder.with_name(folder.name + "-checkpoint"), layers)
-    command = ["export", "--model", str(checkpoint), "--output", str(folder), *GEOMETRY, *options]
+def tiny_artifact(
+    folder: Path, *options: str, layers: int = 2, model: PreTrainedModel | None = None
+) -> Path:
+    """The artifact of the tiny checkpoint; the paper's policy with the geometry above, unless
+    options say otherwise.
+    """
+    checkpoint = tiny_checkpoint(folder.with_name(folder.name + "-checkpoint"), layers, model)
+    command = ["export", "--model", str(checkpoint), "--output", str(folder)]
+    command += ["--policy", "reencode", *GEOMETRY, *options]
     assert main(command) == 0
     return folder

@@ -60,7 +60,9 @@ def of_the_model(
     backbone: Backbone, setting: Setting, arguments: argparse.Namespace
 ) -> dict[str, Any]:
     """Everything that rows depend on, apart from the texts."""
-    depends_on = asdict(setting) | {"model": backbone.name, "dtype": _dtype(arguments)}
+    depends_on: dict[str, Any] = {f.name: getattr(setting, f.name) for f in fields(setting)}
+    depends_on |= {"geometry": setting.geometry.to_dict()}
+    depends_on |= {"model": backbone.name, "dtype": _dtype(arguments)}
     for name in ("scorer", "gate", "zero_gate"):
         depends_on[name] = named_part(depends_on[name])
     return depends_on

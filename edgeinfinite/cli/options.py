@@ -56,7 +56,7 @@ MODEL = "ID|FOLDER|FILE.gguf|smollm2-135m-instruct"
 
 GEOMETRY = {
     "--policy": option(
-        "default: carry if a scorer is shipped or given, else the paper's reencode",
+        "default: carry; the paper's reencode if a gate is given and no scorer",
         choices=POLICIES,
     ),
     "--segment-length": _length("segment_length", "N"),

@@ -40,14 +40,9 @@ class ExecuTorchBackend:
 
     def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
         """See `export.backend.Backend.check_architecture`."""
-        lacks, window = None, facts.shortest_window
+        lacks = None
         if facts.caps_scores:
             lacks = "attention scores that are capped (softcap)"
-        elif window is not None and window < geometry.capacity:
-            lacks = (
-                f"a sliding attention window shorter than the cache (here {window} of "
-                f"{geometry.capacity} slots)"
-            )
         elif facts.rotary_by_type:
             lacks = "several kinds of rotary embedding"
         if lacks:

@@ -14,12 +14,13 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.tensors import GraphSpec, OutputSpec, TensorSpec
-from edgeinfinite.export.executorch.state import DecodeState, PrefillState
+from edgeinfinite.export.executorch.state import DecodeState, LayerKind, PrefillState
 from edgeinfinite.export.graphs.carry import CarryMemory
 from edgeinfinite.export.graphs.compress import CompressMemory
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.graphs.state import StateTensors
 from edgeinfinite.export.graphs.tokens import EXAMPLE_TOKENS, DecodeStep, PrefillSegment
+from edgeinfinite.models.architecture import architecture_of
 
 Spec = TypeVar("Spec", TensorSpec, OutputSpec)
 
@@ -39,18 +40,18 @@ class ExecuTorchPrefill(PrefillSegment):
     """Reads T tokens, 2 <= T <= `MAX_TOKENS`. It gets the first U slots of every cache."""
 
     def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
-        capacities = ModelShape.of(model).capacities
-        super().__init__(model, lambda given: PrefillState(given, capacities), state, ())
+        kinds, longest = _kinds_of(model), ModelShape.of(model).geometry.longest_layer
+        super().__init__(model, lambda given: PrefillState(given, kinds, longest), state, ())
 
     def example_inputs(self) -> tuple[Any, ...]:
         """Arguments of `forward` for tracing."""
-        return _with_used_slots(super().example_inputs(), self.shape)
+        return _with_used_slots(super().example_inputs(), _kinds_of(self.model))
 
     def dynamic_shapes(self) -> tuple[Any, ...]:
         """T of the tokens, U of the caches."""
         _, length, _, _, *memory = super().dynamic_shapes()
         tokens = {1: torch.export.Dim("T", min=2, max=max_tokens(self.shape))}
-        return (tokens, length, *_used_axes(self.shape), *memory)
+        return (tokens, length, *_used_axes(_kinds_of(self.model)), *memory)
 
     def spec(self, file: str) -> GraphSpec:
         """The graph's signature for the manifest; its caches have `U` slots."""
@@ -71,16 +72,17 @@ class ExecuTorchDecode(DecodeStep):
 
     def _state_over(self, given: StateTensors) -> DecodeState:
         constants = dict(self.named_buffers(recurse=False))
-        return DecodeState(given, self.shape.capacities, **constants)
+        longest = self.shape.geometry.longest_layer
+        return DecodeState(given, _kinds_of(self.model), longest, **constants)
 
     def example_inputs(self) -> tuple[Any, ...]:
         """Arguments of `forward` for tracing."""
-        return _with_used_slots(super().example_inputs(), self.shape)
+        return _with_used_slots(super().example_inputs(), _kinds_of(self.model))
 
     def dynamic_shapes(self) -> tuple[Any, ...]:
         """U of the caches."""
         tokens, length, _, _, *memory = super().dynamic_shapes()
-        return (tokens, length, *_used_axes(self.shape), *memory)
+        return (tokens, length, *_used_axes(_kinds_of(self.model)), *memory)
 
     def spec(self, file: str) -> GraphSpec:
         """The graph's signature for the manifest; its caches have `U` slots."""
@@ -172,23 +174,35 @@ def graphs_of(model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> list[Gra
     return graphs
 
 
-def _with_used_slots(arguments: tuple[Any, ...], shape: ModelShape) -> tuple[Any, ...]:
+def _kinds_of(model: PreTrainedModel) -> list[LayerKind]:
+    windows = architecture_of(model).sliding_windows
+    return list(map(LayerKind, ModelShape.of(model).capacities, windows))
+
+
+def _with_used_slots(arguments: tuple[Any, ...], kinds: list[LayerKind]) -> tuple[Any, ...]:
     """Example arguments whose caches have only their first slots."""
     tokens, length, k_cache, v_cache, *memory = arguments
-    # A different U for each capacity, so that tracing keeps all sizes apart.
-    slots = {c: min(_EXAMPLE_SLOTS + i, c) for i, c in enumerate(sorted(set(shape.capacities)))}
+    # A different U for each kind of layer, so that tracing keeps all sizes apart.
+    slots = {
+        kind: min(_EXAMPLE_SLOTS + i, kind.capacity) for i, kind in enumerate(sorted(set(kinds)))
+    }
     used = (
-        [cache[:, : slots[c]].contiguous() for cache, c in zip(part, shape.capacities, strict=True)]
+        [cache[:, : slots[kind]].contiguous() for cache, kind in zip(part, kinds, strict=True)]
         for part in (k_cache, v_cache)
     )
     return (tokens, length, *used, *memory)
 
 
-def _used_axes(shape: ModelShape) -> tuple[Any, Any]:
+def _used_axes(kinds: list[LayerKind]) -> tuple[Any, Any]:
     """The dynamic axis U of the key caches and of the value caches."""
-    axes = {c: {1: torch.export.Dim(f"U_{c}", min=1, max=c)} for c in set(shape.capacities)}
-    used = [axes[capacity] for capacity in shape.capacities]
+    axes = {kind: {1: _used_slots(kind)} for kind in set(kinds)}
+    used = [axes[kind] for kind in kinds]
     return used, used
+
+
+def _used_slots(kind: LayerKind) -> Any:
+    name = f"U_{kind.capacity}_{kind.window}" if kind.window else f"U_{kind.capacity}"
+    return torch.export.Dim(name, min=1, max=kind.capacity)
 
 
 def _with_used_specs(whole: GraphSpec) -> GraphSpec:

@@ -3,13 +3,14 @@
 Letters: L layers, H query heads, K KV heads, R query heads per KV head, T new tokens, C capacity,
 U the number of first slots of a cache that a call gets (length + T or more), D head dimension.
 Caches have the layout `B C K D`, in which the first U slots are one piece of memory. C, U and
-length belong to a layer. Layers of the same capacity always have the same length, so everything
-that depends on a length is computed once per capacity.
+length belong to a layer. Layers of the same capacity and sliding window (a `LayerKind`) always have
+the same length, so everything that depends on a length is computed once per kind.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch.nn import functional
@@ -25,20 +26,33 @@ FUTURE = 1e6
 """Added to the number of a slot that holds nothing yet."""
 
 
+class LayerKind(NamedTuple):
+    """What decides a layer's length and mask.
+
+    Args:
+        capacity: C.
+        window: the newest slots that a token sees, its own included; 0: all.
+    """
+
+    capacity: int
+    window: int = 0
+
+
 class _ExecuTorchState:
     """What prefill and decode have in common.
 
     Args:
         given: the graph's inputs; caches `[1, U, K, D]` float32.
-        capacities: C of every layer.
+        kinds: of every layer.
+        longest_layer: in which a token's position is its slot.
     """
 
-    def __init__(self, given: StateTensors, capacities: list[int]) -> None:
+    def __init__(self, given: StateTensors, kinds: list[LayerKind], longest_layer: int = 0) -> None:
         self._given = given
-        self._capacity = max(capacities)
-        self._longest = capacities.index(self._capacity)
-        # For every layer: the first layer with the same capacity.
-        self._like = [capacities.index(capacity) for capacity in capacities]
+        self._kinds = kinds
+        self._longest = longest_layer
+        # For every layer: the first layer of the same kind.
+        self._like = [kinds.index(kind) for kind in kinds]
         # None without a gate; then nothing reads it.
         self.has_memory: torch.Tensor = given.has_memory  # type: ignore[assignment]
         self._starts = {layer: given.length[layer].item() for layer in sorted(set(self._like))}
@@ -77,12 +91,12 @@ class _ExecuTorchState:
 
 @dataclass(frozen=True)
 class _Places:
-    """Where a new token belongs in the caches of one capacity: vectors `[1, U]` float32.
+    """Where a new token belongs in the caches of one kind: vectors `[1, U]` float32.
 
     Args:
         here: 1 at the slot `length`, else 0.
         elsewhere: 0 at that slot, else 1.
-        mask: `MASKED` after that slot, else 0.
+        mask: `MASKED` after that slot and before the token's window, else 0.
     """
 
     here: torch.Tensor
@@ -90,11 +104,14 @@ class _Places:
     mask: torch.Tensor
 
     @classmethod
-    def of(cls, slots: int, length: torch.Tensor) -> _Places:
+    def of(cls, slots: int, length: torch.Tensor, window: int) -> _Places:
         """Uses float arithmetic only, which XNNPACK takes; `length` is `[1]` int64."""
         after = torch.arange(slots, dtype=torch.float32) - length.to(torch.float32)
         here = (-after * after + 1.0).clamp(0.0, 1.0).reshape(1, -1)
-        return cls(here, -here + 1.0, after.clamp(0.0, 1.0).reshape(1, -1) * MASKED)
+        hidden = after.clamp(0.0, 1.0)
+        if window:
+            hidden = hidden + (-after - (window - 1.0)).clamp(0.0, 1.0)
+        return cls(here, -here + 1.0, hidden.reshape(1, -1) * MASKED)
 
 
 class DecodeState(_ExecuTorchState):
@@ -107,7 +124,7 @@ class DecodeState(_ExecuTorchState):
     that slot. The new value is added separately.
 
     Args:
-        given, capacities: as in the base class.
+        given, kinds, longest_layer: as in the base class.
         blocks: `[H, K D]`, 1 in the columns of a query head's KV head, else 0.
         spread: `[K D, D]`, one identity per KV head.
         gathered: the transpose of `spread`, `[D, K D]`.
@@ -116,16 +133,19 @@ class DecodeState(_ExecuTorchState):
     def __init__(
         self,
         given: StateTensors,
-        capacities: list[int],
+        kinds: list[LayerKind],
+        longest_layer: int,
         *,
         blocks: torch.Tensor,
         spread: torch.Tensor,
         gathered: torch.Tensor,
     ) -> None:
-        super().__init__(given, capacities)
+        super().__init__(given, kinds, longest_layer)
         self._blocks, self._spread, self._gathered = blocks, spread, gathered
         self._places = {
-            layer: _Places.of(given.k_cache[layer].shape[1], self._length_of(layer))
+            layer: _Places.of(
+                given.k_cache[layer].shape[1], self._length_of(layer), kinds[layer].window
+            )
             for layer in self._starts
         }
 
@@ -164,8 +184,8 @@ class PrefillState(_ExecuTorchState):
     `llama::custom_sdpa`.
     """
 
-    def __init__(self, given: StateTensors, capacities: list[int]) -> None:
-        super().__init__(given, capacities)
+    def __init__(self, given: StateTensors, kinds: list[LayerKind], longest_layer: int = 0) -> None:
+        super().__init__(given, kinds, longest_layer)
         self._masks: dict[int, torch.Tensor] = {}
 
     def positions(self, tokens: int) -> torch.Tensor:
@@ -203,4 +223,7 @@ class PrefillState(_ExecuTorchState):
         new = length + torch.arange(tokens, dtype=torch.float32)
         seen = torch.cat([old + FUTURE * empty, new]).reshape(1, 1, -1)
         rows = (new + torch.zeros(groups, 1)).reshape(1, -1, 1)
-        return (rows - seen).clamp(-1.0, 0.0) * -MASKED
+        hidden = (rows - seen).clamp(-1.0, 0.0)
+        if window := self._kinds[layer].window:
+            hidden = hidden + (seen - rows + (window - 1.0)).clamp(-1.0, 0.0)
+        return hidden * -MASKED

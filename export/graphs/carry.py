@@ -73,7 +73,8 @@ class CarryMemory(CompressMemory):
 
         Returns:
             M and z (with a gate), the new scores, then per layer with G > 0 recall K and V
-            `[1, K, G, D]`, then per layer window K and V `[1, K, W, D]`.
+            `[1, K, G, D]`, then per layer window K and V `[1, K, W, D]`; of a layer with a
+            sliding window that window but for one token.
         """
         geometry = self.shape.geometry
         sums: tuple[torch.Tensor, ...] = ()
@@ -130,7 +131,10 @@ class CarryMemory(CompressMemory):
         shape, geometry = self.shape, self.shape.geometry
         layers = range(shape.layers)
         recall = {layer: slots for layer in layers if (slots := geometry.slots_of(layer))}
-        window = dict.fromkeys(layers, geometry.window_length)
+        window = {
+            layer: geometry.kept_of(layer) if geometry.slides(layer) else geometry.window_length
+            for layer in layers
+        }
         parts: list[OutputSpec] = []
         for roles, letter, sizes in (
             (RECALL_PARTS, "G", recall),

@@ -199,7 +199,8 @@ def _trace_model(
         "last_token": last_token_only(swapped),
     }
     with fused_rotary(swapped) as applied["rotary"]:
-        new_state = partial(OnnxState, gates=gates)
+        longest = shape.geometry.longest_layer
+        new_state = partial(OnnxState, gates=gates, longest_layer=longest)
         traced = trace(PrefillSegment(swapped, new_state, state, cache_outputs(state)).eval())
     passes = (simplify_shapes, fuse_skip_norms, merge_linears, halve_scales, narrow_codes)
     for rewrite in passes:

@@ -23,12 +23,16 @@ class OnnxState:
     Args:
         given: the graph's inputs; caches `[1, K, C, D]` float32 or float16.
         gates: the gates of all layers, as `absorb_gates` returns them; empty without a memory.
+        longest_layer: in which a token's position is its slot.
     """
 
     has_memory: torch.Tensor
 
-    def __init__(self, given: StateTensors, gates: list[MemoryGate]) -> None:
+    def __init__(
+        self, given: StateTensors, gates: list[MemoryGate], longest_layer: int = 0
+    ) -> None:
         self._given = given
+        self._longest = longest_layer
         self._gates: FlatGates | None = None
         if given.memory is not None:
             assert given.memory_norm is not None and given.has_memory is not None
@@ -42,9 +46,7 @@ class OnnxState:
 
     def positions(self, tokens: int) -> torch.Tensor:
         """See `AttentionState.positions`."""
-        sizes = [cache.shape[2] for cache in self._given.k_cache]
-        longest = sizes.index(max(sizes))  # no other layer ever has more slots in use
-        length = self._given.length[longest : longest + 1]
+        length = self._given.length[self._longest : self._longest + 1]
         self._positions = (length + torch.arange(tokens)).unsqueeze(0)
         return self._positions
 

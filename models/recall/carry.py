@@ -11,6 +11,9 @@ them. The residual has its positions of the longest cache. In a shorter cache, t
 lie between the last recall slot and the residual; in streaming heads, between sinks and recall
 slots.
 
+A layer with a sliding window holds nothing but that window, in the order of the text: whatever
+happens, its newest tokens, which move to new positions together with the residual.
+
 Letters: S sinks, G recall slots, N segment, W window, C capacity, K KV heads, D head dimension.
 """
 
@@ -35,7 +38,8 @@ class Carried:
 
     Args:
         recall_k, recall_v: `[1, K, G, D]` for slots S..S+G-1; only the first `kept` count.
-        window_k, window_v: `[1, K, W, D]` for slots S+kept..S+kept+W-1.
+        window_k, window_v: `[1, K, W, D]` for slots S+kept..S+kept+W-1. In a layer with a sliding
+            window of A tokens `[1, K, A-1, D]` for its first slots; only those in use count.
         scores: `[1, K, G]` of the recall slots; None if no head scores.
     """
 
@@ -73,6 +77,11 @@ def carry(
     layers = zip(k_cache, v_cache, tables, scorers, scores, strict=True)
     for layer, (keys, values, table, scorer, known) in enumerate(layers):
         used, ranks, slots = length[layer], None, geometry.slots_of(layer)
+        if geometry.slides(layer):
+            moved_by = _moved_by(geometry, length[geometry.longest_layer])
+            kept = geometry.kept_of(layer)
+            carried.append(_slide(kept, used, keys, values, table, moved_by))
+            continue
         if scorer is not None and slots:
             candidates = candidates_of(geometry, used, keys, values, layer, longest)
             ranks = rank(rule, candidates, slots, table, scorer, known, evicted.get(layer))
@@ -80,6 +89,40 @@ def carry(
             carry_layer(geometry, used, keys, values, table, ranks, layer=layer, longest=longest)
         )
     return carried
+
+
+def _moved_by(geometry: Geometry, longest: torch.Tensor) -> torch.Tensor:
+    """`[]` int64, slots that the residual moves down, in all layers.
+
+    Args:
+        geometry: S, G, W.
+        longest: `[]` int64, slots in use in the longest cache.
+    """
+    fixed = geometry.sink_length + geometry.window_length + geometry.most_slots
+    return torch.clamp(longest - fixed, min=0)
+
+
+def _slide(
+    kept: int,
+    length: torch.Tensor,
+    k_cache: torch.Tensor,
+    v_cache: torch.Tensor,
+    table: RotaryTable,
+    moved_by: torch.Tensor,
+) -> Carried:
+    """The newest tokens of a layer with a sliding window, or all, if there are fewer than `kept`.
+
+    Args:
+        kept: tokens of the window but the one that reads.
+        length: `[]` int64, slots in use.
+        k_cache, v_cache: `[1, K, C, D]`, float32 or float16; not changed.
+        table: the layer's RoPE.
+        moved_by: `[]` int64, slots that the residual moves down.
+    """
+    rows = torch.clamp(length - kept, min=0) + torch.arange(kept)
+    none = k_cache[:, :, :0], v_cache[:, :, :0]
+    key = table.shift_back(k_cache.index_select(2, rows), moved_by.expand(kept))
+    return Carried(*none, key, v_cache.index_select(2, rows))
 
 
 def carry_layer(
@@ -109,7 +152,7 @@ def carry_layer(
     if longest is None:
         moved_by = candidates.count - torch.clamp(candidates.count, max=slots)
     else:
-        moved_by = torch.clamp(longest - sinks - window - geometry.most_slots, min=0)
+        moved_by = _moved_by(geometry, longest)
     recall_k, recall_v, scores = k_cache[:, :, :0], v_cache[:, :, :0], None
     if ranks is not None:
         chosen = ranks.rank.topk(slots, dim=-1, sorted=False).indices.sort(dim=-1).values
@@ -155,8 +198,13 @@ def place(
         new: the result of `carry_layer`.
 
     Returns:
-        The slots in use afterwards: S + kept + W.
+        The slots in use afterwards: S + kept + W, or what a sliding window holds.
     """
+    if geometry.slides(layer):
+        end = min(geometry.kept_of(layer), length)
+        k_cache[:, :, :end] = new.window_k[:, :, :end]
+        v_cache[:, :, :end] = new.window_v[:, :, :end]
+        return end
     sinks, window = geometry.sink_length, geometry.window_length
     kept = min(geometry.slots_of(layer), length - sinks - window)
     end = sinks + kept + window
@@ -184,7 +232,7 @@ def carry_caches(
     Returns:
         `[L]` int64, the slots in use afterwards; `length` isn't changed.
     """
-    longest = length.max() if geometry.varies else None
+    longest = length[geometry.longest_layer] if geometry.varies else None
     carried = carry(geometry, rule, length, k_cache, v_cache, tables, scorers, scores, longest)
     after = []
     layers = zip(length.tolist(), k_cache, v_cache, carried, scores, strict=True)

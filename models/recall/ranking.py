@@ -68,7 +68,7 @@ def evicted_scores(
 ) -> dict[int, torch.Tensor]:
     """Scores of the N tokens being evicted, in all layers at once; see `pooled_scores`.
 
-    Layers without recall slots contribute too.
+    Layers without recall slots contribute too, but not those with a sliding window.
 
     Args:
         geometry, rule: S, G, N, W, and how scores are pooled.
@@ -84,7 +84,7 @@ def evicted_scores(
     scoring = {
         layer: scorer
         for layer, scorer in enumerate(scorers)
-        if isinstance(scorer, RetentionScorer) and not scorer.streams
+        if isinstance(scorer, RetentionScorer) and not scorer.streams and not geometry.slides(layer)
     }
     if not scoring:
         return {}

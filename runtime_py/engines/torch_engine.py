@@ -116,4 +116,5 @@ class TorchEngine:
             memory_norm=arrays.get("memory_norm", nothing),
             has_memory=arrays["has_memory"],
             scores=[arrays.get(f"{SCORES}_{layer}") for layer in layers],
+            longest_layer=self.geometry.longest_layer,
         )

@@ -13,7 +13,13 @@ import torch
 from rounding import rounding_tolerance
 from templates import CHATML
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.export.exporter import export_artifact
@@ -45,6 +51,8 @@ class Fixture:
     chunk_length: int | None = None
     seed: int = 5
     options: dict[str, Any] = field(default_factory=dict)
+    hybrid: bool = False
+    """Of a model whose second layer has a sliding window."""
 
 
 _UNTRAINED = {"scorer": "untrained"}
@@ -70,6 +78,12 @@ FIXTURES = (
         seed=15,  # its pairs' ranks differ by 1e-3 at least; by less, halves' rounding decides
         options=_UNTRAINED | _HALVES,
     ),
+    Fixture(
+        "carry-sliding",
+        Geometry(16, 4, 8, policy="carry", recall_slots=32),
+        options=_UNTRAINED | {"gate": "none"},
+        hybrid=True,
+    ),
 )
 
 
@@ -77,8 +91,10 @@ def write_sessions(folder: Path) -> None:
     """`NAME/artifact`, `NAME/steps.json`, `NAME/logits.f32`, `NAME/state_I.safetensors`."""
     with tempfile.TemporaryDirectory() as scratch:
         checkpoint = _checkpoint(Path(scratch) / "tiny")
+        hybrid = _checkpoint(Path(scratch) / "hybrid", hybrid=True)
         for fixture in FIXTURES:
-            _write(fixture, checkpoint, folder / fixture.name, Path(scratch))
+            chosen = hybrid if fixture.hybrid else checkpoint
+            _write(fixture, chosen, folder / fixture.name, Path(scratch))
 
 
 def _write(fixture: Fixture, checkpoint: Path, folder: Path, scratch: Path) -> None:
@@ -163,8 +179,8 @@ def write_steps(folder: Path, recorded: dict[str, Any]) -> None:
     (folder / "steps.json").write_text(json.dumps(recorded), encoding="utf-8")
 
 
-def _checkpoint(folder: Path) -> Path:
-    """A random Llama that reads and writes bytes."""
+def _checkpoint(folder: Path, *, hybrid: bool = False) -> Path:
+    """A random Llama that reads and writes bytes, or a Qwen2 whose second layer slides."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     words = {word: index for index, word in enumerate([*SPECIAL, *alphabet])}
     raw = Tokenizer(models.BPE(words, []))
@@ -174,20 +190,24 @@ def _checkpoint(folder: Path) -> Path:
         tokenizer_object=raw, bos_token=SPECIAL[1], eos_token=SPECIAL[2], chat_template=CHATML
     ).save_pretrained(folder)
     torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(words),
-        hidden_size=64,
-        intermediate_size=96,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=512,
-        initializer_range=0.3,
-        tie_word_embeddings=True,
-        bos_token_id=1,
-        eos_token_id=2,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
+    sizes: dict[str, Any] = {
+        "vocab_size": len(words),
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 512,
+        "initializer_range": 0.3,
+        "tie_word_embeddings": True,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+    }
+    if hybrid:
+        slides = {"use_sliding_window": True, "sliding_window": 6, "max_window_layers": 1}
+        Qwen2ForCausalLM(Qwen2Config(**sizes, **slides)).save_pretrained(folder)
+    else:
+        LlamaForCausalLM(LlamaConfig(**sizes)).save_pretrained(folder)
     return folder
 
 

@@ -25,7 +25,8 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def artifact(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("artifact") / "tiny"
-    assert main(["export", "--model", str(checkpoint), "--output", str(folder), *GEOMETRY]) == 0
+    command = ["export", "--model", str(checkpoint), "--output", str(folder)]
+    assert main([*command, "--policy", "reencode", *GEOMETRY]) == 0
     return folder
 
 
@@ -37,7 +38,7 @@ def base_artifact(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) ->
     (folder / "checkpoint" / "chat_template.jinja").unlink()
     output = folder / "artifact"
     command = ["export", "--model", str(folder / "checkpoint"), "--output", str(output)]
-    assert main([*command, *GEOMETRY]) == 0
+    assert main([*command, "--policy", "reencode", *GEOMETRY]) == 0
     return output
 
 

@@ -13,7 +13,16 @@ from edgeinfinite.cli import main
 from edgeinfinite.export.loss import ARTIFACT, CHECKPOINT
 from edgeinfinite.export.verify import verify_artifact
 
-LENGTHS = ("--segment-length", "16", "--sink-length", "4", "--window-length", "8")
+LENGTHS = (
+    "--policy",
+    "reencode",
+    "--segment-length",
+    "16",
+    "--sink-length",
+    "4",
+    "--window-length",
+    "8",
+)
 
 
 @pytest.fixture(scope="module")

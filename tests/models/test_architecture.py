@@ -63,7 +63,7 @@ def test_facts_are_collected_for_every_layer(name: str) -> None:
 def test_angles_by_type_of_layer_are_a_fact() -> None:
     config = transformers.Gemma3TextConfig(**SIZES, head_dim=16, sliding_window=7)
     facts = architecture_of(transformers.Gemma3ForCausalLM(config))
-    assert facts.rotary_by_type and facts.head_dim == 16 and facts.shortest_window == 7
+    assert facts.rotary_by_type and facts.head_dim == 16 and max(facts.sliding_windows) == 7
 
 
 def test_half_precision_and_weights_of_any_size_make_no_difference() -> None:

@@ -12,12 +12,14 @@ from tiny_artifact import tiny_checkpoint
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.cli import main
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models import shipped
 from edgeinfinite.models.defaults import ModelOptions, resolve
 from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS, GeometryOptions
 from edgeinfinite.models.loading import DEMO_MODEL, load_backbone
 from edgeinfinite.models.shipped import shipped_scorer
 from edgeinfinite.models.trained_file import read_metadata
+from tiny import tiny_hybrid
 
 SCORERS = sorted((shipped.PACKAGE / "scorers").glob("*.safetensors"))
 MEGABYTE = 1_000_000
@@ -109,11 +111,43 @@ def test_trained_slots_need_a_card_that_names_them(package, tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
+def test_without_a_scorer_the_window_is_longer_by_the_recall_slots_and_a_note_says_why(package):
+    backbone = load_backbone(str(package / "tiny"))
+    longer = Geometry(128, 64, 448 + CARRY_SLOTS, policy="carry")
+    assert chosen(GeometryOptions(), None, backbone) == (longer, None)
+    (said,) = resolve(backbone, ModelOptions()).notes
+    assert "no scorer is known" in said and "train-scorer" in said and "--policy reencode" in said
+    assert chosen(GeometryOptions(window_length=100), None, backbone)[0].window_length == 100
+    # Who asks for a gate gets the policy that it was made for.
+    paper = resolve(backbone, ModelOptions(gate="untrained")).config
+    assert (paper.geometry, paper.gate) == (Geometry(), "untrained")
+    assert resolve(backbone, ModelOptions(gate="none")).config.geometry == longer
+
+
+def test_without_a_scorer_a_state_of_a_given_size_goes_to_the_window(package):
+    backbone = load_backbone(str(package / "tiny"))
+    megabytes = (64 + 128 + 256) * 256 / 1e6  # 256 bytes a slot
+    geometry = chosen(GeometryOptions(), None, backbone, state_mb=megabytes + 1e-4)[0]
+    assert geometry == Geometry(128, 64, 256, policy="carry")
+    with pytest.raises(EdgeInfiniteError, match="--state-mb chooses --window-length"):
+        chosen(GeometryOptions(window_length=100), None, backbone, state_mb=megabytes)
+
+
+def test_where_every_layer_slides_the_windows_are_held_whatever_is_asked(package):
+    backbone = replace(load_backbone(str(package / "tiny")), model=tiny_hybrid("Mistral", 100))
+    resolved = resolve(backbone, ModelOptions(GeometryOptions(segment_length=16)))
+    assert resolved.config.geometry == Geometry(16, 0, 99, policy="carry")
+    assert "sees its newest 100 tokens only" in " ".join(resolved.notes)
+    with pytest.raises(EdgeInfiniteError, match="recall slots are of no use"):
+        chosen(GeometryOptions(recall_slots=128), "untrained", backbone)
+    with pytest.raises(EdgeInfiniteError, match=r"takes a state of 0\.1 MB"):
+        chosen(GeometryOptions(segment_length=16), None, backbone, state_mb=0.01)
+
+
 def test_a_model_with_a_shipped_scorer_gets_carry_and_the_paper_stays_selectable(
     package, monkeypatch
 ):
     backbone = load_backbone(str(package / "tiny"))
-    assert chosen(GeometryOptions(), None, backbone) == (Geometry(), None)
     monkeypatch.setattr(shipped, "PACKAGE", package)
     file = str(package / "scorers" / "tiny.safetensors")
     alike = Geometry(policy="carry", recall_slots=CARRY_SLOTS, **CARRY_LENGTHS)

@@ -27,7 +27,11 @@ def bytes_of(geometry: Geometry, shape: StateShape) -> int:
         shape.head_dim,
         memory=shape.reads_memory,
         cache_type=shape.cache_type,
-        scored={layer: geometry.slots_of(layer) for layer in range(shape.layers)},
+        scored={
+            layer: geometry.slots_of(layer)
+            for layer in range(shape.layers)
+            if not geometry.slides(layer)
+        },
     )
     return State(specs).nbytes
 
@@ -49,6 +53,20 @@ def test_the_state_is_as_large_as_it_may_be(megabytes, cache_type, policy, reads
     else:
         more = dataclasses.replace(geometry, segment_length=geometry.segment_length + 64)
     assert bytes_of(more, shape) > megabytes * 1e6 or more.capacity > shape.positions
+
+
+@given(megabytes=st.floats(20, 60), grows=st.sampled_from(["recall_slots", "window_length"]))
+def test_what_layers_with_sliding_windows_leave_goes_to_the_others(megabytes, grows):
+    """Gemma 3 270M: 15 of 18 layers see 512 tokens."""
+    shape = StateShape(18, 1, 256, "float16", False, 32768)
+    windows = tuple(0 if layer in (5, 11, 17) else 512 for layer in range(18))
+    start = dataclasses.replace(CARRY, sliding_windows=windows)
+    geometry = geometry_within(start, megabytes, shape, grows)
+    assert bytes_of(geometry, shape) <= megabytes * 1e6
+    assert geometry.capacities(18)[0] == 511 + 128
+    step = 128 if grows == "recall_slots" else 64
+    more = dataclasses.replace(geometry, **{grows: getattr(geometry, grows) + step})
+    assert bytes_of(more, shape) > megabytes * 1e6
 
 
 @pytest.mark.parametrize("geometry", [CARRY, Geometry()], ids=["carry", "reencode"])

@@ -180,6 +180,7 @@ class GateOptions:
     def card(self) -> dict[str, Any]:
         """What the gate's file says about its training, without any path of the machine."""
         fields = {name: value for name, value in asdict(self).items() if name not in _PLACES}
+        fields["geometry"] = self.geometry.to_dict()
         if self.start is not None:
             fields["start"] = self.start.name
         return dict(json.loads(json.dumps(fields)))

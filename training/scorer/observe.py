@@ -13,7 +13,10 @@ import torch
 from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
+from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attention import attention_implementation
+from edgeinfinite.models.attention_call import AttentionCall
+from edgeinfinite.models.exact_attention import causal_attention
 
 OBSERVED_ATTENTION = "edgeinfinite-observed"
 _WATCH_ARGUMENT = "edgeinfinite_watch"
@@ -48,12 +51,18 @@ class _Watch:
     observer: Observer
     gap: int
     asking: int
+    layers: frozenset[int]
+
+
+def watched_layers(model: PreTrainedModel) -> list[int]:
+    """The layers that can look back at any distance; those with sliding windows recall nothing."""
+    return [i for i, window in enumerate(architecture_of(model).sliding_windows) if not window]
 
 
 def observe(
     model: PreTrainedModel, tokens: list[int], gap: int, asking: int, observer: Observer
 ) -> None:
-    """One forward pass with full attention; the observer is called for every layer.
+    """One forward pass with full attention; the observer is called for `watched_layers`.
 
     Args:
         model: a backbone; its weights and answers stay as they are.
@@ -62,12 +71,13 @@ def observe(
         asking: number of last tokens that `Observation.asked` is about.
         observer: called with the layer's index and its `Observation`, which it may keep.
     """
+    watch = _Watch(observer, gap, asking, frozenset(watched_layers(model)))
     with torch.inference_mode(), attention_implementation(model, OBSERVED_ATTENTION):
         model(
             input_ids=torch.tensor([tokens]),
             use_cache=False,
             logits_to_keep=1,
-            **{_WATCH_ARGUMENT: _Watch(observer, gap, asking)},
+            **{_WATCH_ARGUMENT: watch},
         )
 
 
@@ -84,6 +94,10 @@ def _observed_attention(
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
     watch: _Watch = kwargs[_WATCH_ARGUMENT]
+    layer: int = module.layer_idx  # type: ignore[assignment]
+    if layer not in watch.layers:
+        call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
+        return causal_attention(call, key, value).transpose(1, 2), None
     kv_heads, tokens, dim = key.shape[1:]
     grouped = query[0].reshape(kv_heads, -1, tokens, dim)
     scale = dim**-0.5 if scaling is None else scaling
@@ -115,7 +129,6 @@ def _observed_attention(
         summed[:, :reached] += weights.sum((1, 2))
         if end > tokens - watch.asking:
             asked[:, :reached] += weights[:, :, max(0, tokens - watch.asking - start) :].sum((1, 2))
-    layer: int = module.layer_idx  # type: ignore[assignment]
     watch.observer(layer, Observation(key[0], value[0], largest, summed, asked))
     return mixed.flatten(0, 1).transpose(0, 1).unsqueeze(0), None
 

@@ -56,7 +56,8 @@ class ScorerOptions:
         target: which figure of the later attention is fitted, one of `TARGETS`.
         retrieval_share: this share of all KV heads, those that pay most attention to planted facts,
             fill their slots by score; the other heads keep what is newest. The same share of the
-            layers gets more slots.
+            layers gets more slots. In layers with sliding windows no head can be chosen, so there
+            may be fewer.
         emphasis: a pair's weight in the fit is its later attention to this power. The slots are for
             few pairs; with equal weights the fit would tell the many others apart.
         steps: of the fit.

@@ -28,6 +28,8 @@ _FLOOR = 1e-6
 class Pairs:
     """Cached pairs of all passes, and what later text paid to them.
 
+    L here are the layers that were watched (`observe.watched_layers`).
+
     Args:
         inputs: `[L, K, n, 2D]` float16: the un-rotated key, then the value.
         paid: for each name of `TARGETS` and for `asked`, `[L, K, n]` float32: the logarithm of what

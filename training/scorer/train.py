@@ -19,12 +19,13 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.models.architecture import check_supported
+from edgeinfinite.models.architecture import architecture_of, check_supported
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import save_scorers
 from edgeinfinite.training.scorer.head_weights import fit_head_weights
 from edgeinfinite.training.scorer.keep_threshold import fit_keep_thresholds, ordinary_texts
+from edgeinfinite.training.scorer.observe import watched_layers
 from edgeinfinite.training.scorer.options import ScorerOptions
 from edgeinfinite.training.scorer.pairs import Pairs, collect_pairs
 from edgeinfinite.training.scorer.retrieval_heads import (
@@ -74,6 +75,12 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
             f"{options.watched.tokens} tokens are more than the {trained_positions} positions that "
             f"{backbone.name} was trained on; give fewer"
         )
+    watched = watched_layers(backbone.model)
+    if not watched:
+        raise EdgeInfiniteError(
+            f"every layer of {backbone.name} has a sliding window, so nothing can be recalled; "
+            "export it without a scorer"
+        )
     digest = backbone.weights_sha256
     ordinary = ordinary_texts(  # before the training: a document that is too short is found at once
         backbone.tokenizer, trained, options.watched.tokens, _ORDINARY_PASSES, options.seed
@@ -81,12 +88,15 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
     fitted, measured = watch(backbone, trained, held_out, options, progress)
     scorers = fit_scorers(fitted, options, progress)
     metrics = held_out_score(scorers, measured, options.target)
-    retrieval = retrieval_heads(fitted, options.retrieval_share)
+    layers = len(architecture_of(backbone.model).layers)
+    share = min(1.0, options.retrieval_share * layers / len(watched))
+    retrieval = retrieval_heads(fitted, share)
     paid = planted_attention(measured)
     is_retrieval = torch.zeros_like(paid, dtype=torch.bool)
     is_retrieval[tuple(zip(*retrieval, strict=True))] = True
-    share = paid[is_retrieval].sum() / paid.sum().clamp(min=1e-9)
-    metrics["planted_in_retrieval_heads"] = float(share)
+    metrics["planted_in_retrieval_heads"] = float(
+        paid[is_retrieval].sum() / paid.sum().clamp(min=1e-9)
+    )
     settings = {name: getattr(options, name) for name in _ON_THE_CARD}
     card = {
         "edgeinfinite": __version__,
@@ -96,11 +106,14 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
         "held_out_documents": json.dumps([path.name for path in held_out]),
         "options": json.dumps(settings | asdict(options.watched)),
         "held_out_score": json.dumps(metrics),
-        "retrieval_heads": json.dumps(retrieval),
-        "retrieval_layers": json.dumps(retrieval_layers(fitted, options.retrieval_share)),
+        "retrieval_heads": json.dumps([(watched[layer], head) for layer, head in retrieval]),
+        "retrieval_layers": json.dumps(
+            [watched[layer] for layer in retrieval_layers(fitted, share)]
+        ),
     }
     rule = RankRule()
     _bring_together(scorers, is_retrieval, fitted)
+    scorers = _of_every_layer(scorers, watched, layers)
     with _fast(backbone.model) as model:
         fit_keep_thresholds(
             model,
@@ -113,6 +126,22 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
         )
     save_scorers(options.output, [scorer.half() for scorer in scorers], rule, card)
     return metrics
+
+
+def _of_every_layer(
+    scorers: Sequence[RetentionScorer], watched: Sequence[int], layers: int
+) -> list[RetentionScorer]:
+    """The scorers of the watched layers among those of all layers, which score nothing."""
+    kv_heads, inputs, width = scorers[0].w1.shape
+    of_layer = dict(zip(watched, scorers, strict=True))
+    every = []
+    for layer in range(layers):
+        scorer = of_layer.get(layer) or RetentionScorer(kv_heads, inputs // 2, width)
+        if layer not in of_layer:
+            torch.nn.init.zeros_(scorer.w1)
+            scorer.make_streaming(torch.ones(kv_heads, dtype=torch.bool))
+        every.append(scorer.requires_grad_(False))
+    return every
 
 
 def _bring_together(

@@ -330,6 +330,7 @@ def test_without_executorch_the_error_gives_the_command(
 def test_without_a_gate_there_is_no_memory(folder: Path, tmp_path: Path) -> None:
     checkpoint = folder.parent / "checkpoint"
     options = ["--segment-length", "32", "--sink-length", "4", "--window-length", "8"]
+    options += ["--policy", "reencode"]
     command = ["export", "--model", str(checkpoint), "--backend", "executorch", "--gate", "none"]
     assert main([*command, *options, "--output", str(tmp_path / "plain")]) == 0
     plain = load_engine(tmp_path / "plain")

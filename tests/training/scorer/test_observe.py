@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from edgeinfinite.training.scorer import observe as observing
-from edgeinfinite.training.scorer.observe import Observation, observe
-from tiny import random_tokens, tiny_llama
+from edgeinfinite.training.scorer.observe import Observation, observe, watched_layers
+from tiny import random_tokens, tiny_hybrid, tiny_llama
 
 
 @pytest.fixture(params=[7, 256])
@@ -49,3 +49,17 @@ def test_observing_does_not_change_the_output():
         torch.testing.assert_close(observation.key, cache.layers[layer].keys[0])
         torch.testing.assert_close(observation.value, cache.layers[layer].values[0])
     assert model.config._attn_implementation == "sdpa"
+
+
+@pytest.mark.usefixtures("query_chunk")
+def test_layers_with_sliding_windows_are_not_watched_and_answer_as_ever():
+    tokens = random_tokens(40)
+    for family in ("Gemma2", "Gemma3"):
+        seen: dict[int, Observation] = {}
+        model = tiny_hybrid(family, 7)
+        observe(model, tokens, 5, 5, seen.__setitem__)
+        assert list(seen) == watched_layers(model) == [1, 3]
+        with torch.no_grad():
+            cache = model(torch.tensor([tokens]), use_cache=True).past_key_values
+        for layer, observation in seen.items():
+            torch.testing.assert_close(observation.value, cache.layers[layer].values[0])

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tiny_artifact import VOCABULARY, tiny_checkpoint
+from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.rank_rule import RankRule
@@ -17,7 +19,8 @@ from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.defaults import with_trained_slots
+from edgeinfinite.models.defaults import ModelOptions, resolve, with_trained_slots
+from edgeinfinite.models.geometry_options import GeometryOptions
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.recall.scorer_file import read_rank_rule
 from edgeinfinite.models.trained_file import read_metadata
@@ -27,6 +30,7 @@ from edgeinfinite.training.scorer.pairs import Pairs, compose
 from edgeinfinite.training.scorer.retrieval_heads import retrieval_heads, retrieval_layers
 from edgeinfinite.training.scorer.train import fit_scorers, held_out_score, watch
 from edgeinfinite.training.texts import split_documents
+from tiny import tiny_hybrid
 
 QUICK = ["--passes", "3", "--tokens", "480", "--gap", "48", "--facts", "1", "--steps", "8"]
 
@@ -230,3 +234,30 @@ def test_a_document_too_short_or_alone_is_named(checkpoint, tmp_path, capsys):
     (tmp_path / "two.txt").write_text("too short as well")
     assert train(checkpoint, tmp_path, output) == 2
     assert "give longer documents" in capsys.readouterr().err
+
+
+def test_layers_with_sliding_windows_get_no_heads_that_score_and_no_slots(texts, tmp_path):
+    checkpoint = tiny_checkpoint(tmp_path / "hybrid", model=hybrid("Gemma3"))
+    output = tmp_path / "scorer.safetensors"
+    assert train(checkpoint, texts, output, "--retrieval-share", "0.25") == 0  # of all layers
+    card, tensors = read_metadata(output), load_file(output)
+    assert {layer for layer, _ in json.loads(card["retrieval_heads"])} <= {1, 3}
+    assert {layer for layer in range(4) if tensors[f"layers.{layer}.w2"].any()} <= {1, 3}
+    (layer,) = json.loads(card["retrieval_layers"])
+    asked = GeometryOptions(recall_slots="trained:256", segment_length=128, sink_length=4)
+    options = ModelOptions(replace(asked, window_length=8), scorer=str(output))
+    backbone = load_backbone(str(checkpoint))
+    geometry = resolve(backbone, options).config.geometry
+    slots = [geometry.slots_of(i) for i in range(4)]
+    assert slots == [0, 384 if layer == 1 else 128, 0, 384 if layer == 3 else 128]
+    attach(backbone.model, resolve(backbone, options).config)
+
+
+def test_where_every_layer_slides_there_is_nothing_to_train(texts, tmp_path, capsys):
+    checkpoint = tiny_checkpoint(tmp_path / "sliding", model=hybrid("Mistral"))
+    assert train(checkpoint, texts, tmp_path / "scorer.safetensors") == 2
+    assert "every layer" in capsys.readouterr().err
+
+
+def hybrid(family: str) -> PreTrainedModel:
+    return tiny_hybrid(family, 40, vocabulary=VOCABULARY, positions=1024)

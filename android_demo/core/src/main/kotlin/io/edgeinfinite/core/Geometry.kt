@@ -25,6 +25,9 @@ import kotlinx.serialization.json.jsonPrimitive
  * @property policy what stays in the cache at a compression, see [Policy].
  * @property recallSlots G, pairs that the retention scorer keeps: one number for all layers, or one
  *   for each; 0 under `reencode`.
+ * @property slidingWindows of every layer, the newest tokens that a token sees in it, itself
+ *   included; 0: it attends to everything. A layer with such a window holds it and nothing else. Null
+ *   where all layers attend to everything.
  */
 @Serializable
 data class Geometry(
@@ -35,15 +38,31 @@ data class Geometry(
     @SerialName("recall_slots")
     @Serializable(RecallSlotsSerializer::class)
     val recallSlots: List<Int> = listOf(0),
+    @SerialName("sliding_windows") val slidingWindows: List<Int>? = null,
 ) {
     /** The largest G of any layer. */
     val mostSlots: Int get() = recallSlots.max()
 
-    /** C = S + G + N + W, slots of the largest layer's cache. */
+    /** C = S + G + N + W, slots of the layer with most recall slots. */
     val capacity: Int get() = sinkLength + mostSlots + segmentLength + windowLength
 
+    /** A layer that attends to everything, with most recall slots: no other such layer has more in use. */
+    val longestLayer: Int get() =
+        if (recallSlots.size > 1) recallSlots.indexOf(mostSlots) else slidingWindows?.indexOf(0) ?: 0
+
     /** G of a layer. */
-    fun slotsOf(layer: Int): Int = if (recallSlots.size == 1) recallSlots[0] else recallSlots[layer]
+    fun slotsOf(layer: Int): Int =
+        when {
+            slides(layer) -> 0
+            recallSlots.size == 1 -> recallSlots[0]
+            else -> recallSlots[layer]
+        }
+
+    /** Whether a layer has a sliding window. */
+    fun slides(layer: Int): Boolean = (slidingWindows?.get(layer) ?: 0) > 0
+
+    /** Tokens that a compression leaves in a layer with a sliding window; the next one sees these. */
+    fun keptOf(layer: Int): Int = checkNotNull(slidingWindows)[layer] - 1
 
     /**
      * @param layers of the model.
@@ -52,10 +71,13 @@ data class Geometry(
     internal fun check(layers: Int) {
         val isForLayers = recallSlots.size == 1 || recallSlots.size == layers
         val isInRange = segmentLength >= 1 && sinkLength >= 0 && windowLength >= 1 && recallSlots.all { it >= 0 }
-        if (!isForLayers || !isInRange) {
+        // One layer must attend to everything: it says where the text stands.
+        val hasWindows = slidingWindows?.let { it.size == layers && it.all { w -> w >= 0 } && 0 in it } ?: true
+        if (!isForLayers || !isInRange || !hasWindows) {
             throw EdgeInfiniteException(
                 "the artifact's geometry is impossible (N $segmentLength, S $sinkLength, " +
-                    "W $windowLength, G ${recallSlots.joinToString()}); export the artifact again",
+                    "W $windowLength, G ${recallSlots.joinToString()}, sliding windows " +
+                    "${slidingWindows.orEmpty().joinToString()}); export the artifact again",
             )
         }
         Policy.named(policy)

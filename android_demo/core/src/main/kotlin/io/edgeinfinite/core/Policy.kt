@@ -85,9 +85,12 @@ private object Reencode : Policy {
  * scorer kept, and a residual of W < r <= W + N tokens.
  */
 private object Carry : Policy {
-    override fun isDue(session: Session): Boolean = room(session) == 0
+    override fun isDue(session: Session): Boolean = beforeCompression(session) == 0
 
-    override fun room(session: Session): Int {
+    override fun room(session: Session): Int = minOf(beforeCompression(session), roomInWindows(session))
+
+    /** Tokens to read until the residual is full. */
+    private fun beforeCompression(session: Session): Int {
         val geometry = session.engine.geometry
         val sinksMissing = maxOf(0, geometry.sinkLength - session.cached)
         return sinksMissing + geometry.segmentLength + geometry.windowLength - session.residual.size
@@ -102,12 +105,45 @@ private object Carry : Policy {
         val geometry = session.engine.geometry
         val state = session.state
         val fixed = geometry.sinkLength + geometry.windowLength
-        val after = { layer: Int -> fixed + minOf(geometry.slotsOf(layer), state.lengthOf(layer) - fixed) }
+        val after = { layer: Int ->
+            val used = state.lengthOf(layer)
+            if (geometry.slides(layer)) {
+                minOf(geometry.keptOf(layer), used)
+            } else {
+                fixed + minOf(geometry.slotsOf(layer), used - fixed)
+            }
+        }
         val notes = session.engine.readsMemory || state.keepsScores
         if (notes || (0 until state.layers).any { after(it) != state.lengthOf(it) }) {
             session.engine.compressMemory(state)
         }
         session.residual.removeFirst(geometry.segmentLength)
         state.setLengths(after)
+    }
+}
+
+/**
+ * Tokens that may be read until a layer with a sliding window is full.
+ *
+ * A layer that is full counts as if [makeRoom] had been called.
+ */
+private fun roomInWindows(session: Session): Int {
+    val geometry = session.engine.geometry
+    val segment = geometry.segmentLength
+    return (0 until session.state.layers)
+        .filter(geometry::slides)
+        .minOfOrNull { layer ->
+            val free = geometry.keptOf(layer) + segment - session.state.lengthOf(layer)
+            if (free == 0) segment else free
+        } ?: Int.MAX_VALUE
+}
+
+/** Drops from every full layer with a sliding window what no later token sees. */
+internal fun makeRoom(session: Session) {
+    val geometry = session.engine.geometry
+    val state = session.state
+    for (layer in (0 until state.layers).filter(geometry::slides)) {
+        val kept = geometry.keptOf(layer)
+        if (state.lengthOf(layer) == kept + geometry.segmentLength) keepNewest(state, layer, kept)
     }
 }

@@ -50,8 +50,8 @@ class Session(
     /** Ids of the tokens in the cache after the sinks, oldest first. */
     val residual = TokenQueue()
 
-    /** Slots in use in the largest layer: sinks, recall slots and residual, at most C. */
-    val cached: Int get() = state.cached
+    /** Slots in use in the layer with most: sinks, recall slots and residual, at most C. */
+    val cached: Int get() = state.lengthOf(geometry.longestLayer)
 
     /** Recall slots in use in the layer with the most. */
     val recalled: Int get() = cached - minOf(cached, geometry.sinkLength) - residual.size
@@ -121,6 +121,7 @@ class Session(
     }
 
     private fun read(count: Int): FloatArray {
+        makeRoom(this)
         val chunk = unread.first(count)
         val logits =
             if (count == 1) engine.decodeStep(chunk[0], state) else engine.prefillSegment(chunk, state)

@@ -36,6 +36,7 @@ object SessionFile {
     private val json = Json {
         ignoreUnknownKeys = true
         encodeDefaults = true
+        explicitNulls = false
     }
 
     /**
@@ -193,7 +194,12 @@ object SessionFile {
         val folded = Math.multiplyExact(session.compressions, geometry.segmentLength.toLong())
         val residual = session.residual.size
         val sinks = session.cached.coerceIn(0, geometry.sinkLength)
+        val read = folded + sinks + residual
         for (layer in 0 until state.layers) {
+            if (geometry.slides(layer)) {
+                checkWindow(geometry, layer, state.lengthOf(layer), read)
+                continue
+            }
             val used = sinks + minOf(geometry.slotsOf(layer).toLong(), folded) + residual
             require(state.lengthOf(layer).toLong() == used && used <= geometry.capacity) {
                 "layer $layer has ${state.lengthOf(layer)} slots in use, $residual tokens and " +
@@ -203,9 +209,23 @@ object SessionFile {
         val hasMemory = session.engine.readsMemory && session.compressions > 0
         val flag = state.buffer("has_memory").asFloatBuffer().get(0)
         require(flag == (if (hasMemory) 1f else 0f)) { "has_memory is $flag" }
-        require(session.tokensRead == folded + sinks + residual) {
-            "${session.tokensRead} tokens read don't agree with the counters"
-        }
+        require(session.tokensRead == read) { "${session.tokensRead} tokens read don't agree with the counters" }
+    }
+
+    /**
+     * A layer with a sliding window holds it, as far as the text goes, and at most N tokens more.
+     *
+     * How many depends on when it was full; any number of these is a sound state.
+     */
+    private fun checkWindow(
+        geometry: Geometry,
+        layer: Int,
+        length: Int,
+        read: Long,
+    ) {
+        val kept = geometry.keptOf(layer).toLong()
+        val held = minOf(kept, read)..minOf(kept + geometry.segmentLength, read)
+        require(length in held) { "layer $layer has $length slots in use, its sliding window holds $held" }
     }
 
     private fun tokenTensor(tokens: TokenQueue): StoredTensor {

@@ -37,6 +37,15 @@ internal class Slots private constructor(
         }
     }
 
+    /** Copies the part to the whole tensor's first slots; the two may overlap. */
+    fun moveToFront(whole: ByteBuffer) {
+        val bytes = ByteArray(count * slotBytes)
+        for (block in 0 until blocks) {
+            window(whole, block).get(bytes)
+            whole.window(block * capacity * slotBytes, bytes.size).put(bytes)
+        }
+    }
+
     private fun window(
         whole: ByteBuffer,
         block: Int,
@@ -101,8 +110,26 @@ fun State.slotsGiven(
 }
 
 /**
+ * Moves the newest [count] tokens of a layer with a sliding window to its first slots.
+ *
+ * Their positions stay, so their keys do too.
+ */
+internal fun keepNewest(
+    state: State,
+    layer: Int,
+    count: Int,
+) {
+    val length = state.lengthOf(layer)
+    for (cache in state.specs.filter { it.isCache && it.layer == layer }) {
+        Slots.of(cache, length - count, length).moveToFront(state.buffer(cache.name))
+    }
+    state.setLengths { if (it == layer) count else state.lengthOf(it) }
+}
+
+/**
  * Copies the outputs of `compress_memory` under policy `carry` behind the sinks of every cache; for
- * engines. No slot stays free between recall slots and window.
+ * engines. No slot stays free between recall slots and window. A layer with a sliding window gets its
+ * newest tokens in its first slots.
  *
  * @param state as it was when the graph was run; its caches are changed, its `length` is not.
  * @param outputs `k_recall_0`, `v_recall_0`, `k_window_0`, ...: recall slots and window in the caches'
@@ -118,6 +145,12 @@ fun placeCarried(
     for (cache in state.specs.filter { it.isCache }) {
         val kind = cache.role.first()
         val layer = requireNotNull(cache.layer)
+        if (geometry.slides(layer)) {
+            val most = geometry.keptOf(layer)
+            val newest = outputs("${kind}_window_$layer")
+            Slots.of(cache, 0, minOf(most, state.lengthOf(layer))).write(newest, state.buffer(cache.name), most)
+            continue
+        }
         val slots = geometry.slotsOf(layer)
         val kept = minOf(slots, state.lengthOf(layer) - sinks - window)
         val whole = state.buffer(cache.name)

@@ -47,9 +47,6 @@ class State(
     /** L. */
     val layers: Int get() = length.capacity()
 
-    /** Slots in use in the largest layer. */
-    val cached: Int get() = (0 until layers).maxOf(::lengthOf)
-
     /** False before the first compression, then true. */
     var hasMemory: Boolean
         get() = memoryFlag.get(0) != 0f
