@@ -55,8 +55,8 @@ def test_fifteen_layers_hold_their_window_and_a_segment_and_nothing_else(artifac
 
 
 def test_a_long_text_costs_little_more_than_with_full_attention_and_whole_weights(artifact):
-    """The last 512 of 2,048 tokens: the cache has been full for long. The state is a quarter of
-    what the layers that see everything would need, and the weights have 4 to 8 bits."""
+    """The last 512 of 2,048 tokens: the cache has been full for long, and the weights have 4 to 8
+    bits."""
     tokens = book(artifact)
     session = Session(load_engine(artifact))
     logits = session.append(tokens[:-MEASURED])

@@ -75,12 +75,7 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
             f"{options.watched.tokens} tokens are more than the {trained_positions} positions that "
             f"{backbone.name} was trained on; give fewer"
         )
-    watched = watched_layers(backbone.model)
-    if not watched:
-        raise EdgeInfiniteError(
-            f"every layer of {backbone.name} has a sliding window, so nothing can be recalled; "
-            "export it without a scorer"
-        )
+    watched = _watched(backbone)
     digest = backbone.weights_sha256
     ordinary = ordinary_texts(  # before the training: a document that is too short is found at once
         backbone.tokenizer, trained, options.watched.tokens, _ORDINARY_PASSES, options.seed
@@ -126,6 +121,17 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
         )
     save_scorers(options.output, [scorer.half() for scorer in scorers], rule, card)
     return metrics
+
+
+def _watched(backbone: Backbone) -> list[int]:
+    """The layers that can recall; refuses a model without any."""
+    watched = watched_layers(backbone.model)
+    if not watched:
+        raise EdgeInfiniteError(
+            f"every layer of {backbone.name} has a sliding window, so nothing can be recalled; "
+            "export it without a scorer"
+        )
+    return watched
 
 
 def _of_every_layer(
