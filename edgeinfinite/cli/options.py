@@ -9,7 +9,15 @@ from typing import Any
 
 from edgeinfinite.artifact.backends import BACKENDS
 from edgeinfinite.artifact.geometry import POLICIES, Geometry
-from edgeinfinite.cli.arguments import cpu_threads, file_option, lengths, names, option, positive
+from edgeinfinite.cli.arguments import (
+    cpu_threads,
+    file_option,
+    finite,
+    lengths,
+    names,
+    option,
+    positive,
+)
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.configuration import CACHE_TYPES
@@ -81,12 +89,12 @@ EXPORT = GEOMETRY | {
     "--quantize": option(choices=("none", "int8", "int4")),
     "--max-mb": option(
         "largest artifact: formats of weights are chosen to lose least within it",
-        type=float,
+        type=finite,
         metavar="MB",
     ),
     "--max-loss": option(
         "nats a token that the weights may lose; the smallest artifact that loses no more",
-        type=float,
+        type=finite,
         metavar="NATS",
     ),
     "--calibrate": option("round weights by what a text makes of them", metavar="TEXT|default"),
@@ -166,7 +174,7 @@ BENCH = {
     "--new-tokens": option("tokens to decode", type=positive, metavar="N"),
     "--threads": option("of every system", type=cpu_threads, metavar="N"),
     "--repeats": option("of every case; figures are medians", type=positive, metavar="N"),
-    "--time-limit": option("seconds for one repeat", type=float, metavar="S"),
+    "--time-limit": option("seconds for one repeat", type=finite, metavar="S"),
     "--model": option("the peers' checkpoint (default: the artifact's)", metavar=MODEL),
     "--text": file_option("also the loss of every system on the start of this text"),
     "--peer-cache": option("folder for converted peer models", type=Path, metavar="DIR"),

@@ -10,7 +10,7 @@ from typing import Any
 from tqdm import tqdm
 
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.cli.arguments import add_options, given, option, positive
+from edgeinfinite.cli.arguments import add_options, finite, given, option, positive
 from edgeinfinite.files import check_writable
 from edgeinfinite.models.configuration import FEATURE_MAPS, OPENINGS
 from edgeinfinite.training.gate.options import GateOptions
@@ -60,16 +60,16 @@ _OPTIONS: Options = {
         choices=("own", "zero"),
     ),
     "--learning-rate": option(
-        "at its highest (default: 0.0003, without a first stage 0.001)", type=float, metavar="R"
+        "at its highest (default: 0.0003, without a first stage 0.001)", type=finite, metavar="R"
     ),
-    "--opening-learning-rate": option("of g and c", type=float, metavar="R"),
+    "--opening-learning-rate": option("of g and c", type=finite, metavar="R"),
     "--start": option("gate to go on with (default: untrained)", type=Path, metavar="FILE"),
     "--initial": option(
         "what the gate begins as: the memory itself, hardly blended in, or small random weights ",
         choices=("identity", "small"),
     ),
     "--rank": option("r (default: the head dimension)", type=positive, metavar="R"),
-    "--hold-out": option("share of the documents left alone", type=float),
+    "--hold-out": option("share of the documents left alone", type=finite),
     "--held-out-samples": option("for the score", type=positive, metavar="N"),
     "--dtype": option("of the backbone", choices=("auto", "float32", "bfloat16")),
     "--seed": option("of everything random", type=int, metavar="N"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from edgeinfinite.cli.arguments import add_options, given, option
+from edgeinfinite.cli.arguments import add_options, finite, given, option
 from edgeinfinite.training.scorer.options import TARGETS, PassOptions, ScorerOptions
 
 _DEFAULTS_NOTE = "the defaults suit a model of 135M parameters on two cores"
@@ -22,7 +22,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--output": option("replaced whole", required=True, type=Path, metavar="SCORER.safetensors"),
     "--hold-out": option(
-        "share of the documents left alone, for the score", type=float, metavar="SHARE"
+        "share of the documents left alone, for the score", type=finite, metavar="SHARE"
     ),
     "--passes": option("texts that the backbone is watched reading", type=int, metavar="N"),
     "--tokens": option("length of each", type=int, metavar="N"),
@@ -32,11 +32,11 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--facts": option("planted in each text and asked for at its end", type=int, metavar="N"),
     "--retrieval-share": option(
         "of heads, those that score, and of layers, those that get most slots",
-        type=float,
+        type=finite,
         metavar="SHARE",
     ),
     "--emphasis": option(
-        "0: all pairs count alike; 1: as much as the attention paid", type=float, metavar="E"
+        "0: all pairs count alike; 1: as much as the attention paid", type=finite, metavar="E"
     ),
     "--steps": option("of the fit", type=int, metavar="N"),
     "--seed": option("of everything random", type=int, metavar="N"),
