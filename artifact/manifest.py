@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.artifact.manifest_check import check_json, check_manifest
+from edgeinfinite.artifact.manifest_check import check_json, check_manifest, is_plain_name
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.artifact.tensors import GraphSpec, TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
@@ -194,7 +194,7 @@ def file_entry(path: Path) -> FileEntry:
 
 def check_file(folder: Path, name: str, entry: FileEntry) -> str | None:
     """What is wrong with one file of the artifact; None when it is as the manifest says."""
-    if Path(name).name != name:
+    if not is_plain_name(name):
         return f"file name {name!r} points outside the artifact"
     path = folder / name
     if not path.is_file():

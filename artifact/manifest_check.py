@@ -1,13 +1,29 @@
-"""What a manifest may say: checked in one place, before any file that it names is opened."""
+"""What a manifest may say: checked in one place, before any file that it names is opened.
+
+Letters of shapes as in `artifact.geometry`; U is the number of slots that a call is given of a
+cache (docs/executorch.md).
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgeinfinite.artifact.tensors import CACHES, OutputSpec, TensorSpec
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.tensors import (
+    CACHES,
+    COMPRESS,
+    DECODE,
+    PREFILL,
+    GraphSpec,
+    OutputSpec,
+    TensorSpec,
+    tensor_name,
+)
 from edgeinfinite.errors import EdgeInfiniteError
 
 if TYPE_CHECKING:
@@ -17,9 +33,19 @@ _BYTES = {
     **{"float64": 8, "float32": 4, "float16": 2, "bool": 1},
     **{f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
-_MOST_STATE_BYTES = 1 << 36
+_TYPES = {
+    **dict.fromkeys(("tokens", "length"), ("int64",)),
+    **dict.fromkeys(
+        ("logits", "has_memory", "scores", "memory", "memory_norm"), ("float32", "float16")
+    ),
+}
+"""The types of what the host itself reads and writes, by role; caches may have any."""
+
+_MOST_BYTES = 1 << 36
 """64 GiB; a phone's state has megabytes."""
-_MOST_LAYERS = 10_000
+_MOST_LAYERS = 1_000
+_MOST_SIZE = 1 << 40
+"""Of any number in the backbone, and of a file."""
 
 
 def check_json(path: Path, text: bytes) -> None:
@@ -51,84 +77,157 @@ def check_manifest(path: Path, manifest: Manifest) -> None:
     Raises:
         EdgeInfiniteError: with the first thing that is wrong.
     """
-    for check in (_names, _backbone, _state, _graphs):  # in this order: each relies on those before
-        wrong = check(manifest)
-        if wrong:
+    for check in (_files, _backbone, _state, _graphs):  # in this order: each relies on those before
+        for wrong in check(manifest):
             raise _refused(path, wrong)
 
 
-def _names(manifest: Manifest) -> str | None:
-    for name in manifest.files:
-        if Path(name).name != name or "\\" in name or "\0" in name:
-            return f"file name {name!r} points outside the artifact"
+def is_plain_name(name: str) -> bool:
+    """Whether a file's name stays in its folder on every system: no separator, `..` or drive."""
+    return name not in ("", ".", "..") and not any(sign in name for sign in "/\\:\0")
+
+
+def _files(manifest: Manifest) -> Iterator[str]:
+    for name, entry in manifest.files.items():
+        if not is_plain_name(name):
+            yield f"file name {name!r} points outside the artifact"
+        if not 0 <= entry.size < _MOST_SIZE:
+            yield f"{name} has {entry.size} bytes"
     for graph, spec in manifest.graphs.items():
         if spec.file not in manifest.files:
-            return f"graph {graph} is in {spec.file!r}, which isn't one of the artifact's files"
-    return None
+            yield f"graph {graph} is in {spec.file!r}, which isn't one of the artifact's files"
 
 
-def _backbone(manifest: Manifest) -> str | None:
+def _backbone(manifest: Manifest) -> Iterator[str]:
     backbone = manifest.backbone
     for name in ("layers", "query_heads", "kv_heads", "head_dim", "vocabulary", "max_positions"):
-        if getattr(backbone, name) < 1:
-            return f"the backbone has {getattr(backbone, name)} {name}"
+        if not 1 <= getattr(backbone, name) < _MOST_SIZE:
+            yield f"the backbone has {getattr(backbone, name)} {name}"
     if backbone.layers > _MOST_LAYERS:
-        return f"the backbone has {backbone.layers} layers"
-    return None
+        yield f"the backbone has {backbone.layers} layers"
+    if backbone.query_heads % backbone.kv_heads:
+        yield f"{backbone.query_heads} query heads can't share {backbone.kv_heads} KV heads"
 
 
-def _state(manifest: Manifest) -> str | None:
+def _state(manifest: Manifest) -> Iterator[str]:
     layers = manifest.backbone.layers
-    capacities = manifest.geometry.capacities(layers)
     names = [spec.name for spec in manifest.state]
     if len(set(names)) < len(names):
-        return "two state tensors have the same name"
+        yield "two state tensors have the same name"
     missing = {"length", "has_memory"} - set(names)
     if missing:
-        return f"it has no state tensor {min(missing)!r}"
+        yield f"it has no state tensor {min(missing)!r}"
     caches = [(spec.role, spec.layer) for spec in manifest.state if spec.is_cache]
-    if sorted(caches, key=str) != sorted(
-        ((role, layer) for role in CACHES for layer in range(layers)), key=str
-    ):
-        return f"its state doesn't have one K and one V cache for each of {layers} layers"
+    wanted = [(role, layer) for role in CACHES for layer in range(layers)]
+    if sorted(caches, key=str) != sorted(wanted, key=str):
+        yield f"its state doesn't have one K and one V cache for each of {layers} layers"
     size = 0
     for spec in manifest.state:
-        wrong = _tensor(spec)
-        if wrong:
-            return wrong
+        yield from _tensor(manifest, spec)
+        if spec.name != tensor_name(spec.role, spec.layer):
+            yield f"state tensor {spec.name} has the role {spec.role} of layer {spec.layer}"
         if not all(isinstance(axis, int) for axis in spec.shape):
-            return f"state tensor {spec.name} has no fixed shape: {list(spec.shape)}"
-        size += _BYTES[spec.dtype] * math.prod(int(axis) for axis in spec.shape)
-        if spec.is_cache and spec.layer is not None:
-            axes = dict(zip(spec.dims.split(), spec.shape, strict=True))
-            if axes.get("C") != capacities[spec.layer]:
-                return (
-                    f"{spec.name} has room for {axes.get('C')} tokens, the geometry says "
-                    f"{capacities[spec.layer]}"
-                )
-    if size > _MOST_STATE_BYTES:
-        return f"its state would take {size:,} bytes"
-    return None
+            yield f"state tensor {spec.name} has no fixed shape: {list(spec.shape)}"
+        size += _bytes(spec)
+    if size > _MOST_BYTES:
+        yield f"its state would take {size:,} bytes"
+    if len({spec.dtype for spec in manifest.state if spec.is_cache}) > 1:
+        yield "its caches have several types"
 
 
-def _graphs(manifest: Manifest) -> str | None:
+def _graphs(manifest: Manifest) -> Iterator[str]:
+    wanted = [PREFILL, DECODE]
+    if manifest.geometry.policy == "carry" or manifest.gate is not None:
+        wanted.append(COMPRESS)
+    for name in wanted:
+        if name not in manifest.graphs:
+            yield f"graph {name} is missing"
     for name, graph in manifest.graphs.items():
-        tensors: list[TensorSpec | OutputSpec] = [*graph.inputs, *graph.outputs]
-        for spec in tensors:
-            wrong = _tensor(spec)
-            if wrong:
-                return f"graph {name}: {wrong}"
-    return None
+        for wrong in _graph(manifest, graph, reads_tokens=name in (PREFILL, DECODE)):
+            yield f"graph {name}: {wrong}"
 
 
-def _tensor(spec: TensorSpec | OutputSpec) -> str | None:
+def _graph(manifest: Manifest, graph: GraphSpec, *, reads_tokens: bool) -> Iterator[str]:
+    state = {spec.name: spec for spec in manifest.state}
+    inputs = [spec.name for spec in graph.inputs]
+    if len(set(inputs)) < len(inputs):
+        yield "two inputs have the same name"
+    if reads_tokens and ("tokens" not in inputs or "logits" not in _names(graph)):
+        yield "it doesn't turn tokens into logits"
+    for spec in graph.inputs:
+        yield from _tensor(manifest, spec)
+        if spec.name != "tokens" and spec.name not in state:
+            yield f"input {spec.name} isn't a state tensor"
+    for output in graph.outputs:
+        yield from _tensor(manifest, output)
+        if not all(isinstance(axis, int) for axis in output.shape):
+            yield f"output {output.name} has no fixed shape: {list(output.shape)}"
+        for target in (output.alias, output.updates):
+            if target is None:
+                continue
+            if target not in state:
+                yield f"output {output.name} goes to {target}, which isn't a state tensor"
+            elif (output.dtype, output.shape) != (state[target].dtype, state[target].shape):
+                yield f"output {output.name} hasn't the shape and type of {target}"
+    if sum(_bytes(output) for output in graph.outputs if output.alias is None) > _MOST_BYTES:
+        yield "its outputs would take too much memory"
+
+
+def _names(graph: GraphSpec) -> list[str]:
+    return [spec.name for spec in graph.outputs]
+
+
+def _tensor(manifest: Manifest, spec: TensorSpec | OutputSpec) -> Iterator[str]:
+    """What is wrong with a tensor by itself, and against backbone and geometry."""
     if spec.dtype not in _BYTES:
-        return f"{spec.name} has the unknown type {spec.dtype!r}"
-    if len(spec.dims.split()) != len(spec.shape):
-        return f"{spec.name} has {len(spec.shape)} axes, its layout says {spec.dims!r}"
-    if any(isinstance(axis, int) and axis < 0 for axis in spec.shape):
-        return f"{spec.name} has the shape {list(spec.shape)}"
-    return None
+        yield f"{spec.name} has the unknown type {spec.dtype!r}"
+    if spec.dtype not in _TYPES.get(spec.role, _BYTES):
+        yield f"{spec.name} can't be of the type {spec.dtype}"
+    letters = spec.dims.split()
+    if len(letters) != len(spec.shape):
+        yield f"{spec.name} has {len(spec.shape)} axes, its layout says {spec.dims!r}"
+    if spec.layer is not None and not 0 <= spec.layer < manifest.backbone.layers:
+        yield f"{spec.name} is of layer {spec.layer}"
+    sizes = _sizes(manifest, spec.layer)
+    for letter, axis in zip(letters, spec.shape, strict=True):
+        if isinstance(axis, str):
+            if (letter, axis) not in (("T", "T"), ("C", "U")):
+                yield f"{spec.name} has the size {axis!r} on the axis {letter}"
+        elif axis < 0:
+            yield f"{spec.name} has the shape {list(spec.shape)}"
+        elif letter != "T" and letter not in sizes:
+            yield f"{spec.name} has an axis {letter!r}"
+        elif letter == "C" and axis != sizes["C"]:
+            yield f"{spec.name} has room for {axis} tokens, the geometry says {sizes['C']}"
+        elif letter != "T" and axis != sizes[letter]:
+            yield f"{spec.name} has {axis} on the axis {letter}, it must be {sizes[letter]}"
+
+
+def _sizes(manifest: Manifest, layer: int | None) -> dict[str, int]:
+    """The size of an axis by its letter; C and G are known for a layer only."""
+    backbone, geometry = manifest.backbone, manifest.geometry
+    sizes = {
+        "1": 1,
+        "B": 1,
+        "L": backbone.layers,
+        "K": backbone.kv_heads,
+        "D": backbone.head_dim,
+        "V": backbone.vocabulary,
+        "W": geometry.window_length,
+    }
+    if layer is not None:
+        sizes["C"] = _capacities(geometry, backbone.layers)[layer]
+        sizes["G"] = geometry.slots_of(layer)
+    return sizes
+
+
+@lru_cache(maxsize=4)
+def _capacities(geometry: Geometry, layers: int) -> list[int]:
+    return geometry.capacities(layers)
+
+
+def _bytes(spec: TensorSpec | OutputSpec) -> int:
+    return _BYTES[spec.dtype] * math.prod(axis for axis in spec.shape if isinstance(axis, int))
 
 
 def _refused(path: Path, wrong: str) -> EdgeInfiniteError:

@@ -1,6 +1,7 @@
 """The artifact's chat template: the same sandbox, settings and helpers that transformers gives it.
 
-A template is code from a stranger. It runs in jinja2's immutable sandbox, and sees strings only.
+A template is code from a stranger. It runs in jinja2's immutable sandbox with limits on time and
+size (`template_limits.py`), and sees strings only.
 """
 
 from __future__ import annotations
@@ -14,15 +15,26 @@ import jinja2
 from jinja2 import nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.template_budget import BUDGET, Budget, check_pattern
+from edgeinfinite.runtime_py.template_limits import LimitedEnvironment
 
 Message = Mapping[str, str]
 """`{"role": "system" | "user" | "assistant", "content": text}`."""
 
 _ANSWER = "EDGEINFINITE-ANSWER-7F3A"
+
+LONGEST_SOURCE = 262_144
+"""Characters; the longest template of a known checkpoint has a tenth."""
+
+SECONDS = 10.0
+"""For one rendering; a book takes milliseconds."""
+
+_CHARACTERS = 1_000_000
+_TIMES_AS_LONG = 8
+"""What a template makes of messages of n characters may have 1,000,000 + 8 n."""
 
 
 class ChatTemplate:
@@ -36,26 +48,30 @@ class ChatTemplate:
         source: the template's text.
 
     Raises:
-        EdgeInfiniteError: the template has a syntax error.
+        EdgeInfiniteError: the template has a syntax error, or is far too long.
     """
 
     def __init__(self, source: str, special_tokens: Mapping[str, str]) -> None:
         self.source = source
         self._special_tokens = dict(special_tokens)
+        if len(source) > LONGEST_SOURCE:
+            raise _unreadable(f"it has {len(source):,} characters")
         try:
             self._template = _environment().from_string(source)
         except jinja2.TemplateSyntaxError as error:
-            raise EdgeInfiniteError(
-                f"the chat template can't be parsed: line {error.lineno}: {error.message}; "
-                "export the artifact again"
-            ) from error
+            raise _unreadable(f"line {error.lineno}: {error.message}") from error
+        except Exception as error:  # nesting, numbers: what Python itself can't compile
+            raise _unreadable(_shortened(error)) from error
 
     def render(self, messages: Sequence[Message]) -> str:
         """The conversation as the model reads it, ending where its next answer starts.
 
         Raises:
-            EdgeInfiniteError: the template refuses the conversation.
+            EdgeInfiniteError: the template refuses the conversation, fails, takes too long or
+                writes too much.
         """
+        given = sum(len(text) for message in messages for text in message.values())
+        token = BUDGET.set(Budget(SECONDS, _CHARACTERS + _TIMES_AS_LONG * given))
         try:
             return self._template.render(
                 messages=[dict(message) for message in messages],
@@ -64,10 +80,12 @@ class ChatTemplate:
                 add_generation_prompt=True,
                 **self._special_tokens,
             )
-        except (jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
+        except Exception as error:  # whatever a template can bring Python to, memory too
             raise EdgeInfiniteError(
-                f"the chat template refuses the conversation: {error}"
+                f"the chat template refuses the conversation: {_shortened(error)}"
             ) from error
+        finally:
+            BUDGET.reset(token)
 
     def render_turn(self, text: str) -> tuple[str, str]:
         """What follows an assistant's answer when the user goes on with `text`.
@@ -101,11 +119,25 @@ def _message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
+def _unreadable(wrong: str) -> EdgeInfiniteError:
+    return EdgeInfiniteError(
+        f"the chat template can't be parsed: {wrong}; export the artifact again"
+    )
+
+
+def _shortened(error: Exception) -> str:
+    """One line of an error of any kind; some, such as MemoryError, say nothing themselves."""
+    text = " ".join(str(error).split())[:200]
+    ours = isinstance(error, jinja2.TemplateError)
+    return text if ours and text else f"{type(error).__name__} {text}".strip()
+
+
+def _environment() -> LimitedEnvironment:
+    environment = LimitedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[_GenerationTag, loopcontrols]
     )
     environment.filters["tojson"] = _to_json
+    environment.limit_filter("tojson")
     environment.globals.update(
         raise_exception=_raise_exception,
         strftime_now=_strftime_now,
@@ -132,7 +164,7 @@ def _raise_exception(message: str) -> None:
 
 
 def _strftime_now(pattern: str) -> str:
-    return datetime.now().strftime(pattern)
+    return datetime.now().strftime(check_pattern(pattern))
 
 
 class _Dict:
@@ -157,6 +189,9 @@ class _PublicNamespace(Namespace):
     def __setitem__(self, name: str, value: Any) -> None:
         _refuse_private(name)
         super().__setitem__(name, value)
+
+    def __repr__(self) -> str:  # its values may hold it again
+        return "<Namespace>"
 
 
 def _refuse_private(name: Any) -> None:

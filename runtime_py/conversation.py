@@ -46,7 +46,8 @@ class Conversation:
             EdgeInfiniteError: the artifact is damaged, or its engine isn't installed.
         """
         engine = load_engine(artifact, threads=threads)
-        return cls(Session(engine), load_tokenizer(Path(artifact)), artifact)
+        tokenizer = load_tokenizer(Path(artifact), vocabulary=engine.vocabulary)
+        return cls(Session(engine), tokenizer, artifact)
 
     def reset(self) -> None:
         """Forgets everything that was read."""

@@ -63,13 +63,18 @@ class Sampler:
             logits: float32 [V].
 
         Raises:
-            EdgeInfiniteError: the logits hold NaN or +inf, or nothing but -inf.
+            EdgeInfiniteError: the logits hold NaN or +inf, or nothing but one number.
         """
         best = int(np.argmax(logits))  # NaN counts as the largest
         if not math.isfinite(float(logits[best])):
             raise EdgeInfiniteError(
                 f"the model's logits are not finite ({logits[best]} at token {best}); the artifact "
                 "may be damaged: check it with `edgeinfinite verify`"
+            )
+        if len(logits) > 1 and logits[best] == logits.min():
+            raise EdgeInfiniteError(
+                f"the model gives every token the same logit ({logits[best]}): its weights may be "
+                "all zero; check the artifact with `edgeinfinite verify`"
             )
         if self._options.temperature == 0:
             return best

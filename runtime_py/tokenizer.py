@@ -13,6 +13,8 @@ from tokenizers import Tokenizer
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.chat_template import ChatTemplate, Message
 from edgeinfinite.runtime_py.control_tokens import ControlTokens
+from edgeinfinite.runtime_py.generation_config import stop_ids
+from edgeinfinite.runtime_py.tokenizer_check import check_parts, guarded
 
 _REPLACEMENT = "\ufffd"
 
@@ -88,7 +90,10 @@ class TextTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of tokens, without special tokens; broken UTF-8 reads as U+FFFD."""
-        return self._tokenizer.decode(list(ids), skip_special_tokens=True)
+        return guarded(
+            "the tokenizer can't write the answer",
+            lambda: self._tokenizer.decode(list(ids), skip_special_tokens=True),
+        )
 
     def stream(self) -> TextStream:
         """A new decoder for one answer, token by token."""
@@ -111,8 +116,11 @@ class TextTokenizer:
     def _encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         _check_unicode(text)
         # Without offsets, which nobody asks for: a long text takes less memory and time.
-        (encoded,) = self._tokenizer.encode_batch_fast(
-            [text], add_special_tokens=add_special_tokens
+        (encoded,) = guarded(
+            "the tokenizer can't read the text",
+            lambda: self._tokenizer.encode_batch_fast(
+                [text], add_special_tokens=add_special_tokens
+            ),
         )
         return list(encoded.ids)
 
@@ -169,10 +177,15 @@ class TextStream:
         return self._tokenizer.decode(ids, skip_special_tokens=True)
 
 
-def load_tokenizer(folder: Path) -> TextTokenizer:
+def load_tokenizer(folder: Path, *, vocabulary: int | None = None) -> TextTokenizer:
     """Reads tokenizer.json, tokenizer_config.json, generation_config.json, chat_template.jinja.
 
     The chat template may be missing: a base model has none.
+
+    Args:
+        folder: the artifact.
+        vocabulary: V of the model, which the tokens that end an answer must be in; None where it
+            isn't known.
 
     Raises:
         EdgeInfiniteError: the folder or a file is missing, truncated or not what it should be.
@@ -183,22 +196,21 @@ def load_tokenizer(folder: Path) -> TextTokenizer:
         )
     path = folder / "tokenizer.json"
     _require(path)
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises nothing narrower
-        raise _damaged(path, error) from error
+    tokenizer = guarded(f"{path} is damaged", lambda: Tokenizer.from_file(str(path)))
+    check_parts(path, tokenizer)
     tokenizer.no_truncation()
     tokenizer.no_padding()
 
     config = _read_object(folder / "tokenizer_config.json")
     special_tokens = _special_tokens(config)
-    stop_ids = _stop_ids(folder / "generation_config.json")
+    settings = folder / "generation_config.json"
+    ends = stop_ids(settings, _read_object(settings), vocabulary)
     end = tokenizer.token_to_id(special_tokens.get("eos_token", ""))
     if end is not None:
-        stop_ids |= {end}
+        ends |= {end}
     source = _template_source(folder / "chat_template.jinja", config)
     template = None if source is None else ChatTemplate(source, special_tokens)
-    return TextTokenizer(tokenizer, template, stop_ids)
+    return TextTokenizer(tokenizer, template, ends)
 
 
 def _special_tokens(config: dict[str, Any]) -> dict[str, str]:
@@ -213,17 +225,6 @@ def _special_tokens(config: dict[str, Any]) -> dict[str, str]:
     return tokens
 
 
-def _stop_ids(path: Path) -> frozenset[int]:
-    value = _read_object(path).get("eos_token_id")
-    ids = value if isinstance(value, list) else [] if value is None else [value]
-    if not all(isinstance(one, int) for one in ids):
-        raise EdgeInfiniteError(
-            f"{path}: eos_token_id is {value!r}, not a token id or a list of them; "
-            "export the artifact again"
-        )
-    return frozenset(ids)
-
-
 def _template_source(path: Path, config: dict[str, Any]) -> str | None:
     if path.exists():
         return _read_text(path)
@@ -235,7 +236,7 @@ def _read_object(path: Path) -> dict[str, Any]:
     _require(path)
     try:
         value = json.loads(_read_text(path))
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, error) from error
     if not isinstance(value, dict):
         raise _damaged(path, f"a JSON object was expected, not {type(value).__name__}")

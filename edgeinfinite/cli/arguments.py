@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -77,6 +78,17 @@ def positive(text: str) -> int:
         number = 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"give a whole number of at least 1, not {text!r}")
+    return number
+
+
+def finite(text: str) -> float:
+    """A number; NaN and infinity, which no comparison would refuse, are none."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"give a number, not {text!r}")
     return number
 
 

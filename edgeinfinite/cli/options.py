@@ -9,7 +9,15 @@ from typing import Any
 
 from edgeinfinite.artifact.backends import BACKENDS
 from edgeinfinite.artifact.geometry import POLICIES, Geometry
-from edgeinfinite.cli.arguments import cpu_threads, file_option, lengths, names, option, positive
+from edgeinfinite.cli.arguments import (
+    cpu_threads,
+    file_option,
+    finite,
+    lengths,
+    names,
+    option,
+    positive,
+)
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.configuration import CACHE_TYPES
@@ -81,12 +89,12 @@ EXPORT = GEOMETRY | {
     "--quantize": option(choices=("none", "int8", "int4")),
     "--max-mb": option(
         "largest artifact; chooses weight formats with the least loss",
-        type=float,
+        type=finite,
         metavar="MB",
     ),
     "--max-loss": option(
         "largest loss in nats per token; chooses the smallest artifact",
-        type=float,
+        type=finite,
         metavar="NATS",
     ),
     "--calibrate": option("calibrate the rounding of weights on a text", metavar="TEXT|default"),
@@ -96,7 +104,7 @@ EXPORT = GEOMETRY | {
     "--state-mb": option(
         "largest state; chooses segment length or recall slots, and a float16 cache where there is "
         "one",
-        type=float,
+        type=finite,
         metavar="MB",
     ),
     "--cache-type": option("dtype of the KV cache (default: the recipe's)", choices=CACHE_TYPES),
@@ -134,9 +142,9 @@ ANSWER = {
         default=MAX_NEW_TOKENS,
         metavar="N",
     ),
-    "--temperature": option("0 is greedy", type=float, metavar="T"),
+    "--temperature": option("0 is greedy", type=finite, metavar="T"),
     "--top-k": option("sample among the K likeliest tokens, 0 for all", type=int, metavar="K"),
-    "--top-p": option("sample among the likeliest that sum to P", type=float, metavar="P"),
+    "--top-p": option("sample among the likeliest that sum to P", type=finite, metavar="P"),
     "--seed": option("the same seed gives the same answer", type=int, metavar="N"),
     "--threads": option("default: the engine's own", type=cpu_threads, default=None, metavar="N"),
 }
@@ -168,7 +176,7 @@ BENCH = {
     "--new-tokens": option("tokens to decode", type=positive, metavar="N"),
     "--threads": option("threads of every system", type=cpu_threads, metavar="N"),
     "--repeats": option("repeats of every case; figures are medians", type=positive, metavar="N"),
-    "--time-limit": option("seconds for one repeat", type=float, metavar="S"),
+    "--time-limit": option("seconds for one repeat", type=finite, metavar="S"),
     "--model": option("the peers' checkpoint (default: the artifact's)", metavar=MODEL),
     "--text": file_option("also the loss of every system on the start of this text"),
     "--peer-cache": option("folder for converted peer models", type=Path, metavar="DIR"),

@@ -10,7 +10,7 @@ from typing import Any
 from tqdm import tqdm
 
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.cli.arguments import add_options, given, option, positive
+from edgeinfinite.cli.arguments import add_options, finite, given, option, positive
 from edgeinfinite.files import check_writable
 from edgeinfinite.models.configuration import FEATURE_MAPS, OPENINGS
 from edgeinfinite.training.gate.options import GateOptions
@@ -60,16 +60,16 @@ _OPTIONS: Options = {
         choices=("own", "zero"),
     ),
     "--learning-rate": option(
-        "peak rate (default: 0.0003, or 0.001 without a first stage)", type=float, metavar="R"
+        "peak rate (default: 0.0003, or 0.001 without a first stage)", type=finite, metavar="R"
     ),
-    "--opening-learning-rate": option("peak rate of g and c", type=float, metavar="R"),
+    "--opening-learning-rate": option("peak rate of g and c", type=finite, metavar="R"),
     "--start": option("gate to continue from (default: untrained)", type=Path, metavar="FILE"),
     "--initial": option(
         "initial gate: the memory itself, hardly blended in, or small random weights ",
         choices=("identity", "small"),
     ),
     "--rank": option("r of the gate (default: the head dimension)", type=positive, metavar="R"),
-    "--hold-out": option("share of the documents held out for the score", type=float),
+    "--hold-out": option("share of the documents held out for the score", type=finite),
     "--held-out-samples": option("stretches for the score", type=positive, metavar="N"),
     "--dtype": option("dtype of the backbone", choices=("auto", "float32", "bfloat16")),
     "--seed": option("random seed", type=int, metavar="N"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from edgeinfinite.cli.arguments import add_options, given, option
+from edgeinfinite.cli.arguments import add_options, finite, given, option
 from edgeinfinite.training.scorer.options import TARGETS, PassOptions, ScorerOptions
 
 _DEFAULTS_NOTE = "the defaults suit a model of 135M parameters on two cores"
@@ -22,7 +22,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--output": option("the scorer's file", required=True, type=Path, metavar="SCORER.safetensors"),
     "--hold-out": option(
-        "share of the documents held out for the score", type=float, metavar="SHARE"
+        "share of the documents held out for the score", type=finite, metavar="SHARE"
     ),
     "--passes": option("texts to collect pairs from", type=int, metavar="N"),
     "--tokens": option("tokens of each text", type=int, metavar="N"),
@@ -32,11 +32,11 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--facts": option("facts planted in each text and asked for at its end", type=int, metavar="N"),
     "--retrieval-share": option(
         "share of heads that score, and of layers that get more slots",
-        type=float,
+        type=finite,
         metavar="SHARE",
     ),
     "--emphasis": option(
-        "weight of pairs: 0 all equal, 1 by the attention that they get", type=float, metavar="E"
+        "weight of pairs: 0 all equal, 1 by the attention that they get", type=finite, metavar="E"
     ),
     "--steps": option("optimizer steps", type=int, metavar="N"),
     "--seed": option("random seed", type=int, metavar="N"),

@@ -97,7 +97,8 @@ class OnnxEngine:
         options = self._ort.SessionOptions()
         options.intra_op_num_threads = threads or usable_cpus()
         options.inter_op_num_threads = 1
-        options.log_severity_level = 3
+        # Fatal ones only: the errors that it writes in colours are also the exceptions' texts.
+        options.log_severity_level = 4
         # Under `reencode` this graph runs rarely, so its working memory is freed after each run.
         options.enable_cpu_mem_arena = path.name != self._rare_file
         # Threads spin during a call, where it pays, and sleep between calls.

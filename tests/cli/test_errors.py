@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
@@ -47,6 +48,47 @@ def test_a_flipped_byte_is_found(
     assert re.search(r"FAILED +checksum:weights\.data", capsys.readouterr().out)
 
 
+def _changed(artifact: Path, folder: Path, name: str, contents: bytes) -> Path:
+    """A copy with another file in it, which its manifest vouches for."""
+    shutil.copytree(artifact, folder)
+    (folder / name).write_bytes(contents)
+    path = folder / "manifest.json"
+    fields = json.loads(path.read_text())
+    fields["files"][name] = {
+        "sha256": hashlib.sha256(contents).hexdigest(),
+        "size": len(contents),
+    }
+    path.write_text(json.dumps(fields))
+    return folder
+
+
+@pytest.mark.parametrize("contents", [b"", b"no graph", bytes(1000), b"\x08\x0a" * 5000])
+def test_a_graph_that_is_none_is_one_line_without_onnxruntime_s_own(
+    artifact: Path, tmp_path: Path, contents: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    changed = _changed(artifact, tmp_path / "a", "prefill_segment.onnx", contents)
+    assert main(["generate", str(changed), "--prompt", "abc"]) == 2
+    assert "can't be loaded by onnxruntime" in _one_line(capfd)
+
+
+def test_weights_that_are_cut_short_are_one_line(
+    artifact: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    changed = _changed(artifact, tmp_path / "a", "weights.data", b"x" * 100)
+    assert main(["generate", str(changed), "--prompt", "abc"]) == 2
+    assert "can't be loaded by onnxruntime" in _one_line(capfd)
+
+
+def test_weights_that_are_all_zero_are_one_line(
+    artifact: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    size = (artifact / "weights.data").stat().st_size
+    changed = _changed(artifact, tmp_path / "a", "weights.data", bytes(size))
+    assert main(["generate", str(changed), "--prompt", "abc"]) == 2
+    error = capfd.readouterr().err.splitlines()
+    assert len(error) == 1 and "gives every token the same logit" in error[0]
+
+
 def _one_line(capsys: pytest.CaptureFixture[str]) -> str:
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -61,6 +103,10 @@ ERRORS = [
     ("export --model {tmp} --output {tmp}/new --state-mb nan", "--state-mb is nan"),
     ("export --model {tmp} --output {tmp}/new --state-mb inf", "--state-mb is inf"),
     ("export --model {tmp} --output {tmp}/new --state-mb -3", "--state-mb is -3"),
+    ("export --model {tmp} --output {tmp}/new --max-mb nan", "give a number, not 'nan'"),
+    ("export --model {tmp} --output {tmp}/new --max-loss inf", "give a number, not 'inf'"),
+    ("bench {artifact} --time-limit nan", "give a number, not 'nan'"),
+    ("generate {artifact} --prompt a --temperature nan", "temperature is nan"),
     ("generate {tmp}/nowhere --prompt a", "nowhere is not an artifact"),
     ("generate {tmp} --prompt a", "manifest.json is missing"),
     ("generate {artifact} --prompt-file {tmp}/nowhere", "nowhere: No such file or directory"),

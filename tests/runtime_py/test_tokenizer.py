@@ -311,6 +311,16 @@ def test_missing_and_truncated_files_are_named(folder: Path, tmp_path: Path, nam
     ("name", "text", "message"),
     [
         ("generation_config.json", '{"eos_token_id": "two"}', "eos_token_id is 'two'"),
+        ("generation_config.json", '{"eos_token_id": 2.5}', "eos_token_id is 2.5"),
+        ("generation_config.json", '{"eos_token_id": true}', "eos_token_id is True"),
+        ("generation_config.json", '{"eos_token_id": [2, -1]}', "is -1, outside the vocabulary"),
+        ("generation_config.json", '{"eos_token_id": 49152}', "outside the vocabulary of 49152"),
+        ("generation_config.json", '{"pad_token_id": 49152}', "pad_token_id is 49152"),
+        ("generation_config.json", '{"temperature": NaN}', "temperature is nan"),
+        ("generation_config.json", '{"temperature": -1}', "temperature is -1"),
+        ("generation_config.json", '{"top_p": 1.5}', "top-p is 1.5"),
+        ("generation_config.json", '{"top_k": 2.5}', "top_k is 2.5"),
+        ("generation_config.json", "[" * 100_000, "is damaged"),
         ("generation_config.json", "[]", "a JSON object was expected"),
         ("chat_template.jinja", "a\n{% for %}", "can't be parsed: line 2"),
     ],
@@ -321,7 +331,7 @@ def test_invalid_contents_are_named(
     shutil.copytree(folder, tmp_path / "a")
     (tmp_path / "a" / name).write_text(text)
     with pytest.raises(EdgeInfiniteError, match=message):
-        load_tokenizer(tmp_path / "a")
+        load_tokenizer(tmp_path / "a", vocabulary=49152)
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,60 @@
+"""What the runtime reads of `generation_config.json`: the tokens that end an answer.
+
+The other settings that a sampler could take from it are range-checked all the same, because a file
+with impossible ones is damaged, and other programs read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.sampling import SamplingOptions
+
+_IDS = ("eos_token_id", "bos_token_id", "pad_token_id")
+_MOST_IDS = 1_000
+_NUMBERS = {"temperature": float, "top_k": int, "top_p": float}
+
+
+def stop_ids(path: Path, fields: Mapping[str, Any], vocabulary: int | None) -> frozenset[int]:
+    """The tokens that end an answer.
+
+    Args:
+        path: the file, for errors.
+        fields: its contents.
+        vocabulary: V of the model; None where it isn't known.
+
+    Raises:
+        EdgeInfiniteError: a token is outside the vocabulary, or a setting out of range.
+    """
+    ids = {name: _ids(path, name, fields.get(name), vocabulary) for name in _IDS}
+    given: dict[str, Any] = {}
+    for name, kind in _NUMBERS.items():
+        value = fields.get(name)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, kind)):
+            raise _damaged(path, f"{name} is {value!r:.80}, not a number")
+        given[name] = value
+    try:
+        SamplingOptions(**given)
+    except (EdgeInfiniteError, OverflowError) as error:
+        raise _damaged(path, error) from error
+    return ids["eos_token_id"]
+
+
+def _ids(path: Path, name: str, value: Any, vocabulary: int | None) -> frozenset[int]:
+    ids = value if isinstance(value, list) else [] if value is None else [value]
+    if len(ids) > _MOST_IDS or not all(type(one) is int for one in ids):
+        raise _damaged(path, f"{name} is {value!r:.80}, not a token id or a list of them")
+    for one in ids:
+        least = 0 if name == "eos_token_id" else -1  # which some checkpoints write for "none"
+        if one < least or (vocabulary is not None and one >= vocabulary):
+            raise _damaged(path, f"{name} is {one}, outside the vocabulary of {vocabulary}")
+    return frozenset(ids)
+
+
+def _damaged(path: Path, wrong: object) -> EdgeInfiniteError:
+    return EdgeInfiniteError(f"{path}: {wrong}; export the artifact again")
