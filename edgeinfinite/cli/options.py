@@ -104,7 +104,7 @@ EXPORT = GEOMETRY | {
     "--state-mb": option(
         "largest state; chooses segment length or recall slots, and a float16 cache where there is "
         "one",
-        type=finite,
+        type=float,
         metavar="MB",
     ),
     "--cache-type": option("dtype of the KV cache (default: the recipe's)", choices=CACHE_TYPES),
@@ -142,9 +142,9 @@ ANSWER = {
         default=MAX_NEW_TOKENS,
         metavar="N",
     ),
-    "--temperature": option("0 is greedy", type=finite, metavar="T"),
+    "--temperature": option("0 is greedy", type=float, metavar="T"),
     "--top-k": option("sample among the K likeliest tokens, 0 for all", type=int, metavar="K"),
-    "--top-p": option("sample among the likeliest that sum to P", type=finite, metavar="P"),
+    "--top-p": option("sample among the likeliest that sum to P", type=float, metavar="P"),
     "--seed": option("the same seed gives the same answer", type=int, metavar="N"),
     "--threads": option("default: the engine's own", type=cpu_threads, default=None, metavar="N"),
 }
