@@ -130,7 +130,7 @@ ERRORS = [
     ("export --model {checkpoint} --output {tmp}/new --target qnn-htp", "invalid choice"),
     ("export --model {checkpoint} --output {tmp}/new --state-mb 0.001", "give at least"),
     (
-        "export --model {checkpoint} --output {tmp}/new --state-mb 1 --segment-length 64",
+        "export --model {checkpoint} --output {tmp}/new --state-mb 1 --window-length 64",
         "leave one of them out",
     ),
     ("export --model {checkpoint} --output {tmp}/new --cache-type int3", "invalid choice"),
