@@ -26,7 +26,10 @@ from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS
 
 
 def _length(name: str, metavar: str) -> dict[str, Any]:
-    default = f"default: {CARRY_LENGTHS[name]} under carry, else {getattr(Geometry, name)}"
+    carry = f"{CARRY_LENGTHS[name]} under carry"
+    if name == "window_length":
+        carry += f" ({CARRY_LENGTHS[name] + CARRY_SLOTS} without a scorer)"
+    default = f"default: {carry}, else {getattr(Geometry, name)}"
     return option(default, type=int, metavar=metavar)
 
 
@@ -102,8 +105,8 @@ EXPORT = GEOMETRY | {
         "rows of quantize-report; resumes where they end", type=Path, metavar="FILE"
     ),
     "--state-mb": option(
-        "largest state; chooses segment length or recall slots, and a float16 cache where there is "
-        "one",
+        "largest state; chooses segment length, recall slots or window, and a float16 cache where "
+        "there is one",
         type=float,
         metavar="MB",
     ),

@@ -98,8 +98,8 @@ def _moved_by(geometry: Geometry, longest: torch.Tensor) -> torch.Tensor:
         geometry: S, G, W.
         longest: `[]` int64, slots in use in the longest cache.
     """
-    fixed = geometry.sink_length + geometry.window_length + geometry.most_slots
-    return torch.clamp(longest - fixed, min=0)
+    sinks, window = geometry.sink_length, geometry.window_length
+    return torch.clamp(longest - sinks - window - geometry.most_slots, min=0)
 
 
 def _slide(
