@@ -82,7 +82,7 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
     ordinary = ordinary_texts(  # before the training: a document that is too short is found at once
         backbone.tokenizer, trained, options.watched.tokens, _ORDINARY_PASSES, options.seed
     )
-    sources = question_sources(options.questions, trained)
+    sources = question_sources(options.questions, trained, bool(backbone.tokenizer.chat_template))
     fitted, measured = watch(backbone, trained, held_out, options, progress, sources)
     scorers = fit_scorers(fitted, options, progress)
     metrics = held_out_score(scorers, measured, options.target)

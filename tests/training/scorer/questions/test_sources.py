@@ -119,6 +119,21 @@ def test_the_turns_and_lines_that_answer_are_marked(tmp_path, document, tokenize
     assert ("Ann" in marked) == ("Where is Ann?" in end)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_chat_marks_what_the_user_tells_and_asks_for_it_at_the_end(
+    tmp_path, document, tokenizer, seed
+):
+    (tmp_path / "squad.json").write_text(KINDS["squad.json"])
+    chats = question_sources([tmp_path / "squad.json"], [document], chats=True)[1]
+    text = chats.compose(tokenizer, 6000, np.random.default_rng(seed))
+    whole, told = tokenizer.decode(text.tokens), text.tokens[: -text.asking]
+    assert len(text.tokens) <= 6000 and whole.startswith("<|im_start|>user\n")
+    rest = tokenizer.decode([t for i, t in enumerate(told) if i not in set(text.planted)])
+    marked = tokenizer.decode([told[place] for place in text.planted])
+    assert len(marked) > 200 and "long day" not in marked and "long day" in rest
+    assert whole.rstrip().endswith(".<|im_end|>")
+
+
 def test_kinds_take_turns_and_every_second_text_is_of_articles(tmp_path, document):
     for name, text in KINDS.items():
         (tmp_path / "all").mkdir(exist_ok=True)
