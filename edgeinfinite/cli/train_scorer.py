@@ -20,6 +20,13 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--data": option(
         "plain text, .txt", required=True, nargs="+", type=Path, metavar="FOLDER|FILE"
     ),
+    "--questions": option(
+        "texts with questions that people asked: SQuAD or CLINC150 (.json), QMSum (.jsonl), bAbI "
+        "(.txt), or a table with columns text and category (.csv)",
+        nargs="+",
+        type=Path,
+        metavar="FOLDER|FILE",
+    ),
     "--output": option("the scorer's file", required=True, type=Path, metavar="SCORER.safetensors"),
     "--hold-out": option(
         "share of the documents held out for the score", type=finite, metavar="SHARE"
@@ -29,6 +36,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--held-out-passes": option("more texts, held out for the score", type=int, metavar="N"),
     "--gap": option("fewest tokens between a pair and a query that counts", type=int, metavar="N"),
     "--long": option("make one text in N twice as long; 0 for none", type=int, metavar="N"),
+    "--asked": option(
+        "take one text in N from --questions, if given; 0 for none", type=int, metavar="N"
+    ),
     "--facts": option("facts planted in each text and asked for at its end", type=int, metavar="N"),
     "--retrieval-share": option(
         "share of heads that score, and of layers that get more slots",

@@ -24,6 +24,7 @@ class PassOptions:
         long: one pass in `long` has twice the tokens, as far as the backbone's positions go, and
             half as many facts again; 0 for none.
         kept_pairs: pairs kept of a pass, drawn at random; the pairs of the facts are kept too.
+        asked: one pass in `asked` reads a text with questions that people asked, if there are any.
     """
 
     tokens: int = 3072
@@ -32,6 +33,7 @@ class PassOptions:
     plain: int = 3
     long: int = 7
     kept_pairs: int = 1024
+    asked: int = 2
 
     def of_pass(self, index: int, positions: int) -> tuple[int, int]:
         """Tokens and facts of a pass; no pass is longer than what the backbone was trained on."""
@@ -39,6 +41,12 @@ class PassOptions:
         if self.long and index % self.long == self.long - 1:
             return min(2 * self.tokens, positions), facts * 3 // 2
         return self.tokens, facts
+
+    def source_of_pass(self, index: int, sources: int) -> int | None:
+        """Which of so many sources of questions a pass reads; None: a document with facts."""
+        if not sources or not self.asked or index % self.asked != self.asked - 1:
+            return None
+        return index // self.asked % sources
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,7 @@ class ScorerOptions:
     Args:
         model: what `load_backbone` takes.
         data: text files or folders.
+        questions: files with questions that people asked (see `questions.sources`), or folders.
         output: the scorer's file (safetensors, float16).
         hold_out: share of the documents that training leaves alone; the score is measured there.
         passes: forward passes of the backbone.
@@ -69,6 +78,7 @@ class ScorerOptions:
     model: str
     data: Sequence[Path]
     output: Path
+    questions: Sequence[Path] = ()
     hold_out: float = 0.25
     passes: int = 84
     held_out_passes: int = 4

@@ -15,6 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.recall.rotary import rotary_tables
+from edgeinfinite.training.scorer.composed import Composed, TextSource
 from edgeinfinite.training.scorer.facts import draw_facts
 from edgeinfinite.training.scorer.observe import Observation, observe
 from edgeinfinite.training.scorer.options import TARGETS, PassOptions
@@ -34,7 +35,7 @@ class Pairs:
         inputs: `[L, K, n, 2D]` float16: the un-rotated key, then the value.
         paid: for each name of `TARGETS` and for `asked`, `[L, K, n]` float32: the logarithm of what
             `Observation` has under that name.
-        planted: `[n]` bool, tokens of planted facts.
+        planted: `[n]` bool, tokens of what is asked for: planted facts, sentences that answer.
         text: `[n]` int64, the index of the pair's pass.
     """
 
@@ -52,6 +53,7 @@ def collect_pairs(
     passes: int,
     seed: int,
     progress: Callable[[int], None],
+    sources: Sequence[TextSource] = (),
 ) -> Pairs:
     """Watches the backbone read `passes` texts.
 
@@ -63,6 +65,7 @@ def collect_pairs(
         passes: how many.
         seed: of everything random.
         progress: called with the number of passes done.
+        sources: texts with questions that people asked, one after the other.
 
     Raises:
         EdgeInfiniteError: a document is too short, or isn't UTF-8.
@@ -77,7 +80,11 @@ def collect_pairs(
     marks: list[torch.Tensor] = []
     for index in range(passes):
         tokens, facts = options.of_pass(index, positions)
-        text = compose(texts[order[index]], tokenizer, tokens, facts, random)
+        source = options.source_of_pass(index, len(sources))
+        if source is None:
+            text = compose(texts[order[index]], tokenizer, tokens, facts, random)
+        else:
+            text = sources[source].compose(tokenizer, tokens, random)
         places, planted = _places(text, options, random)
         seen: list[tuple[torch.Tensor, torch.Tensor]] = []
 
@@ -104,21 +111,6 @@ def collect_pairs(
         torch.cat(marks),
         torch.cat([torch.full((len(mark),), index) for index, mark in enumerate(marks)]),
     )
-
-
-@dataclass(frozen=True)
-class Composed:
-    """A text with planted facts.
-
-    Args:
-        tokens: T ids.
-        planted: positions of the statements' tokens.
-        asking: how many tokens at the end ask for the facts and answer.
-    """
-
-    tokens: list[int]
-    planted: list[int]
-    asking: int
 
 
 def compose(

@@ -23,11 +23,13 @@ from edgeinfinite.models.architecture import architecture_of, check_supported
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import save_scorers
+from edgeinfinite.training.scorer.composed import TextSource
 from edgeinfinite.training.scorer.head_weights import fit_head_weights
 from edgeinfinite.training.scorer.keep_threshold import fit_keep_thresholds, ordinary_texts
 from edgeinfinite.training.scorer.observe import watched_layers
 from edgeinfinite.training.scorer.options import ScorerOptions
 from edgeinfinite.training.scorer.pairs import Pairs, collect_pairs
+from edgeinfinite.training.scorer.questions.sources import question_files, question_sources
 from edgeinfinite.training.scorer.retrieval_heads import (
     planted_attention,
     retrieval_heads,
@@ -80,7 +82,8 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
     ordinary = ordinary_texts(  # before the training: a document that is too short is found at once
         backbone.tokenizer, trained, options.watched.tokens, _ORDINARY_PASSES, options.seed
     )
-    fitted, measured = watch(backbone, trained, held_out, options, progress)
+    sources = question_sources(options.questions, trained, bool(backbone.tokenizer.chat_template))
+    fitted, measured = watch(backbone, trained, held_out, options, progress, sources)
     scorers = fit_scorers(fitted, options, progress)
     metrics = held_out_score(scorers, measured, options.target)
     layers = len(architecture_of(backbone.model).layers)
@@ -98,6 +101,7 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
         "backbone": backbone.name,
         "weights_sha256": digest,
         "trained_on": json.dumps([path.name for path in trained]),
+        "questions": json.dumps([path.name for path in question_files(options.questions)]),
         "held_out_documents": json.dumps([path.name for path in held_out]),
         "options": json.dumps(settings | asdict(options.watched)),
         "held_out_score": json.dumps(metrics),
@@ -177,11 +181,14 @@ def watch(
     held_out: Sequence[Path],
     options: ScorerOptions,
     progress: Progress,
+    sources: Sequence[TextSource] = (),
 ) -> tuple[Pairs, Pairs]:
-    """Pairs of the passes to fit to, and of those over held-out documents."""
+    """Pairs of the passes to fit to, and of those over held-out documents with planted facts."""
     total = options.passes + options.held_out_passes
 
-    def pairs(documents: Sequence[Path], passes: int, before: int) -> Pairs:
+    def pairs(
+        documents: Sequence[Path], passes: int, before: int, sources: Sequence[TextSource] = ()
+    ) -> Pairs:
         return collect_pairs(
             backbone.model,
             backbone.tokenizer,
@@ -192,11 +199,13 @@ def watch(
             lambda done: progress(
                 "watching the backbone's attention", _WATCHED * (before + done) / total
             ),
+            sources,
         )
 
     with _fast(backbone.model):
-        return pairs(trained, options.passes, 0), pairs(
-            held_out, options.held_out_passes, options.passes
+        return (
+            pairs(trained, options.passes, 0, sources),
+            pairs(held_out, options.held_out_passes, options.passes),
         )
 
 

@@ -1,0 +1,1 @@
+"""Training texts made of what people asked: articles, meetings, stories, labelled examples."""
