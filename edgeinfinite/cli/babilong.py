@@ -58,12 +58,12 @@ def add_babilong(tasks: argparse._SubParsersAction[Any], common: Options) -> Non
 def evaluate_babilong(arguments: argparse.Namespace) -> int:
     """Runs `evaluate babilong`."""
     check_outputs(arguments)
-    from edgeinfinite.evaluation.babilong.cases import babilong_cases, stories_digests
+    from edgeinfinite.evaluation.babilong.cases import babilong_cases, texts_digests
     from edgeinfinite.evaluation.babilong.table import babilong_tables
     from edgeinfinite.evaluation.documents import unseen_documents
 
     options = BabilongOptions(**given(arguments, BabilongOptions))
-    digests = stories_digests(arguments.data)
+    digests = texts_digests(arguments.data)
     loaded = load_system(arguments, options)
     books = unseen_documents(arguments.books, loaded.trained)
     names_ = [book.name for book in books]

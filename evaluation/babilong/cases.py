@@ -43,7 +43,7 @@ def babilong_cases(
     stories = {task.name: read_stories(find_stories(folder, task.name)) for task in tasks}
     for length in sorted(set(options.lengths)):
         for task in tasks:
-            prompts = Prompts(task.name, task.prompt, tokenizer)
+            prompts = Prompts(task.name, task.prompt, tokenizer, chat=False)
             questions = stories[task.name]
             number = list(TASKS).index(task.name)
             order = np.random.default_rng([options.seed, number]).permutation(len(questions))
@@ -64,12 +64,11 @@ def babilong_cases(
     return cases
 
 
-def stories_digests(folder: Path) -> dict[str, str]:
-    """sha256 of each task's file in the folder; rows depend on it."""
+def texts_digests(folder: Path) -> dict[str, str]:
+    """sha256 of each task's prompt and of its file in the folder; rows depend on both."""
     found = {}
-    for name in TASKS:
-        with suppress(
-            EdgeInfiniteError
-        ):  # a requested task that is missing is an error in `babilong_cases`
-            found[name] = hashlib.sha256(find_stories(folder, name).read_bytes()).hexdigest()
+    for name, task in TASKS.items():
+        with suppress(EdgeInfiniteError):  # a requested task that is missing is an error above
+            file = find_stories(folder, name).read_bytes()
+            found[name] = hashlib.sha256(task.prompt.encode() + file).hexdigest()
     return found

@@ -1,7 +1,8 @@
 """BABILong's first five tasks: prompts, possible answers, score.
 
 Prompts have the parts of BABILong's (instruction, examples, form of the answer, text, question) in
-our own words, and ask for one word. No torch here: the command line reads this first.
+our own words. They end with `Answer:` as their examples do, without a chat template, so that the
+next token is the answer. No torch here: the command line reads this first.
 """
 
 from __future__ import annotations
@@ -145,7 +146,8 @@ def chosen_tasks(names: Sequence[str]) -> list[Task]:
 def score(answer: str, *, task: Task, question: str, gold: str) -> float:
     """BABILong's exact match: 1 if the first sentence names the right answer and no other, else 0.
 
-    Labels that the question names don't count, nor does anything from an example's mark on.
+    The answer ends with its line, as in the prompt's examples. Labels that the question names don't
+    count, nor does anything from an example's mark on.
 
     Args:
         answer: the generated answer.
@@ -153,7 +155,7 @@ def score(answer: str, *, task: Task, question: str, gold: str) -> float:
         question: the question.
         gold: the right answer.
     """
-    said = answer.lower().partition(".")[0]
+    said = answer.lower().strip().partition("\n")[0].partition(".")[0]
     for mark in ("<context>", "<example>"):
         said = said.partition(mark)[0]
     asked = question.lower()

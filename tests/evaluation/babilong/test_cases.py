@@ -8,7 +8,7 @@ from tiny_babi import tiny_babi, tiny_books
 from transformers import AutoTokenizer
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.evaluation.babilong.cases import babilong_cases, stories_digests
+from edgeinfinite.evaluation.babilong.cases import babilong_cases, texts_digests
 from edgeinfinite.evaluation.babilong.options import BabilongOptions
 from edgeinfinite.evaluation.babilong.stories import find_stories, read_stories
 
@@ -82,4 +82,12 @@ def test_what_does_not_fit_is_refused(tokenizer, babi, books, tmp_path):
 
 
 def test_digests_are_of_the_files_that_are_there(babi):
-    assert set(stories_digests(babi)) == {"qa1", "qa2"}
+    assert set(texts_digests(babi)) == {"qa1", "qa2"}
+
+
+def test_a_prompt_ends_where_the_answer_begins(tokenizer, babi, books):
+    (case, *_) = babilong_cases(babi, books, tokenizer, OPTIONS)
+    text = tokenizer.decode(case.prompts.build(case.question).tokens)
+    assert text.endswith(f"</context>\n\nQuestion: {case.question.input}\nAnswer:")
+    (answer,) = case.question.answers
+    assert tokenizer.decode(case.prompts.answer(case.question, answer)) == f" {answer}"

@@ -20,7 +20,8 @@ from edgeinfinite.evaluation.babilong.tasks import TASKS, chosen_tasks, score
         ("", 0),
         ("Nobody knows. The kitchen.", 0),
         ("<example> kitchen", 0),  # made up by the model
-        ("kitchen\n<context>\ngarden", 1),
+        (" kitchen\n\nQuestion: Where is Bob?\nAnswer: garden", 1),  # the first line counts
+        ("kitchen<context>garden", 1),
         ("the cellar, which is no kitchen", 1),  # a cellar is none of the labels
     ],
 )
