@@ -7,9 +7,10 @@ saved and restored.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import TemplateLM
 from lm_eval.models.utils import handle_stop_sequences, normalize_gen_kwargs
@@ -34,6 +35,8 @@ class HarnessModel(TemplateLM):
         tokenizer: the model's own, of transformers.
         stop_ids: tokens that end an answer.
         name: the model's, for the harness's caches.
+        right_answer: gives a document's right answer, whose loss is measured beside the generated
+            one; see `gold_rows`.
     """
 
     def __init__(
@@ -42,8 +45,11 @@ class HarnessModel(TemplateLM):
         tokenizer: PreTrainedTokenizerBase,
         stop_ids: frozenset[int],
         name: str,
+        right_answer: Callable[[Mapping[str, Any]], str | None] | None = None,
     ) -> None:
         super().__init__()
+        self._right_answer = right_answer
+        self._gold: dict[tuple[str, int], list[float]] = {}
         self._open, self._name, self._stop_ids = open_reader, name, stop_ids
         self.tokenizer: Any = tokenizer
 
@@ -142,9 +148,30 @@ class HarnessModel(TemplateLM):
         longest = max((most for _, most in settings), default=0)
         for index, reader in self._after(contexts, longest, disable_tqdm):
             until, most = settings[index]
+            self._measure_gold(requests[index], reader)
             results[index] = self._answer(reader, until, most)
             self.cache_hook.add_partial("generate_until", requests[index].args, results[index])
         return results
+
+    def _measure_gold(self, request: Instance, reader: TextReader) -> None:
+        """Measures the loss of the right answer, then restores the state."""
+        answer = self._right_answer(request.doc) if self._right_answer else None
+        if answer is None:
+            return
+        restore = reader.save()
+        nats = reader.read(self.tok_encode(answer, add_special_tokens=False)).nats
+        restore()
+        key = str(request.task_name), int(request.doc["max_length"])
+        self._gold.setdefault(key, []).append(float(nats.mean()))
+
+    def gold_rows(self) -> list[dict[str, Any]]:
+        """Nats per token of the right answers: mean and standard error by task and length."""
+        rows = []
+        for (task, length), nats in self._gold.items():
+            error = float(np.std(nats, ddof=1) / len(nats) ** 0.5) if len(nats) > 1 else None
+            row = {"task": task, "metric": f"{length}_nats", "filter": "none"}
+            rows.append(row | {"value": float(np.mean(nats)), "stderr": error})
+        return rows
 
     def _generation(self, given: dict[str, Any]) -> tuple[list[str], int]:
         kwargs = normalize_gen_kwargs(dict(given), _MOST_NEW_TOKENS)

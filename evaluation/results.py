@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation.processes import ALONE, Share
 from edgeinfinite.files import check_writable
 from edgeinfinite.runtime_py.statistics import write_rows
 
@@ -17,23 +18,43 @@ Row = dict[str, Any]
 class Results:
     """The rows of one run, also in a file if one is given.
 
+    Each of several processes writes its own file beside it, `FILE.part0` and so on, which `merge`
+    joins. Any number of processes can resume from the parts of a killed run.
+
     Args:
         path: None keeps them in memory only. A run with the same command and options resumes from
             an existing file.
         command: such as `evaluate passkey`.
         options: what the rows depend on.
+        share: this process's share of the run.
 
     Raises:
-        EdgeInfiniteError: the file can't be written or read, or has rows of other options.
+        EdgeInfiniteError: a file can't be written or read, or has rows of other options; or several
+            processes have no file for their rows.
     """
 
-    def __init__(self, path: Path | None, command: str, options: dict[str, Any]) -> None:
+    def __init__(
+        self, path: Path | None, command: str, options: dict[str, Any], share: Share = ALONE
+    ) -> None:
         check_writable(path, again=True)
-        self._path, self._command = path, command
+        self._path, self._command, self._share = path, command, share
         self._options = json.loads(json.dumps(options, default=str))
+        self._written: list[Row] = []  # the content of this process's own file
         self.rows: list[Row] = []
-        if path is not None and path.exists():
-            self.rows = self._read(path)
+        if path is None:
+            if share.count > 1:
+                raise EdgeInfiniteError("several processes put their rows into a file; give --json")
+            return
+        self._own = path if share.count == 1 else _part(path, share.index)
+        self.rows = self._read_all(path)
+        if self._own.exists():
+            self._written = self._read(self._own)
+
+    def _read_all(self, path: Path) -> list[Row]:
+        """The rows of the file and of its parts, without duplicates."""
+        files = ([path] if path.exists() else []) + _parts(path)
+        rows = [json.dumps(row) for file in files for row in self._read(file)]
+        return [json.loads(row) for row in dict.fromkeys(rows)]
 
     def _read(self, path: Path) -> list[Row]:
         try:
@@ -56,9 +77,33 @@ class Results:
 
     def add(self, rows: Iterable[Row]) -> None:
         """Appends rows and writes the file."""
-        self.rows += rows
+        new = list(rows)
+        self.rows += new
+        self._written += new
         if self._path is not None:
-            write_rows(self._path, self._command, self.rows, options=self._options)
+            write_rows(self._own, self._command, self._written, options=self._options)
+
+    def merge(self, order: Callable[[Row], int]) -> None:
+        """Joins the parts of all processes, which must have finished, into the file.
+
+        Args:
+            order: gives a row's place, so that the order is that of a single process.
+        """
+        if self._path is None or not (parts := _parts(self._path)):
+            return
+        self.rows = sorted(self._read_all(self._path), key=order)
+        write_rows(self._path, self._command, self.rows, options=self._options)
+        for part in parts:
+            part.unlink()
+
+
+def _part(path: Path, index: int) -> Path:
+    return path.with_name(f"{path.name}.part{index}")
+
+
+def _parts(path: Path) -> list[Path]:
+    found = (file for file in path.parent.iterdir() if file.name.startswith(f"{path.name}.part"))
+    return sorted(found, key=lambda file: (len(file.name), file.name))
 
 
 Progress = Callable[[str, int], None]

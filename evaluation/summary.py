@@ -8,13 +8,14 @@ from pathlib import Path
 from statistics import fmean
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation.babilong.table import babilong_tables
 from edgeinfinite.evaluation.longbench.table import longbench_tables
 from edgeinfinite.evaluation.report import markdown, mean_loss, pyplot
 from edgeinfinite.evaluation.results import Row
 from edgeinfinite.files import save_figure
 
 PASSKEY, PERPLEXITY = "evaluate passkey", "evaluate perplexity"
-LONGBENCH = "evaluate longbench"
+QUESTION_TABLES = {"evaluate longbench": longbench_tables, "evaluate babilong": babilong_tables}
 _MEGABYTE = 1e6
 
 
@@ -31,7 +32,7 @@ def read_runs(paths: Sequence[Path]) -> dict[str, list[Row]]:
             command, rows = found["command"], list(found["rows"])
         except (ValueError, KeyError, TypeError) as error:
             raise EdgeInfiniteError(f"{path} isn't a file of rows, as --json writes it") from error
-        if command not in (PASSKEY, PERPLEXITY, LONGBENCH):
+        if command not in (PASSKEY, PERPLEXITY, *QUESTION_TABLES):
             raise EdgeInfiniteError(f"{path} holds rows of {command!r}, not of an evaluation")
         known = runs.setdefault(command, [])
         known += [row for row in rows if row not in known]
@@ -41,12 +42,12 @@ def read_runs(paths: Sequence[Path]) -> dict[str, list[Row]]:
 def summary_tables(runs: dict[str, list[Row]]) -> str:
     """One table a command: nats by method, bytes of state, and prompt length (or whole text).
 
-    Rows of LongBench get the tables of `evaluate longbench`, as from a single run.
+    Rows of LongBench and BABILong get the tables of their commands, as from a single run.
     """
     tables = []
     for command, rows in runs.items():
-        if command == LONGBENCH:
-            tables.append(f"{command}\n\n{longbench_tables(rows)}")
+        if command in QUESTION_TABLES:
+            tables.append(f"{command}\n\n{QUESTION_TABLES[command](rows)}")
             continue
         columns = _columns(command, rows)
         header = ["method", "state MB", *columns]
@@ -67,11 +68,11 @@ def plot_summary(runs: dict[str, list[Row]], path: Path) -> None:
         path: a .png, .svg or .pdf file.
 
     Raises:
-        EdgeInfiniteError: there is nothing to draw, or only rows of LongBench.
+        EdgeInfiniteError: there is nothing to draw, or only rows of LongBench and BABILong.
     """
-    runs = {command: rows for command, rows in runs.items() if command != LONGBENCH}
+    runs = {command: rows for command, rows in runs.items() if command not in QUESTION_TABLES}
     if not runs:
-        raise EdgeInfiniteError("rows of LongBench have tables only; leave --plot out")
+        raise EdgeInfiniteError("rows of LongBench and BABILong have tables only; leave --plot out")
     plots = pyplot()
     figure, panels = plots.subplots(
         1, len(runs), figsize=(6.4 * len(runs), 4.4), layout="constrained", squeeze=False

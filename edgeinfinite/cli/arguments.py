@@ -107,6 +107,17 @@ def lengths(text: str) -> tuple[int, ...]:
     return tuple(positive(part) for part in text.split(","))
 
 
+def method_lengths(text: str) -> dict[str, int]:
+    """Lengths in tokens by method, as `full=7500,streaming=4000`."""
+    found = {}
+    for part in names(text):
+        method, equals, length = part.partition("=")
+        if not equals:
+            raise argparse.ArgumentTypeError(f"give METHOD=N, not {part!r}")
+        found[method] = positive(length)
+    return found
+
+
 def names(text: str) -> tuple[str, ...]:
     """Names, such as `full,streaming`."""
     return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -17,6 +17,7 @@ from edgeinfinite.cli.arguments import (
     names,
     option,
 )
+from edgeinfinite.cli.babilong import add_babilong
 from edgeinfinite.cli.longbench import add_longbench
 from edgeinfinite.cli.measuring import (
     check_artifact_options,
@@ -104,6 +105,7 @@ def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -
     add_options(perplexity, _COMMON | _GATE | geometry | _PERPLEXITY, PerplexityOptions, Setting)
 
     add_longbench(tasks, _COMMON | _GATE | geometry)
+    add_babilong(tasks, _COMMON | _GATE | geometry)
 
     about = "rows of several runs side by side: quality by bytes of state"
     summary = tasks.add_parser("summary", help=about, description=about)

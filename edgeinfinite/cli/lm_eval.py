@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.files import check_writable
 
 if TYPE_CHECKING:
+    from lm_eval.tasks import TaskManager
+
     from edgeinfinite.evaluation.harness import HarnessModel
 
 Options = dict[str, dict[str, Any]]
@@ -34,6 +37,9 @@ _OPTIONS: Options = {
     "--limit": option("rows of each task (default: all)", type=positive, default=None, metavar="N"),
     "--apply-chat-template": option("apply the chat template", action="store_true", default=False),
     "--lengths": option("lengths in tokens of RULER's generated texts", type=lengths, default=None),
+    "--gold-loss": option(
+        "also measure RULER's right answers, in nats per token", action="store_true", default=False
+    ),
     "--include-path": option("folder with your own tasks", type=Path, default=None),
     "--json": file_option("a row for each metric"),
     "--threads": option("threads of the engine", type=cpu_threads, default=None, metavar="N"),
@@ -58,19 +64,19 @@ def lm_eval(arguments: argparse.Namespace) -> int:
     """Runs the command."""
     check_writable(arguments.json)
     from lm_eval import simple_evaluate
-    from lm_eval.tasks import TaskManager
     from lm_eval.utils import make_table
 
+    from edgeinfinite.evaluation.ruler import no_punkt_download
     from edgeinfinite.runtime_py.statistics import write_rows
 
-    include = None if arguments.include_path is None else str(arguments.include_path)
-    with TemporaryDirectory() as folder:
+    with (
+        TemporaryDirectory() as folder,
+        no_punkt_download(arguments.tasks, Path(folder, "nltk")),
+    ):
         metadata: dict[str, Any] = {"tokenizer": folder}
         if arguments.lengths:
             metadata["max_seq_lengths"] = list(arguments.lengths)
-        manager = TaskManager(include_path=include, metadata=metadata)
-        if unknown := [name for name in arguments.tasks if name not in manager.all_tasks]:
-            raise EdgeInfiniteError(f"lm-evaluation-harness has no task {unknown[0]!r}")
+        manager = _task_manager(arguments, metadata)
         model = _model(arguments)
         model.tokenizer.save_pretrained(folder)  # RULER measures its texts with this tokenizer
         found = simple_evaluate(
@@ -84,10 +90,35 @@ def lm_eval(arguments: argparse.Namespace) -> int:
             log_samples=False,
         )
     assert found is not None  # only other processes get None
+    rows = result_rows(found["results"]) + model.gold_rows()
     print(make_table(found))
+    if model.gold_rows():
+        print(gold_table(model.gold_rows()))
     if arguments.json:
-        write_rows(arguments.json, "lm-eval", result_rows(found["results"]))
+        write_rows(arguments.json, "lm-eval", rows)
     return 0
+
+
+def _task_manager(arguments: argparse.Namespace, metadata: dict[str, Any]) -> TaskManager:
+    """The harness's tasks, or only RULER's and the user's if these include the requested ones.
+
+    The harness has 13,000 task files, and reading them takes seconds.
+
+    Raises:
+        EdgeInfiniteError: the harness has no such task.
+    """
+    from lm_eval import tasks
+    from lm_eval.tasks import TaskManager
+
+    include = [] if arguments.include_path is None else [str(arguments.include_path)]
+    ruler = str(Path(tasks.__file__).parent / "ruler")
+    few = TaskManager(include_path=[ruler, *include], include_defaults=False, metadata=metadata)
+    if set(arguments.tasks) <= set(few.all_tasks):
+        return few
+    manager = TaskManager(include_path=include, metadata=metadata)
+    if unknown := [name for name in arguments.tasks if name not in manager.all_tasks]:
+        raise EdgeInfiniteError(f"lm-evaluation-harness has no task {unknown[0]!r}")
+    return manager
 
 
 def result_rows(results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -107,11 +138,28 @@ def result_rows(results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
+def gold_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Nats per token of the right answers, in Markdown.
+
+    Args:
+        rows: from `HarnessModel.gold_rows`.
+    """
+    from edgeinfinite.evaluation.report import markdown
+
+    lines = []
+    for row in rows:
+        length, error = row["metric"].removesuffix("_nats"), row["stderr"]
+        nats = f"{row['value']:.2f}" + ("" if error is None else f" ± {error:.2f}")
+        lines.append([row["task"], f"{int(length):,}", nats])
+    return markdown(["task", "tokens", "nats per token of the right answer"], lines)
+
+
 def _model(arguments: argparse.Namespace) -> HarnessModel:
     from edgeinfinite.evaluation.harness import HarnessModel
-    from edgeinfinite.evaluation.longbench.prompts import Prompt
-    from edgeinfinite.evaluation.longbench.systems import artifact_system, model_system
     from edgeinfinite.evaluation.methods import check_methods
+    from edgeinfinite.evaluation.questions.prompts import Prompt
+    from edgeinfinite.evaluation.questions.systems import artifact_system, model_system
+    from edgeinfinite.evaluation.ruler import right_answer
 
     folder = Path(arguments.model)
     if (folder / "manifest.json").is_file():
@@ -131,4 +179,5 @@ def _model(arguments: argparse.Namespace) -> HarnessModel:
         system.tokenizer,
         system.stop_ids,
         f"{name} {method}",
+        right_answer if arguments.gold_loss else None,
     )

@@ -114,8 +114,13 @@ def named_part(part: str | None) -> str | None:
 
 
 @contextmanager
-def progress_bar(tokens: int) -> Iterator[Progress]:
-    """Progress with the time left: a bar on a terminal, occasional lines in a log file."""
+def progress_bar(tokens: int, *, shown: bool = True) -> Iterator[Progress]:
+    """Progress with the time left: a bar on a terminal, occasional lines in a log file.
+
+    Args:
+        tokens: to be read.
+        shown: of several processes, only one shows its progress.
+    """
     terminal = sys.stderr.isatty()
     with tqdm(
         total=tokens,
@@ -124,6 +129,7 @@ def progress_bar(tokens: int) -> Iterator[Progress]:
         file=sys.stderr,
         mininterval=0.5 if terminal else 60.0,
         ascii=not terminal,
+        disable=not shown,
     ) as bar:
 
         def show(method: str, new: int) -> None:

@@ -53,16 +53,13 @@ class TaskData:
     rows: tuple[TaskRow, ...]
 
 
-def read_folder(
-    folder: Path, tasks: Sequence[Task], most_rows: int | None = None
-) -> list[TaskData]:
+def read_folder(folder: Path, tasks: Sequence[Task]) -> list[TaskData]:
     """Reads the tasks for which the folder has rows.
 
     Args:
         folder: with `dataset2prompt.json` and `dataset2maxlen.json` (or `config/` with them), and
             `TASK.jsonl` files (or `data/` with them).
         tasks: the tasks to read.
-        most_rows: read only this many first rows of each task; None reads all.
 
     Raises:
         EdgeInfiniteError: the folder, a file or a field is missing, or no task has rows.
@@ -81,7 +78,7 @@ def read_folder(
             raise EdgeInfiniteError(f"{_PROMPTS} has no prompt for {task.name}; {_WHERE}")
         if not isinstance(length, int) or length < 1:
             raise EdgeInfiniteError(f"{_LENGTHS} has no length for {task.name}; {_WHERE}")
-        rows = read_rows(path, most_rows)
+        rows = read_rows(path)
         if rows:
             found.append(TaskData(task, prompt, length, rows))
     if not found:
@@ -98,7 +95,7 @@ def prompts_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def read_rows(path: Path, most: int | None = None) -> tuple[TaskRow, ...]:
+def read_rows(path: Path) -> tuple[TaskRow, ...]:
     """The rows of one `.jsonl` file in LongBench's schema.
 
     Raises:
@@ -106,8 +103,6 @@ def read_rows(path: Path, most: int | None = None) -> tuple[TaskRow, ...]:
     """
     rows: list[TaskRow] = []
     for number, line in enumerate(read_text_file(path).split("\n"), start=1):
-        if most is not None and len(rows) == most:
-            break
         if not line.strip():
             continue
         try:

@@ -5,42 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.longbench.tasks import chosen_tasks
-
-EMPTY = "empty"
-"""The method that gets the question without the context."""
-
-MEASURES = ("loss", "score")
+from edgeinfinite.evaluation.questions.options import QuestionOptions
 
 
 @dataclass(frozen=True)
-class LongBenchOptions:
+class LongBenchOptions(QuestionOptions):
     """What to measure.
 
     Args:
-        methods: `empty` and others; see `systems.LONGBENCH_METHODS`.
-        tasks: LongBench's tasks, or languages (`en`, `zh`, `code`); empty means all in the folder.
-        measures: `score` generates an answer and scores it, `loss` measures the gold answers'.
-        rows_per_task: number of first rows to take; None takes all.
-        max_tokens: rows with a longer prompt are left out; None takes all.
-        cut_length: longest prompt of every method; longer ones are cut in the middle. None cuts
-            only for methods that are limited to the backbone's positions.
+        tasks: of LongBench, or languages (`en`, `zh`, `code`); none means all in the folder.
+        rows_per_task: the first ones of each that `min_tokens` and `max_tokens` allow; None takes
+            all.
+        min_tokens: leaves out rows with a shorter prompt.
+        max_tokens: leaves out rows with a longer prompt; None takes all.
     """
 
-    methods: Sequence[str] = (EMPTY, "full", "streaming", "edgeinfinite")
     tasks: Sequence[str] = ()
-    measures: Sequence[str] = MEASURES
     rows_per_task: int | None = None
+    min_tokens: int | None = None
     max_tokens: int | None = None
-    cut_length: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         chosen_tasks(self.tasks)  # refuses unknown names
-        for measure in self.measures:
-            if measure not in MEASURES:
-                raise EdgeInfiniteError(
-                    f"unknown measure {measure!r}; choose from {', '.join(MEASURES)}"
-                )
-        if not self.measures:
-            raise EdgeInfiniteError(f"nothing to measure; choose from {', '.join(MEASURES)}")
+
+    def takes(self, tokens: int) -> bool:
+        """Whether a prompt of this length, before any cut, is to be measured."""
+        least, most = self.min_tokens or 0, self.max_tokens
+        return least <= tokens and (most is None or tokens <= most)

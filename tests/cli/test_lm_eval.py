@@ -56,7 +56,7 @@ def test_a_task_gives_the_hf_models_results(checkpoint, tasks, tmp_path, capsys,
     theirs = simple_evaluate(
         model=HFLM(pretrained=backbone.model, tokenizer=backbone.tokenizer, device="cpu"),
         tasks=["tiny_choice"],
-        task_manager=TaskManager(include_path=str(tasks)),
+        task_manager=TaskManager(include_path=str(tasks), include_defaults=False),
     )
     out = [tmp_path / "model.json", tmp_path / "artifact.json"]
     common = ["--tasks", "tiny_choice", "--include-path", str(tasks)]
@@ -101,3 +101,20 @@ def test_bad_input_is_one_line(checkpoint, tasks, capsys, more, says):
     assert main(command) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert error.startswith("edgeinfinite: error: ") and says in error
+
+
+def test_a_task_of_ruler_runs_at_1k_without_a_download(checkpoint, tmp_path, capsys, monkeypatch):
+    import nltk
+
+    def refuse(*wanted, **more):
+        raise AssertionError(f"{wanted} is fetched")
+
+    monkeypatch.setattr(nltk, "download", refuse)
+    out = tmp_path / "rows.json"
+    command = ["lm-eval", "--model", str(checkpoint), *CARRY, "--tasks", "niah_multikey_2"]
+    command += ["--lengths", "1024", "--limit", "2", "--gold-loss", "--json", str(out)]
+    assert main(command) == 0
+    found = figures(out)
+    assert list(found) == ["1024", "1024_nats"] and found["1024_nats"] > 0
+    nats = f"| niah_multikey_2 | 1,024 | {found['1024_nats']:.2f} ±"
+    assert nats in capsys.readouterr().out

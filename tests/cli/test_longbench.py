@@ -9,9 +9,9 @@ import pytest
 from tiny_longbench import LENGTHS, ROWS, tiny_longbench
 
 from edgeinfinite.cli import main
-from edgeinfinite.evaluation.longbench import measure
 from edgeinfinite.evaluation.longbench.metrics import score
 from edgeinfinite.evaluation.longbench.tasks import TASKS
+from edgeinfinite.evaluation.questions import measure
 
 CARRY = [
     "--policy",
@@ -198,6 +198,23 @@ def test_rows_are_left_out_or_cut_as_asked(checkpoint, folder, tmp_path):
     assert longbench(checkpoint, folder, *more, "--cut-length", "130") == 2
 
 
+def test_one_method_may_be_cut_and_short_rows_left_out(checkpoint, folder, tmp_path):
+    out = tmp_path / "rows.json"
+    more = ["--methods", "full,streaming", "--measures", "loss", "--json", str(out)]
+    more += ["--rows-per-task", "1", "--tasks", "qasper"]
+    shorter, longer = ROWS["qasper"]
+    assert longbench(checkpoint, folder, *CARRY, *more, "--cut-methods", "full=120") == 0
+    assert {row["row"] for row in rows_of(out)} == {shorter["_id"]}
+    tokens = {row["method"]: row["prompt_tokens"] for row in rows_of(out)}
+    assert tokens["full"] <= 120 < tokens["streaming"]
+    assert longbench(checkpoint, folder, *CARRY, *more) == 2  # rows of other cuts
+    out.unlink()
+    # The first row that is long enough counts as the first one.
+    more += ["--min-tokens", str(tokens["streaming"] + 1)]
+    assert longbench(checkpoint, folder, *CARRY, *more) == 0
+    assert {row["row"] for row in rows_of(out)} == {longer["_id"]}
+
+
 def test_full_attention_is_cut_to_the_positions_and_edgeinfinite_is_not(checkpoint, tmp_path):
     long = [dict(ROWS["qasper"][0], context="A dog went home. " * 60)]
     folder, out = tiny_longbench(tmp_path / "data", qasper=long), tmp_path / "rows.json"
@@ -214,7 +231,8 @@ def test_full_attention_is_cut_to_the_positions_and_edgeinfinite_is_not(checkpoi
         (["--methods", "snap"], "unknown method 'snap'"),
         (["--tasks", "quasar"], "unknown task 'quasar'"),
         (["--measures", "f1"], "unknown measure 'f1'"),
-        (["--max-tokens", "5"], "give more to --max-tokens"),
+        (["--max-tokens", "5"], "see --min-tokens and --max-tokens"),
+        (["--cut-methods", "snapkv=90"], "snapkv isn't measured"),
         (["--methods", "snapkv", "--cache-type", "int8"], "choose float16"),
         (["--json", "nowhere/rows.json"], "create it first"),
     ],

@@ -14,13 +14,14 @@ from lm_eval.models.huggingface import HFLM
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.harness import HarnessModel
+from edgeinfinite.evaluation.longbench.cases import longbench_cases
 from edgeinfinite.evaluation.longbench.folder import read_folder
-from edgeinfinite.evaluation.longbench.measure import measure_longbench, planned
 from edgeinfinite.evaluation.longbench.options import LongBenchOptions
-from edgeinfinite.evaluation.longbench.systems import model_system
 from edgeinfinite.evaluation.longbench.tasks import chosen_tasks
 from edgeinfinite.evaluation.methods import Reader
 from edgeinfinite.evaluation.options import Setting
+from edgeinfinite.evaluation.questions.measure import measure_questions, planned
+from edgeinfinite.evaluation.questions.systems import model_system
 from edgeinfinite.evaluation.results import Results
 from edgeinfinite.models.loading import load_backbone
 
@@ -39,7 +40,9 @@ def theirs(backbone) -> HFLM:
     return HFLM(pretrained=backbone.model, tokenizer=backbone.tokenizer, device="cpu", batch_size=1)
 
 
-def ours(backbone, setting: Setting = SETTING, read: list[int] | None = None) -> HarnessModel:
+def ours(
+    backbone, setting: Setting = SETTING, read: list[int] | None = None, right_answer=None
+) -> HarnessModel:
     class Counting(Reader):
         def skip(self, tokens, progress=None):
             if read is not None:
@@ -51,6 +54,7 @@ def ours(backbone, setting: Setting = SETTING, read: list[int] | None = None) ->
         backbone.tokenizer,
         frozenset({backbone.tokenizer.eos_token_id}),
         "tiny edgeinfinite",
+        right_answer,
     )
 
 
@@ -140,8 +144,8 @@ def test_it_scores_a_row_as_evaluate_longbench_does(backbone, tmp_path):
     (data,) = read_folder(tiny_longbench(tmp_path / "data"), chosen_tasks(("trec",)))
     system = model_system(backbone, SMALL, ["edgeinfinite"])
     options, results = LongBenchOptions(), Results(None, "evaluate longbench", {})
-    readings = planned([data], system, options)
-    measure_longbench(readings, system, options, results, lambda method, new: None)
+    readings = planned(longbench_cases([data], system.tokenizer, options), system, options)
+    measure_questions(readings, system, options.measures, results, lambda method, new: None)
     ((row,), (source,)) = results.rows, data.rows
     text = data.prompt.format(context=source.context, input=source.input)
     model = ours(backbone, SMALL)
@@ -152,6 +156,31 @@ def test_it_scores_a_row_as_evaluate_longbench_does(backbone, tmp_path):
     asked = requests("loglikelihood", (text, answer))
     ((total, _),) = model.loglikelihood(asked, disable_tqdm=True)
     assert -total / len(answer) == pytest.approx(row["answer_nats"], rel=1e-6)
+
+
+def test_right_answers_are_measured_beside_the_generated_ones_and_change_none(backbone):
+    settings = {"until": [], "max_gen_toks": 6}
+    places = ("home", "away", "there")
+    asked = [
+        Instance("generate_until", {"max_length": 64, "wanted": f" {place}"},
+                 (DOCUMENT * 3 + f"Where {place[0]}?", settings), index, ("task", index, 1))
+        for index, place in enumerate(places)
+    ]  # fmt: skip
+    model = ours(backbone, SMALL, right_answer=lambda document: document["wanted"])
+    plain = ours(backbone, SMALL)
+    expected = plain.generate_until(asked, disable_tqdm=True)
+    assert model.generate_until(asked, disable_tqdm=True) == expected
+    wanted = requests("loglikelihood", *((r.args[0], r.doc["wanted"]) for r in asked))
+    nats = [
+        -total / len(request.args[1])  # a byte, a token
+        for (total, _), request in zip(
+            plain.loglikelihood(wanted, disable_tqdm=True), wanted, strict=True
+        )
+    ]
+    (row,) = model.gold_rows()
+    assert (row["task"], row["metric"]) == ("task", "64_nats") and row["stderr"] > 0
+    assert row["value"] == pytest.approx(sum(nats) / 3, rel=1e-5)
+    assert plain.gold_rows() == []
 
 
 def test_sampling_is_refused(backbone):

@@ -8,8 +8,8 @@ from tiny_longbench import ROWS, tiny_longbench
 from transformers import AutoTokenizer
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation.longbench.cases import prompts_of
 from edgeinfinite.evaluation.longbench.folder import TaskData, TaskRow, read_folder
-from edgeinfinite.evaluation.longbench.prompts import Prompts
 from edgeinfinite.evaluation.longbench.tasks import chosen_tasks
 
 
@@ -25,7 +25,7 @@ def data(tmp_path_factory) -> dict[str, TaskData]:
 
 
 def text_of(data: TaskData, tokenizer, row: TaskRow | None = None, **more) -> str:
-    prompt = Prompts(data, tokenizer).build(row or data.rows[0], **more)
+    prompt = prompts_of(data, tokenizer).build(row or data.rows[0], **more)
     return tokenizer.decode(prompt.tokens)
 
 
@@ -45,9 +45,9 @@ def test_examples_and_code_get_no_chat_template(data, tokenizer, task):
 
 
 def test_a_long_prompt_is_cut_in_the_middle_before_the_chat_template(data, tokenizer):
-    whole = Prompts(data["qasper"], tokenizer).build(data["qasper"].rows[0])
+    whole = prompts_of(data["qasper"], tokenizer).build(data["qasper"].rows[0])
     for longest in (len(whole.tokens) - 1, 150, 121, 90):
-        prompt = Prompts(data["qasper"], tokenizer).build(data["qasper"].rows[0], longest)
+        prompt = prompts_of(data["qasper"], tokenizer).build(data["qasper"].rows[0], longest)
         assert longest - 2 <= len(prompt.tokens) <= longest
         text = tokenizer.decode(prompt.tokens)
         assert text.startswith("<|im_start|>user\nRead.")
@@ -57,16 +57,16 @@ def test_a_long_prompt_is_cut_in_the_middle_before_the_chat_template(data, token
         original = original.partition("<|im_end|>")[0]
         half = len(message) // 2  # one byte, one token
         assert message == original[:half] + original[-half:]
-    same = Prompts(data["qasper"], tokenizer).build(data["qasper"].rows[0], len(whole.tokens))
+    same = prompts_of(data["qasper"], tokenizer).build(data["qasper"].rows[0], len(whole.tokens))
     assert same == whole
     with pytest.raises(EdgeInfiniteError, match="--cut-length"):
-        Prompts(data["qasper"], tokenizer).build(data["qasper"].rows[0], 20)
+        prompts_of(data["qasper"], tokenizer).build(data["qasper"].rows[0], 20)
 
 
 @pytest.mark.parametrize("task", ROWS)
 def test_the_question_begins_where_the_context_ends(data, tokenizer, task):
     row = data[task].rows[0]
-    prompt = Prompts(data[task], tokenizer).build(row)
+    prompt = prompts_of(data[task], tokenizer).build(row)
     before = tokenizer.decode(prompt.tokens[: prompt.question])
     after = tokenizer.decode(prompt.tokens[prompt.question :])
     assert before.endswith(row.context)
@@ -86,7 +86,7 @@ def test_braces_in_a_context_are_text(data, tokenizer):
 
 def test_an_answer_has_the_form_of_the_examples(data, tokenizer):
     def answer(task: str, text: str) -> str:
-        prompts = Prompts(data[task], tokenizer)
+        prompts = prompts_of(data[task], tokenizer)
         return tokenizer.decode(prompts.answer(data[task].rows[0], text))
 
     assert answer("trec", "Date") == " Date"  # after `Type:`
@@ -101,5 +101,5 @@ def test_a_base_model_gets_questions_without_a_chat_template(data, tokenizer, tm
     base = AutoTokenizer.from_pretrained(tmp_path)
     base.chat_template = None
     assert text_of(data["qasper"], base).endswith("Who went?\nAnswer:")
-    prompts = Prompts(data["qasper"], base)
+    prompts = prompts_of(data["qasper"], base)
     assert base.decode(prompts.answer(data["qasper"].rows[0], "A dog")) == " A dog"

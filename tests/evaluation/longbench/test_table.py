@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgeinfinite.evaluation.longbench.table import bootstrap, counted_tasks, longbench_tables
+from edgeinfinite.evaluation.longbench.table import longbench_tables
+from edgeinfinite.evaluation.questions.table import bootstrap, counted_tasks
 
 
 def row(method: str, task: str, name: str, nats: float, score: float | None = None) -> dict:
@@ -82,6 +83,9 @@ def test_the_bootstrap_has_the_spread_of_a_mean_and_keeps_the_tasks_shares():
     mean = np.concatenate([v[0] for v in values.values()]).mean()
     assert draws.mean() == pytest.approx(mean, abs=0.01)
     assert draws.std() == pytest.approx(1 / np.sqrt(300), rel=0.15)  # not that of both together
+    # Of tasks with a row each, as of all rows of one task.
+    single = {str(place): values["b"][:, place : place + 1] for place in range(100)}
+    np.testing.assert_allclose(bootstrap(single), bootstrap({"b": values["b"]}))
     # Both methods get the same rows: what they share cancels out.
     paired = bootstrap({"a": np.stack([values["a"][0], values["a"][0] + 1])})
     np.testing.assert_allclose(paired[:, 1] - paired[:, 0], 1)

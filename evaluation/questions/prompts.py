@@ -1,14 +1,33 @@
-"""From a row to tokens: template, cut in the middle, chat template, answers."""
+"""From a question to tokens: template, cut in the middle, chat template, answers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from transformers import PreTrainedTokenizerBase
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.evaluation.longbench.folder import TaskData, TaskRow
 from edgeinfinite.training.texts import encode
+
+
+class Question(Protocol):
+    """`longbench.folder.TaskRow`, `babilong.hiding.HiddenQuestion`."""
+
+    @property
+    def context(self) -> str:
+        """The long text."""
+        ...
+
+    @property
+    def input(self) -> str:
+        """The question about it, may be empty."""
+        ...
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """All right answers."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -29,16 +48,20 @@ class Prompts:
     """Builds the prompts of one task.
 
     Args:
-        data: the task.
-        tokenizer: the backbone's own, a fast one; its chat template is used if it has one.
+        task: its name.
+        template: with `{context}` and maybe `{input}`.
+        tokenizer: the backbone's own, a fast one.
+        chat: whether prompts go through its chat template, if it has one.
     """
 
-    def __init__(self, data: TaskData, tokenizer: PreTrainedTokenizerBase) -> None:
-        self._data, self._tokenizer = data, tokenizer
-        self._chats = data.task.chat and bool(getattr(tokenizer, "chat_template", None))
+    def __init__(
+        self, task: str, template: str, tokenizer: PreTrainedTokenizerBase, *, chat: bool = True
+    ) -> None:
+        self._task, self._template, self._tokenizer = task, template, tokenizer
+        self._chats = chat and bool(getattr(tokenizer, "chat_template", None))
 
-    def build(self, row: TaskRow, longest: int | None = None, *, empty: bool = False) -> Prompt:
-        """The prompt of a row.
+    def build(self, row: Question, longest: int | None = None, *, empty: bool = False) -> Prompt:
+        """The prompt of a question.
 
         Args:
             row: of the task.
@@ -50,7 +73,7 @@ class Prompts:
             EdgeInfiniteError: the chat template alone is longer.
         """
         context = "" if empty else row.context
-        head, _, tail = self._data.prompt.partition("{context}")
+        head, _, tail = self._template.partition("{context}")
         tail = tail.replace("{input}", row.input)
         text = head.replace("{input}", row.input) + context + tail
         prompt = self._finish(text, tail)
@@ -62,7 +85,7 @@ class Prompts:
             half = room // 2
             if half < 1:
                 raise EdgeInfiniteError(
-                    f"{longest} tokens have no room for a prompt of {self._data.task.name}; "
+                    f"{longest} tokens have no room for a prompt of {self._task}; "
                     "give more to --cut-length"
                 )
             prompt = self._finish(self._text(tokens[:half]) + self._text(tokens[-half:]), tail)
@@ -70,12 +93,12 @@ class Prompts:
             room -= max(1, len(prompt.tokens) - longest)
         return prompt
 
-    def answer(self, row: TaskRow, text: str) -> list[int]:
+    def answer(self, row: Question, text: str) -> list[int]:
         """Tokens of a gold answer after the prompt; none for an empty text."""
         if not text:
             return []
         # Without a chat template, ` Date` follows `Type:`, as in the examples of the context.
-        end = (self._data.prompt.partition("{context}")[2].replace("{input}", row.input))[-1:]
+        end = self._template.partition("{context}")[2].replace("{input}", row.input)[-1:]
         separated = not self._chats and end == ":" and not text[:1].isspace()
         return encode(f" {text}" if separated else text, self._tokenizer)
 

@@ -1,4 +1,4 @@
-"""What answers LongBench's questions: the methods of one checkpoint, or exported artifacts."""
+"""What answers questions: the methods of one checkpoint, or exported artifacts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.artifact import ArtifactReader, tokenizer_of
-from edgeinfinite.evaluation.longbench.options import EMPTY
-from edgeinfinite.evaluation.longbench.prompts import Prompt
 from edgeinfinite.evaluation.methods import ABLATIONS, Reader, check_methods, configuration
 from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.evaluation.prompt_compression import COMPRESSIONS, CompressedPromptReader
+from edgeinfinite.evaluation.questions.options import EMPTY
+from edgeinfinite.evaluation.questions.prompts import Prompt
 from edgeinfinite.evaluation.reader import TextReader
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach
@@ -29,7 +29,7 @@ _UNSEEN = "-unseen"
 
 _COMPRESSED = tuple(name + end for name in COMPRESSIONS for end in ("", _UNSEEN))
 
-LONGBENCH_METHODS = (
+QUESTION_METHODS = (
     EMPTY,
     *_COMPRESSED,
     *("memory-off", "untrained-gate", "trained-gate"),
@@ -63,12 +63,12 @@ def model_system(backbone: Backbone, setting: Setting, methods: Sequence[str]) -
     Args:
         backbone: its model is attached again for every text.
         setting: what the methods are built from.
-        methods: some of `METHODS` and `LONGBENCH_METHODS`.
+        methods: some of `METHODS` and `QUESTION_METHODS`.
 
     Raises:
         EdgeInfiniteError: a method is unknown, or lacks what it needs.
     """
-    check_methods(methods, setting, LONGBENCH_METHODS)
+    check_methods(methods, setting, QUESTION_METHODS)
     model = backbone.model
     if setting.cache_type == "int8" and set(methods) & set(_COMPRESSED):
         raise EdgeInfiniteError("snapkv and pyramidkv have no int8 cache; choose float16")

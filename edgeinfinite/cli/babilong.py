@@ -1,0 +1,72 @@
+"""`edgeinfinite evaluate babilong`: options, progress on stderr, tables, rows."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from edgeinfinite.cli.arguments import add_options, given, lengths, names, option, positive
+from edgeinfinite.cli.measuring import check_outputs
+from edgeinfinite.cli.questions import (
+    CHECKPOINT,
+    NOT_ASKED,
+    QUESTIONS,
+    Options,
+    ask,
+    load_system,
+)
+from edgeinfinite.evaluation.babilong.options import BabilongOptions
+from edgeinfinite.evaluation.options import Setting
+
+_BABILONG: Options = {
+    "--data": option(
+        "folder with bAbI's test files, qa1_..._test.txt",
+        required=True,
+        type=Path,
+        metavar="FOLDER",
+    ),
+    "--books": option(
+        "texts to hide the facts in",
+        required=True,
+        nargs="+",
+        type=Path,
+        metavar="FOLDER|FILE",
+    ),
+    "--tasks": option("tasks", type=names, metavar="LIST"),
+    "--lengths": option("lengths of the prompts in tokens", type=lengths, metavar="LIST"),
+    "--samples": option("questions per task and length", type=positive, metavar="N"),
+    "--seed": option("random seed", type=int, metavar="N"),
+}
+
+
+def add_babilong(tasks: argparse._SubParsersAction[Any], common: Options) -> None:
+    """Adds the task to `evaluate`; it imports torch only when it runs.
+
+    Args:
+        tasks: `evaluate`'s.
+        common: the options of all its tasks.
+    """
+    about = "BABILong: bAbI's facts hidden in books; exact answers and loss of the gold answer"
+    parser = tasks.add_parser("babilong", help=about, description=about)
+    parser.set_defaults(command=evaluate_babilong, plot=None)
+    add_options(parser.add_mutually_exclusive_group(required=True), CHECKPOINT)
+    shared = {name: settings for name, settings in common.items() if name not in NOT_ASKED}
+    add_options(parser, shared | QUESTIONS | _BABILONG, BabilongOptions, Setting)
+
+
+def evaluate_babilong(arguments: argparse.Namespace) -> int:
+    """Runs `evaluate babilong`."""
+    check_outputs(arguments)
+    from edgeinfinite.evaluation.babilong.cases import babilong_cases, texts_digests
+    from edgeinfinite.evaluation.babilong.table import babilong_tables
+    from edgeinfinite.evaluation.documents import unseen_documents
+
+    options = BabilongOptions(**given(arguments, BabilongOptions))
+    digests = texts_digests(arguments.data)
+    loaded = load_system(arguments, options)
+    books = unseen_documents(arguments.books, loaded.trained)
+    names_ = [book.name for book in books]
+    loaded.depends_on.update(seed=options.seed, stories=digests, books=names_)
+    cases = babilong_cases(arguments.data, books, loaded.system.tokenizer, options)
+    return ask("evaluate babilong", arguments, options, loaded, cases, babilong_tables)

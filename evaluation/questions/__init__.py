@@ -1,0 +1,1 @@
+"""Questions about long texts: systems, prompts, measuring and tables, for any benchmark."""
