@@ -17,6 +17,7 @@ from edgeinfinite.artifact.manifest import Manifest, QuantizationInfo
 from edgeinfinite.artifact.tensors import GraphSpec, TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.checks import Check
+from edgeinfinite.export.parity.operations import Observed
 from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.models.architecture import Architecture
 from edgeinfinite.models.grouped_weight import GroupedWeight
@@ -131,6 +132,25 @@ class Backend(Protocol):
         Args:
             model: after `attach`; left as it is, its unquantized weights may be shared.
             recipe, integers: as given to `export_graphs`.
+        """
+        ...
+
+    def observed(
+        self,
+        folder: Path,
+        manifest: Manifest,
+        model: PreTrainedModel,
+        recipe: Recipe,
+        integers: Integers | None = None,
+    ) -> Observed | None:
+        """The artifact with its inner values, for `parity.operations`.
+
+        Args:
+            folder, manifest: the artifact.
+            model, recipe, integers: as given to `export_graphs`.
+
+        Returns:
+            None where nothing is quantized, or the back end can't show inner values.
         """
         ...
 

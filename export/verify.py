@@ -16,6 +16,7 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Integers, Progress, backend_named
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.checks import Check
+from edgeinfinite.export.parity.operations import Observed
 from edgeinfinite.export.recipes import Recipe, WeightFormat, exact_recipe, recipe_named
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.attach import attach
@@ -66,16 +67,43 @@ def verify_artifact(
         return checks + check_parity(
             folder, other, text=words, same_weights=False, every_call=True, progress=progress
         )
-    reference, weights = _reference(folder, manifest, model)
+    reference, weights, observed = _reference(folder, manifest, model)
     # Scaled weights are in the artifact only: it is compared with the float checkpoint.
     same = not manifest.details.get("calibrated")
     parity = check_parity(
-        folder, reference, text=words, same_weights=same, every_call=True, progress=progress
+        folder,
+        reference,
+        text=words,
+        same_weights=same,
+        every_call=True,
+        observed=observed,
+        progress=progress,
     )
     return [*checks, weights, *parity]
 
 
-def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Engine, Check]:
+def quantized_reference(
+    folder: Path, manifest: Manifest, model: str | None = None
+) -> tuple[Engine, Observed | None]:
+    """The checkpoint in PyTorch, with the artifact's gate and its quantized weights.
+
+    Args:
+        folder, manifest: the artifact.
+        model: the checkpoint; None takes the one that the manifest names.
+
+    Returns:
+        The reference, and the artifact with its inner values where its back end shows them.
+
+    Raises:
+        EdgeInfiniteError: the checkpoint isn't found.
+    """
+    engine, _, observed = _reference(folder, manifest, model)
+    return engine, observed
+
+
+def _reference(
+    folder: Path, manifest: Manifest, model: str | None
+) -> tuple[Engine, Check, Observed | None]:
     """The checkpoint in PyTorch, with the artifact's gate and its quantized weights."""
     try:
         backbone = load_backbone(model or manifest.backbone.name)
@@ -93,13 +121,15 @@ def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Eng
     )
     attach(backbone.model, config)
     backend = backend_named(manifest.backend)
+    observed = None
     if manifest.details.get("calibrated"):
         engine = TorchEngine(backbone.model)
     else:
         recipe, integers = _as_exported(backbone, manifest)
         engine = TorchEngine(backend.quantized_reference(backbone.model, recipe, integers))
+        observed = backend.observed(folder, manifest, backbone.model, recipe, integers)
     _check_state(folder, manifest, engine)
-    return engine, Check("weights", same, float(same))
+    return engine, Check("weights", same, float(same)), observed
 
 
 def _as_exported(backbone: Backbone, manifest: Manifest) -> tuple[Recipe, Integers]:

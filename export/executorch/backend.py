@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
@@ -113,6 +114,9 @@ class ExecuTorchBackend:
     ) -> PreTrainedModel:
         """See `export.backend.Backend.quantized_reference`; it quantizes activations as well."""
         return reference(model, recipe, integers)
+
+    def observed(self, *_: Any) -> None:
+        """See `Backend.observed`: a program that XNNPACK runs has no inner values to show."""
 
 
 def _trace(graph: Graph) -> ExportedProgram:

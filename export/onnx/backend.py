@@ -23,6 +23,7 @@ from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.graphs.state import cache_outputs
 from edgeinfinite.export.graphs.tokens import DecodeStep, PrefillSegment
 from edgeinfinite.export.onnx.files import WeightsFile, fix_tokens
+from edgeinfinite.export.onnx.observe import ObservedGraph
 from edgeinfinite.export.onnx.passes import shared_copy
 from edgeinfinite.export.onnx.passes.half_precision import halve_constants, halve_scales
 from edgeinfinite.export.onnx.passes.last_token import last_token_only
@@ -143,6 +144,24 @@ class OnnxBackend:
             for name, w in weights.items()
         }
         return shared_copy(model, dequantized)
+
+    def observed(
+        self,
+        folder: Path,
+        manifest: Manifest,
+        model: PreTrainedModel,
+        recipe: Recipe,
+        integers: Integers | None = None,
+    ) -> ObservedGraph | None:
+        """See `Backend.observed`."""
+        weights = self._quantized(model, recipe, integers)
+        by_tensor = {id(model.get_parameter(name)): weight for name, weight in weights.items()}
+        of_layers = {
+            name: by_tensor[id(module.weight)]
+            for name, module in model.named_modules()
+            if isinstance(module, torch.nn.Linear) and id(module.weight) in by_tensor
+        }
+        return ObservedGraph(folder, manifest, of_layers) if of_layers else None
 
     def weights_bytes(
         self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None

@@ -22,9 +22,15 @@ from edgeinfinite.export.backend import Progress
 from edgeinfinite.export.default_text import default_text
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.compression import CompressionParity
+from edgeinfinite.export.parity.operations import (
+    Observed,
+    OperationParity,
+    checks_of,
+)
 from edgeinfinite.export.parity.sensitivity import nudged
 from edgeinfinite.export.parity.state_errors import cache_errors, copy_state, relative_error
 from edgeinfinite.runtime_py.engines import Engine, load_engine
+from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.state import State
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
@@ -62,6 +68,7 @@ def check_parity(
     text: str | None = None,
     same_weights: bool = True,
     every_call: bool = False,
+    observed: Observed | None = None,
     progress: Progress | None = None,
 ) -> list[Check]:
     """Runs an artifact beside a reference.
@@ -74,6 +81,7 @@ def check_parity(
         same_weights: False if the reference is quantized differently or not at all. Then only the
             memory and the scores have a limit.
         every_call: probe every call, not samples.
+        observed: the artifact with its inner values, to be compared operation by operation.
         progress: see `Progress`.
 
     Returns:
@@ -81,7 +89,7 @@ def check_parity(
         `parity:memory_norm`, `parity:scores` (relative errors over the probes: the largest of
         what is computed in float32, the root mean square of what rounds activations) and
         `greedy_agreement` (share of probes in which both prefer the same token, without
-        near-ties).
+        near-ties); with `observed` those of `operations.checks_of`.
     """
     manifest = load_manifest(folder, check_files=False)
     probe = ProbedEngine(
@@ -90,7 +98,8 @@ def check_parity(
         every_call=every_call,
         nudged=nudged(reference) if same_weights else None,
     )
-    read_through(probe, _tokens(folder, text), progress or (lambda *_: None))
+    tokens = _tokens(folder, text)
+    session = read_through(probe, tokens, progress or (lambda *_: None))
     limits = _limits(manifest) | dict.fromkeys((*SUMS, SCORES), _MEMORY_LIMIT)
     checks = []
     for name, errors in probe.errors.items():
@@ -104,6 +113,11 @@ def check_parity(
     agreement = probe.agreement(limits["logits"])
     least = _AGREEMENT_LIMIT if same_weights else None
     checks.append(Check("greedy_agreement", agreement >= (least or 0.0), agreement, least))
+    if observed is not None and isinstance(reference, TorchEngine):
+        operations = OperationParity(observed, reference, half=cache_type_of(manifest) == "float16")
+        states = (probe.new_state(), session.state)
+        found = [operations.compare_from(s, probe.new_state, tokens) for s in states]
+        checks += checks_of([error for errors in found for error in errors])
     return checks
 
 
@@ -229,7 +243,7 @@ class ProbedEngine:
             notes[kind].append(cache_errors(kind, state, self._state, slots))
 
 
-def read_through(engine: ProbedEngine, tokens: Iterator[int], progress: Progress) -> None:
+def read_through(engine: ProbedEngine, tokens: Iterator[int], progress: Progress) -> Session:
     """Reads until there were `COMPRESSIONS` compressions; probes before the first, after each."""
     session = Session(engine)
     capacity = engine.geometry.capacity
@@ -244,6 +258,7 @@ def read_through(engine: ProbedEngine, tokens: Iterator[int], progress: Progress
             session.append([next(tokens)])
             engine.probing = False
         _probe(engine, session, tokens)
+    return session
 
 
 def _probe(engine: ProbedEngine, session: Session, tokens: Iterator[int]) -> None:

@@ -1,0 +1,243 @@
+"""Compares an artifact with its reference operation by operation, on the artifact's own values.
+
+Layers that round their inputs to 8 bits drive any two implementations apart (`sensitivity.py`), so
+the comparison of whole calls can't tell a small fault of a late layer from rounding. Here nothing
+adds up: the reference runs with the artifact's own input and output in every quantized product. So
+what stands between two products (norms, attention, activations, residual sums) is compared on
+equal numbers, and so is each product, whose rounding is known.
+
+Letters: T tokens, I inputs, O outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.export.parity.checks import Check
+from edgeinfinite.export.parity.state_errors import copy_state
+from edgeinfinite.models.attach import attention_layers
+from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.state import State
+
+TOKENS = 16
+"""Of a compared call."""
+
+BETWEEN_LIMIT = 1e-4
+"""Of what is computed in float32 between two products."""
+
+ATTENTION_LIMIT = 3e-3
+"""Of attention with a float16 cache: Q, K, V and the result have 11 bits."""
+
+PRODUCT_LIMIT = 2e-3
+"""Of a product of equal numbers. It is 4e-7 where no input lies between two steps, and up to 1.4e-3
+where many do: kernels round those up or down."""
+
+CHANNEL_FACTOR = 8.0
+"""A single channel of T tokens may be off by this many times the limit of all."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """One product that the artifact computed, of one layer or of several at once.
+
+    Args:
+        name: of the layer in the reference, of several of the first.
+        given: its input `[1, T, I]`, or of the newest token alone `[1, 1, I]`; perhaps with further
+            columns of the back end's own.
+        made: its output, `[1, T, O]` or `[1, 1, O]`, of several layers one behind the other.
+        rounds: whether the input is rounded to 8 bits.
+    """
+
+    name: str
+    given: torch.Tensor
+    made: torch.Tensor
+    rounds: bool
+
+
+class Observed(Protocol):
+    """An artifact whose products can be seen."""
+
+    def run(self, tokens: np.ndarray, state: State) -> list[Product]:
+        """Reads tokens `[1, T]` as `prefill_segment` does; the state's caches are changed."""
+        ...
+
+    def wide_input(self, name: str, x: torch.Tensor) -> torch.Tensor:
+        """The product's input, with all its columns, for a layer's input x `[1, T, I]`."""
+        ...
+
+    def expected(self, name: str, product: Product) -> torch.Tensor:
+        """What a layer's product, without a bias, must give for the artifact's own input."""
+        ...
+
+
+@dataclass(frozen=True)
+class OperationError:
+    """How far one operation is off.
+
+    Args:
+        name: the layer's.
+        kind: `between` the product before and this one, or the `product`.
+        value: the relative error, over all channels, or of the worst one divided by
+            `CHANNEL_FACTOR`, whichever is larger.
+        limit: what it may be.
+    """
+
+    name: str
+    kind: str
+    value: float
+    limit: float
+
+
+class OperationParity:
+    """Runs the reference beside an observed artifact.
+
+    Args:
+        observed: the artifact.
+        reference: over the same weights.
+        half: whether the artifact's KV cache is float16.
+    """
+
+    def __init__(self, observed: Observed, reference: TorchEngine, *, half: bool) -> None:
+        self._observed = observed
+        self._reference = reference
+        model = reference.model
+        self._layers = {n: m for n, m in model.named_modules() if isinstance(m, nn.Linear)}
+        self._after_attention = _after_attention(model) if half else set()
+        self._errors: list[OperationError] = []
+
+    def compare(
+        self, tokens: np.ndarray, artifact_state: State, reference_state: State
+    ) -> list[OperationError]:
+        """Compares one call.
+
+        Args:
+            tokens: `[1, T]` int64.
+            artifact_state, reference_state: equal before the call; both are changed by it.
+
+        Raises:
+            EdgeInfiniteError: the products aren't those of the reference's layers.
+        """
+        self._errors = []
+        with torch.inference_mode(), ExitStack() as hooks:
+            for name, product in self._by_layer(self._observed.run(tokens, artifact_state)):
+                layer = self._layers[name]
+                hooks.callback(layer.register_forward_pre_hook(self._before(name, product)).remove)
+                hooks.callback(layer.register_forward_hook(self._after(name, product)).remove)
+            self._reference.prefill_segment(tokens, reference_state)
+        return self._errors
+
+    def compare_from(
+        self, state: State, new_state: Callable[[], State], tokens: Iterator[int]
+    ) -> list[OperationError]:
+        """Compares one call of up to `TOKENS` tokens from a state, which stays as it is.
+
+        Args:
+            state: the artifact's.
+            new_state: makes an empty one for it.
+            tokens: the next of the text.
+        """
+        room = self._reference.geometry.capacity - int(state.length.max())
+        chosen = np.array([list(islice(tokens, min(TOKENS, room)))], dtype=np.int64)
+        states = new_state(), self._reference.new_state()
+        for copied in states:
+            copy_state(state, copied)
+        return self.compare(chosen, *states) if chosen.size else []
+
+    def _by_layer(self, products: Sequence[Product]) -> Iterator[tuple[str, Product]]:
+        """The products of single layers."""
+        names = list(self._layers)
+        for product in products:
+            place, at, outputs = -1, 0, product.made.shape[2]
+            if product.name in self._layers:
+                place = names.index(product.name)
+            while at < outputs:
+                size = self._layers[names[place]].out_features if place >= 0 else 0
+                if not 0 < size <= outputs - at:
+                    raise EdgeInfiniteError(
+                        f"the artifact's product {product.name} gives {outputs} numbers, which "
+                        "none of the checkpoint's layers do; export it again"
+                    )
+                part = product.made[..., at : at + size]
+                yield names[place], Product(names[place], product.given, part, product.rounds)
+                place, at = (place + 1) % len(names), at + size
+
+    def _before(
+        self, name: str, product: Product
+    ) -> Callable[[nn.Module, tuple[torch.Tensor]], tuple[torch.Tensor]]:
+        def hook(_: nn.Module, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+            rows, given = product.given.shape[1], product.given
+            own = self._observed.wide_input(name, inputs[0][:, -rows:])
+            limit = ATTENTION_LIMIT if name in self._after_attention else BETWEEN_LIMIT
+            self._note(name, "between", given, own, limit)
+            return (_with_last_rows(inputs[0], given[..., : inputs[0].shape[2]]),)
+
+        return hook
+
+    def _after(
+        self, name: str, product: Product
+    ) -> Callable[[nn.Module, tuple[torch.Tensor], torch.Tensor], torch.Tensor]:
+        def hook(layer: nn.Module, _: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
+            wanted = self._observed.expected(name, product)
+            if layer.bias is not None:
+                wanted = wanted + layer.bias
+            self._note(name, "product", product.made, wanted, PRODUCT_LIMIT)
+            return _with_last_rows(output, product.made)
+
+        return hook
+
+    def _note(
+        self, name: str, kind: str, value: torch.Tensor, wanted: torch.Tensor, limit: float
+    ) -> None:
+        self._errors.append(OperationError(name, kind, operation_error(value, wanted), limit))
+
+
+def checks_of(errors: Sequence[OperationError]) -> list[Check]:
+    """`parity:between_products` and `parity:products`: the error nearest to its limit."""
+    checks = []
+    for kind, name in (("between", "between_products"), ("product", "products")):
+        of_kind = [error for error in errors if error.kind == kind]
+        if of_kind:
+            # A NaN is worse than any number.
+            worst = max(of_kind, key=lambda e: np.inf if np.isnan(e.value) else e.value / e.limit)
+            passed = worst.value <= worst.limit
+            checks.append(Check(f"parity:{name}", passed, worst.value, worst.limit))
+    return checks
+
+
+def operation_error(value: torch.Tensor, wanted: torch.Tensor) -> float:
+    """The relative error, over all channels or of the worst one, see `OperationError`."""
+    difference = (value - wanted)[0]
+    size = wanted[0].norm()
+    if not torch.isfinite(difference).all() or size == 0:
+        return 0.0 if bool((difference == 0).all()) else float("nan")
+    # A channel that is nearly zero is measured against a tenth of the average one.
+    channels = wanted[0].norm(dim=0) + 0.1 * size / wanted.shape[2] ** 0.5
+    worst = (difference.norm(dim=0) / channels).max() / CHANNEL_FACTOR
+    return float(torch.maximum(difference.norm() / size, worst))
+
+
+def _with_last_rows(whole: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """A copy of `[1, T, I]` whose last rows are others."""
+    result = whole.clone()
+    result[:, whole.shape[1] - rows.shape[1] :] = rows
+    return result
+
+
+def _after_attention(model: PreTrainedModel) -> set[str]:
+    """The layers that read what attention gives: the last of every attention module."""
+    names = {id(module): name for name, module in model.named_modules()}
+    last = [
+        [child for child in layer.children() if isinstance(child, nn.Linear)][-1]
+        for layer in attention_layers(model)
+    ]
+    return {names[id(layer)] for layer in last}

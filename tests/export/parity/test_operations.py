@@ -1,0 +1,73 @@
+"""The check operation by operation: a sound artifact passes, small faults of any layer don't."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from parity_faults import FAULTS, FaultCheck
+from tiny_artifact import tiny_artifact
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.export.onnx.observe import ObservedGraph
+from edgeinfinite.export.parity.operations import Product, checks_of, operation_error
+from edgeinfinite.export.verify import verify_artifact
+
+
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("operations")
+    return tiny_artifact(folder / "int4", "--quantize", "int4", layers=3)
+
+
+@pytest.fixture(scope="module")
+def check(artifact: Path) -> FaultCheck:
+    return FaultCheck(artifact, str(artifact.with_name("int4-checkpoint")))
+
+
+def test_a_sound_artifact_is_far_within_the_limits(artifact: Path) -> None:
+    checkpoint = str(artifact.with_name("int4-checkpoint"))
+    checks = {check.check: check for check in verify_artifact(artifact, model=checkpoint)}
+    for name in ("parity:between_products", "parity:products"):
+        assert checks[name].passed and checks[name].limit is not None
+        assert checks[name].value < checks[name].limit / 2
+
+
+@pytest.mark.parametrize("kind", list(FAULTS))
+def test_every_kind_of_fault_is_found(check: FaultCheck, kind: str) -> None:
+    random = np.random.default_rng(0)
+    results = [check.finds(FAULTS[kind], random) for _ in range(3)]
+    known = [result for result in results if result is not None]
+    assert known, "the graph has no place for it"
+    assert all(found for found, _ in known), known
+
+
+def test_nan_is_an_error_and_equal_zeros_are_none() -> None:
+    zeros, ones = torch.zeros(1, 3, 4), torch.ones(1, 3, 4)
+    assert operation_error(zeros, zeros) == 0
+    assert np.isnan(operation_error(ones, zeros))
+    assert np.isnan(operation_error(ones * torch.nan, ones))
+    # One channel of four that is lost: half of everything, more than an eighth of the channel.
+    lost = ones * torch.tensor([1.0, 1.0, 1.0, 0.0])
+    assert operation_error(lost, ones) == pytest.approx(0.5)
+
+
+def test_no_products_are_no_checks() -> None:
+    assert checks_of([]) == []
+
+
+def test_a_product_of_no_layer_is_refused(check: FaultCheck) -> None:
+    assert isinstance(check.observed, ObservedGraph)
+    products = check.observed.run(np.array([[1, 2, 3]]), check.reference.new_state())
+
+    class Odd:
+        """Calls one of the products by another name."""
+
+        def run(self, *_: object) -> list[Product]:
+            first = products[0]
+            return [Product("model.other", first.given, first.made, first.rounds), *products[1:]]
+
+    with pytest.raises(EdgeInfiniteError, match=r"product model\.other gives"):
+        check.passes(Odd())  # type: ignore[arg-type]
