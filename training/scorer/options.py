@@ -24,7 +24,8 @@ class PassOptions:
         long: one pass in `long` has twice the tokens, as far as the backbone's positions go, and
             half as many facts again; 0 for none.
         kept_pairs: pairs kept of a pass, drawn at random; the pairs of the facts are kept too.
-        asked: one pass in `asked` reads a text with questions that people asked, if there are any.
+        asked: one pass in `asked` reads a text with questions that people asked, if there are any;
+            the rest read documents as if there were none.
     """
 
     tokens: int = 3072
@@ -33,7 +34,7 @@ class PassOptions:
     plain: int = 3
     long: int = 7
     kept_pairs: int = 1024
-    asked: int = 2
+    asked: int = 3
 
     def of_pass(self, index: int, positions: int) -> tuple[int, int]:
         """Tokens and facts of a pass; no pass is longer than what the backbone was trained on."""
@@ -47,6 +48,10 @@ class PassOptions:
         if not sources or not self.asked or index % self.asked != self.asked - 1:
             return None
         return index // self.asked % sources
+
+    def document_of_pass(self, index: int, sources: int) -> int:
+        """How many passes before this one read documents."""
+        return index - (index + 1) // self.asked if sources and self.asked else index
 
 
 @dataclass(frozen=True)

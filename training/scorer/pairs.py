@@ -79,11 +79,13 @@ def collect_pairs(
     paid: dict[str, list[torch.Tensor]] = {name: [] for name in (*TARGETS, "asked")}
     marks: list[torch.Tensor] = []
     for index in range(passes):
-        tokens, facts = options.of_pass(index, positions)
         source = options.source_of_pass(index, len(sources))
         if source is None:
-            text = compose(texts[order[index]], tokenizer, tokens, facts, random)
+            document = options.document_of_pass(index, len(sources))
+            tokens, facts = options.of_pass(document, positions)
+            text = compose(texts[order[document]], tokenizer, tokens, facts, random)
         else:
+            tokens, _ = options.of_pass(index // options.asked, positions)
             text = sources[source].compose(tokenizer, tokens, random)
         places, planted = _places(text, options, random)
         seen: list[tuple[torch.Tensor, torch.Tensor]] = []
