@@ -204,7 +204,10 @@ def _tensor(manifest: Manifest, spec: TensorSpec | OutputSpec) -> Iterator[str]:
 
 
 def _sizes(manifest: Manifest, layer: int | None) -> dict[str, int]:
-    """The size of an axis by its letter; C and G are known for a layer only."""
+    """The size of an axis by its letter; C and G are known for a layer only.
+
+    W of a layer with a sliding window is what a compression leaves of it.
+    """
     backbone, geometry = manifest.backbone, manifest.geometry
     sizes = {
         "1": 1,
@@ -218,6 +221,8 @@ def _sizes(manifest: Manifest, layer: int | None) -> dict[str, int]:
     if layer is not None:
         sizes["C"] = _capacities(geometry, backbone.layers)[layer]
         sizes["G"] = geometry.slots_of(layer)
+        if geometry.slides(layer):
+            sizes["W"] = geometry.kept_of(layer)
     return sizes
 
 
