@@ -18,6 +18,7 @@ from edgeinfinite.artifact.tensors import GraphSpec, TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe, WeightFormat
+from edgeinfinite.export.scale_type import ScaleType
 from edgeinfinite.models.architecture import Architecture
 from edgeinfinite.models.grouped_weight import GroupedWeight
 
@@ -55,6 +56,9 @@ class Backend(Protocol):
 
     formats: tuple[WeightFormat, ...]
     """What a weight may be rounded to, for `export.mixing` to choose from."""
+
+    scale_type: ScaleType
+    """How it stores the scales of groups."""
 
     tools: tuple[str, ...]
     """Packages whose versions go into the manifest, beside torch and transformers."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
+
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend, Integers
 from edgeinfinite.export.default_text import chosen_text
@@ -13,10 +15,12 @@ from edgeinfinite.export.mixing.measure import (
     AS_LOADED,
     Choices,
     Rows,
+    Statistics,
     measure,
     statistics_of,
     subject_of,
 )
+from edgeinfinite.export.mixing.rounding import inverse_factor, round_by_inputs
 from edgeinfinite.export.mixing.statistics import Progress
 from edgeinfinite.export.options import QuantizationOptions
 from edgeinfinite.export.recipes import Recipe, WeightFormat, exact_recipe
@@ -67,7 +71,7 @@ def plan_quantization(
     _check(recipe, options)
     text, _ = chosen_text(options.calibrate)
     digest = subject_of(backbone, backend, text)  # before the model is scaled
-    statistics = statistics_of(backbone, text, progress)
+    statistics = statistics_of(backbone, text, progress, options.report)
     statistics()
     if mixes:
         rows = options.report and Rows(options.report, digest)
@@ -85,7 +89,38 @@ def plan_quantization(
         else:
             mix = within_loss(choices, options.max_loss or 0.0)
         recipe, integers = _as_recipe(recipe, mix, integers)
-    return QuantizationPlan(recipe, integers, calibrated=True)
+    rounded = _rounded(backbone, backend, recipe, integers, statistics(), progress)
+    return QuantizationPlan(recipe, integers | rounded, calibrated=True)
+
+
+def _rounded(
+    backbone: Backbone,
+    backend: Backend,
+    recipe: Recipe,
+    integers: Integers,
+    statistics: Statistics,
+    progress: Progress,
+) -> dict[str, GroupedWeight]:
+    """Codes of the linear layers' weights of fewer than 8 bits, chosen by their inputs."""
+    found: dict[str, GroupedWeight] = {}
+    factor, shared = None, None
+    weights = [name for name in statistics if name not in integers and recipe.format_of(name)]
+    for index, name in enumerate(weights):
+        form, inputs = recipe.format_of(name), statistics[name].inputs
+        weight = backbone.model.get_parameter(name)
+        looked_up = statistics[name].looked_up is not None  # a table isn't for its head alone
+        if form is None or inputs is None or looked_up or not _takes(backend, weight, form):
+            continue
+        progress(f"rounding {name}", index / len(weights))
+        if inputs is not shared:  # Q, K and V read the same
+            factor, shared = inverse_factor(inputs), inputs
+        assert factor is not None
+        found[name] = round_by_inputs(weight, factor, form, backend.scale_type)
+    return found
+
+
+def _takes(backend: Backend, weight: torch.Tensor, form: WeightFormat) -> bool:
+    return form in backend.formats and form.bits < 8 and weight.shape[1] % form.group == 0
 
 
 def _check(recipe: Recipe, options: QuantizationOptions) -> None:

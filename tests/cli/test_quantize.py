@@ -44,7 +44,7 @@ def size(folder: Path) -> float:
 def report(checkpoint, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     rows = folder / "rows.jsonl"
-    arguments = ["--model", str(checkpoint), "--output", str(rows)]
+    arguments = ["--model", str(checkpoint), "--output", str(rows), *LENGTHS]
     assert main(["quantize-report", *arguments, "--plot", str(folder / "plot.png")]) == 0
     assert (folder / "plot.png").stat().st_size > 5000
     return rows
@@ -58,7 +58,8 @@ def test_the_report_names_every_weight_and_format(report, checkpoint, capsys):
     }
     assert all(row["loss"] >= 0 and row["bytes"] > 0 for row in rows)
     before = report.read_text()
-    assert main(["quantize-report", "--model", str(checkpoint), "--output", str(report)]) == 0
+    arguments = ["--model", str(checkpoint), "--output", str(report), *LENGTHS]
+    assert main(["quantize-report", *arguments]) == 0
     assert report.read_text() == before  # nothing is measured twice
     assert "mlp.up_proj" in capsys.readouterr().out
 
