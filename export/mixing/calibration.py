@@ -138,7 +138,8 @@ def _load(path: Path, subject: dict[str, str]) -> Sums | None:
             about = json.loads((file.metadata() or {}).get("about", "{}"))
             if about.get("subject") != subject:
                 return None
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            # Cloned: as torch aligns it, or sums would be added up in another order.
+            tensors = {key: file.get_tensor(key).clone() for key in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError):
         return None
     sums = Sums({}, *about["counts"])
