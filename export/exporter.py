@@ -31,6 +31,7 @@ from edgeinfinite.export.default_text import chosen_text
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.loss import measure_losses
 from edgeinfinite.export.mixing.plan import plan_quantization
+from edgeinfinite.export.model_card import write_model_card
 from edgeinfinite.export.options import ExportOptions, QuantizationOptions
 from edgeinfinite.export.output_folder import unfinished
 from edgeinfinite.export.parity.calls import check_parity
@@ -58,8 +59,8 @@ _GRAPH_BYTES = 36_000
 _ROPE_BYTES = 1_000_000
 """Of the tables of angles that moving a window needs, under `carry` (the demo model's: 920,000)."""
 
-_SPARE_BYTES = 20_000
-"""Of the manifest's figures and of tensors that begin at a cache line."""
+_SPARE_BYTES = 22_000
+"""Of the manifest's figures, the model card, and of tensors that begin at a cache line."""
 
 
 def export_artifact(
@@ -130,7 +131,10 @@ def _write_artifact(plan: ExportPlan, folder: Path, report: Progress) -> None:
         report("measuring what the weights lose", 0.98)
         _, held_out = chosen_text(asked.calibrate)
         parity |= measure_losses(folder, model, held_out).figures()
-    write_manifest(folder, replace(manifest, parity=parity))
+    manifest = replace(manifest, parity=parity)
+    write_manifest(folder, manifest)
+    write_model_card(folder, manifest)
+    _refuse_larger(folder, asked.max_mb)
 
 
 def _left_for_weights(

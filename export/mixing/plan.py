@@ -106,10 +106,10 @@ def _rounded(
     factor, shared = None, None
     weights = [name for name in statistics if name not in integers and recipe.format_of(name)]
     for index, name in enumerate(weights):
-        form, inputs = recipe.format_of(name), statistics[name].inputs
-        weight = backbone.model.get_parameter(name)
+        weight, inputs = backbone.model.get_parameter(name), statistics[name].inputs
+        form = _form_of(backend, recipe.format_of(name), weight)
         looked_up = statistics[name].looked_up is not None  # a table isn't for its head alone
-        if form is None or inputs is None or looked_up or not _takes(backend, weight, form):
+        if form is None or inputs is None or looked_up:
             continue
         progress(f"rounding {name}", index / len(weights))
         if inputs is not shared:  # Q, K and V read the same
@@ -119,8 +119,16 @@ def _rounded(
     return found
 
 
-def _takes(backend: Backend, weight: torch.Tensor, form: WeightFormat) -> bool:
-    return form in backend.formats and form.bits < 8 and weight.shape[1] % form.group == 0
+def _form_of(
+    backend: Backend, asked: WeightFormat | None, weight: torch.Tensor
+) -> WeightFormat | None:
+    """What the back end makes of a rule, if that is worth choosing codes for."""
+    if asked is None or asked.bits == 8:
+        return None
+    for form in (asked, WeightFormat(asked.bits)):
+        if form in backend.formats and weight.shape[1] % form.group == 0:
+            return form
+    return None
 
 
 def _check(recipe: Recipe, options: QuantizationOptions) -> None:

@@ -89,7 +89,19 @@ def test_calibrated_rounding_is_exported_reported_and_verified(checkpoint, tmp_p
     assert manifest.details["calibrated"] is True
     assert {CHECKPOINT, ARTIFACT} <= set(manifest.parity)
     assert "to the checkpoint" in capsys.readouterr().out
+    card = (folder / "README.md").read_text()
+    assert "to the checkpoint" in card and "int6 symmetric g32" in card
     assert all(check.passed for check in verify_artifact(folder, model=str(checkpoint)))
+
+
+def test_a_report_of_another_back_end_is_refused(checkpoint, report, tmp_path, capsys):
+    """Its formats are none that this one could write."""
+    arguments = ["--model", str(checkpoint), "--output", str(tmp_path / "no"), *LENGTHS]
+    options = ["--quantize", "int4", "--gate", "none", "--max-mb", "1", "--report", str(report)]
+    assert main(["export", *arguments, *options, "--backend", "executorch"]) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "of another model, back end or text" in error
+    assert not (tmp_path / "no").exists()
 
 
 def test_a_text_too_short_to_calibrate_with_is_refused(checkpoint, tmp_path, capsys):
