@@ -83,14 +83,21 @@ def test_a_size_that_is_too_small_is_refused(checkpoint, report, tmp_path, capsy
     assert not (tmp_path / "no").exists()
 
 
-def test_calibrated_rounding_is_exported_reported_and_verified(checkpoint, tmp_path, capsys):
-    folder = exported(checkpoint, tmp_path / "calibrated", "--calibrate", "default")
+@pytest.mark.parametrize(
+    ("backend", "form"),
+    [("onnx", "int6 symmetric g32"), ("executorch", "int8 symmetric, one scale a row")],
+)
+def test_calibrated_rounding_is_exported_reported_and_verified(
+    checkpoint, tmp_path, capsys, backend, form
+):
+    options = ["--calibrate", "default", "--backend", backend]
+    folder = exported(checkpoint, tmp_path / "calibrated", *options)
     manifest = read_manifest(folder)
     assert manifest.details["calibrated"] is True
     assert {CHECKPOINT, ARTIFACT} <= set(manifest.parity)
     assert "to the checkpoint" in capsys.readouterr().out
     card = (folder / "README.md").read_text()
-    assert "to the checkpoint" in card and "int6 symmetric g32" in card
+    assert "to the checkpoint" in card and form in card
     assert all(check.passed for check in verify_artifact(folder, model=str(checkpoint)))
 
 
