@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
-
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend, Integers
 from edgeinfinite.export.default_text import chosen_text
+from edgeinfinite.export.mixing.calibrated import CalibratedRounding
 from edgeinfinite.export.mixing.knapsack import Mix, within_bytes, within_loss
 from edgeinfinite.export.mixing.measure import (
     AS_LOADED,
     Choices,
     Rows,
-    Statistics,
     measure,
     statistics_of,
     subject_of,
 )
-from edgeinfinite.export.mixing.rounding import inverse_factor, round_by_inputs
 from edgeinfinite.export.mixing.statistics import Progress
 from edgeinfinite.export.options import QuantizationOptions
 from edgeinfinite.export.recipes import Recipe, WeightFormat, exact_recipe
@@ -72,63 +69,33 @@ def plan_quantization(
     text, _ = chosen_text(options.calibrate)
     digest = subject_of(backbone, backend, text)  # before the model is scaled
     statistics = statistics_of(backbone, text, progress, options.report)
-    statistics()
-    if mixes:
-        rows = options.report and Rows(options.report, digest)
-        choices = measure(
-            backbone,
-            backend,
-            recipe,
-            statistics,
-            progress,
-            known=rows.rows if rows else (),
-            save=rows.add if rows else lambda _: None,
-        )
+    rounding = CalibratedRounding(backbone.model, backend, statistics(), progress)
+    if not mixes:
+        rounded = rounding.round(recipe, integers)
+        return QuantizationPlan(recipe, integers | rounded, calibrated=True)
+    rows = options.report and Rows(options.report, digest)
+    choices = measure(
+        backbone,
+        backend,
+        recipe,
+        statistics,
+        progress,
+        known=rows.rows if rows else (),
+        save=rows.add if rows else lambda _: None,
+    )
+
+    def best(of: Choices) -> Mix:
         if options.max_mb is not None:
-            mix = within_bytes(choices, size() - _left_alone(backbone, recipe, choices))
-        else:
-            mix = within_loss(choices, options.max_loss or 0.0)
-        recipe, integers = _as_recipe(recipe, mix, integers)
-    rounded = _rounded(backbone, backend, recipe, integers, statistics(), progress)
-    return QuantizationPlan(recipe, integers | rounded, calibrated=True)
+            return within_bytes(of, size() - _left_alone(backbone, recipe, of))
+        return within_loss(of, options.max_loss or 0.0)
 
-
-def _rounded(
-    backbone: Backbone,
-    backend: Backend,
-    recipe: Recipe,
-    integers: Integers,
-    statistics: Statistics,
-    progress: Progress,
-) -> dict[str, GroupedWeight]:
-    """Codes of the linear layers' weights of fewer than 8 bits, chosen by their inputs."""
-    found: dict[str, GroupedWeight] = {}
-    factor, shared = None, None
-    weights = [name for name in statistics if name not in integers and recipe.format_of(name)]
-    for index, name in enumerate(weights):
-        weight, inputs = backbone.model.get_parameter(name), statistics[name].inputs
-        form = _form_of(backend, recipe.format_of(name), weight)
-        looked_up = statistics[name].looked_up is not None  # a table isn't for its head alone
-        if form is None or inputs is None or looked_up:
-            continue
-        progress(f"rounding {name}", index / len(weights))
-        if inputs is not shared:  # Q, K and V read the same
-            factor, shared = inverse_factor(inputs), inputs
-        assert factor is not None
-        found[name] = round_by_inputs(weight, factor, form, backend.scale_type)
-    return found
-
-
-def _form_of(
-    backend: Backend, asked: WeightFormat | None, weight: torch.Tensor
-) -> WeightFormat | None:
-    """What the back end makes of a rule, if that is worth choosing codes for."""
-    if asked is None or asked.bits == 8:
-        return None
-    for form in (asked, WeightFormat(asked.bits)):
-        if form in backend.formats and weight.shape[1] % form.group == 0:
-            return form
-    return None
+    # Rounding by inputs spares some weights more than others, so the mix is chosen once more.
+    mix = best(choices)
+    first, kept = _as_recipe(recipe, mix, integers)
+    rounded = rounding.round(first, kept)
+    chosen, kept = _as_recipe(recipe, best(rounding.choices(choices, mix, rounded)), integers)
+    rounded = rounding.round(chosen, kept, rounded)
+    return QuantizationPlan(chosen, kept | rounded, calibrated=True)
 
 
 def _check(recipe: Recipe, options: QuantizationOptions) -> None:
