@@ -123,8 +123,9 @@ def _save(path: Path, sums: Sums, subject: dict[str, str]) -> None:
             key = first.setdefault(id(tensor), f"{name}:{kind}")
             places[f"{name}:{kind}"] = key
             tensors[key] = tensor.contiguous()
-    counts = [sums.stretches, sums.forwards, sums.backwards]
-    about = {"subject": subject, "counts": counts, "places": places}
+    forwards = {name: statistics.forwards for name, statistics in sums.found.items()}
+    counts = [sums.stretches, sums.backwards]
+    about = {"subject": subject, "counts": counts, "forwards": forwards, "places": places}
     with replacing(path) as unfinished:
         save_file(tensors, unfinished, metadata={"about": json.dumps(about)})
 
@@ -146,4 +147,6 @@ def _load(path: Path, subject: dict[str, str]) -> Sums | None:
     for place, key in about["places"].items():
         name, _, kind = place.rpartition(":")
         setattr(sums.found.setdefault(name, WeightStatistics()), kind, tensors[key])
+    for name, count in about["forwards"].items():
+        sums.found.setdefault(name, WeightStatistics()).forwards = count
     return sums

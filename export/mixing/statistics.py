@@ -33,12 +33,14 @@ class WeightStatistics:
         outputs: `[O]`, g².
         looked_up: `[T]` int64, tokens that an embedding looked up; None for a linear layer.
         gradients: `[T, d]`, of what it looked up.
+        forwards: tokens in the sum of `inputs`; a session computes few logits, so few of the head.
     """
 
     inputs: torch.Tensor | None = None
     outputs: torch.Tensor | None = None
     looked_up: torch.Tensor | None = None
     gradients: torch.Tensor | None = None
+    forwards: int = 0
 
     def loss(self, error: torch.Tensor) -> float:
         """Nats a token that an error `[O, I]` of the weight costs, to second order."""
@@ -60,13 +62,11 @@ class Sums:
         found: by the names of `model.named_parameters()`, for linear layers and embeddings;
             `inputs` of layers that read the same tensor are one tensor.
         stretches: that were read.
-        forwards: tokens in the sums of `inputs`.
         backwards: tokens in the sums of `outputs`.
     """
 
     found: dict[str, WeightStatistics] = field(default_factory=dict)
     stretches: int = 0
-    forwards: int = 0
     backwards: int = 0
 
     def means(self) -> dict[str, WeightStatistics]:
@@ -74,7 +74,7 @@ class Sums:
         scaled: set[int] = set()
         for statistics in self.found.values():
             for tensor, count in (
-                (statistics.inputs, self.forwards),
+                (statistics.inputs, statistics.forwards),
                 (statistics.outputs, self.backwards),
             ):
                 if tensor is not None and id(tensor) not in scaled:
@@ -114,7 +114,6 @@ def add_backwards(
             del shares
         nn.functional.cross_entropy(logits, labels, reduction="sum").backward()
     sums.stretches += 1
-    sums.forwards += len(tokens)
     sums.backwards += len(tokens)
 
 
@@ -129,7 +128,6 @@ def add_session(sums: Sums, model: PreTrainedModel, tokens: Sequence[int]) -> No
     with _hooks(model, sums.found):
         Session(TorchEngine(model)).append(tokens)
     sums.stretches += 1
-    sums.forwards += len(tokens)
 
 
 @contextmanager
@@ -158,10 +156,11 @@ class _Inputs:
 
     def add(self, statistics: WeightStatistics, x: torch.Tensor) -> None:
         """Adds the inputs `[..., I]` of a call."""
+        rows = x.detach().flatten(0, -2)
+        statistics.forwards += len(rows)
         if x is self._last and self._sum is not None:
             statistics.inputs = self._sum
             return
-        rows = x.detach().flatten(0, -2)
         if statistics.inputs is None:
             with torch.inference_mode(False):  # a session reads; others add to it later
                 statistics.inputs = torch.zeros(rows.shape[1], rows.shape[1])
