@@ -31,7 +31,7 @@ def model_card(manifest: Manifest) -> str:
         "back end": f"{manifest.backend}, {manifest.target}",
         "quantization": manifest.quantization.recipe,
         "weights": weights or "float32",
-        "loss": "; ".join(told(manifest.parity)) or "as the checkpoint",
+        "loss": "; ".join(told(manifest.parity)).removeprefix("loss ") or "as the checkpoint",
         "cache": f"{geometry.policy}, a window of {geometry.window_length} tokens, "
         f"{geometry.sink_length} sinks, segments of {geometry.segment_length}",
         "checkpoint's sha256": manifest.backbone.weights_sha256,
