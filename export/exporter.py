@@ -48,6 +48,7 @@ from edgeinfinite.models.attach import (
 )
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
 from edgeinfinite.models.memory.gate_file import save_gate
+from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import save_scorers
 from edgeinfinite.models.trained_file import modules_digest, read_metadata
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -147,11 +148,24 @@ def _left_for_weights(
         folder: holds every file but the back end's.
     """
     files = sum(file.stat().st_size for file in folder.iterdir())
-    floats = sum(4 * p.numel() for n, p in model.named_parameters() if not recipe.format_of(n))
+    # A scorer lies in its file; the graphs hold what its retrieval heads need, in half precision.
+    floats = sum(
+        4 * parameter.numel()
+        for name, parameter in model.named_parameters()
+        if not recipe.format_of(name) and "retention_scorer" not in name
+    )
     shape = ModelShape.of(model)
     others = _GRAPH_BYTES * shape.layers + _SPARE_BYTES
     others += _ROPE_BYTES if shape.geometry.policy == "carry" else 0
+    others += sum(_graph_bytes(layer.retention_scorer) for layer in attention_layers(model))
     return 1e6 * (asked.max_mb or 0.0) - files - floats - others
+
+
+def _graph_bytes(scorer: RetentionScorer | None) -> int:
+    if scorer is None:
+        return 0
+    heads = len(scorer.retrieval)
+    return 2 * sum(p.numel() for p in scorer.parameters()) * scorer.retrieval_heads // heads
 
 
 def _refuse_larger(folder: Path, max_mb: float | None) -> None:
