@@ -94,17 +94,17 @@ def read_texts(
             was killed goes on with it. None keeps nothing.
         subject: what `kept` must be about; a file about something else is written anew.
     """
-    readings = [(add_backwards, text) for text in texts.short]
-    readings += [(add_session, text) for text in texts.long]  # type: ignore[list-item]
     sums = (kept and _load(kept, subject or {})) or Sums()
-    total = sum(len(text) for _, text in readings)
-    for index, (add, text) in enumerate(readings):
+    readings = [*texts.short, *texts.long]
+    total = sum(map(len, readings))
+    for index, text in enumerate(readings):
         if index < sums.stretches:
             continue
-        done = sum(len(text) for _, text in readings[:index])
-        progress("reading the calibration text", done / total)
-        more = {"seed": index} if add is add_backwards else {}
-        add(sums, model, text, **more)
+        progress("reading the calibration text", sum(map(len, readings[:index])) / total)
+        if index < len(texts.short):
+            add_backwards(sums, model, text, seed=index)
+        else:
+            add_session(sums, model, text)
         if kept is not None:
             _save(kept, sums, subject or {})
     return sums.means()
