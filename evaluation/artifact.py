@@ -48,7 +48,9 @@ class ArtifactReader:
         """Reads on without measuring."""
         self._last = self._session.append(tokens, progress=progress)
 
-    def read(self, tokens: Sequence[int]) -> Prediction:
+    def read(
+        self, tokens: Sequence[int], progress: Callable[[int], None] = lambda _: None
+    ) -> Prediction:
         """Reads on token by token; needs at least one token read before."""
         nats, best = [], []
         for token in tokens:
@@ -57,6 +59,7 @@ class ArtifactReader:
             nats.append(highest + np.log(np.exp(logits - highest).sum()) - logits[token])
             best.append(logits.argmax() == token)
             self._last = self._session.append([token])
+            progress(1)
         return Prediction(np.array(nats), np.array(best, bool))
 
     def save(self) -> Callable[[], None]:

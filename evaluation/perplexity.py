@@ -9,11 +9,13 @@ import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation.artifact import ARTIFACT_METHOD, ArtifactReader
 from edgeinfinite.evaluation.methods import GATE_CONTROLS, Reader, check_methods, reads_whole
 from edgeinfinite.evaluation.options import PerplexityOptions, Setting
 from edgeinfinite.evaluation.results import Progress, Results, Row
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.architecture import architecture_of
+from edgeinfinite.runtime_py.engines import Engine
 from edgeinfinite.training.texts import excerpt
 
 
@@ -64,6 +66,33 @@ def measure_perplexity(
             results.add(_bins(prediction.nats, method, path.name, reader.state_bytes, options))
 
 
+def measure_artifact(
+    engine: Engine,
+    tokenizer: PreTrainedTokenizerBase,
+    documents: Sequence[Path],
+    options: PerplexityOptions,
+    results: Results,
+    progress: Progress,
+) -> None:
+    """As `measure_perplexity`, of an exported artifact as it is, token by token.
+
+    Args:
+        engine: of the artifact.
+        tokenizer: its own.
+        documents, options, results, progress: see there.
+    """
+    for path in documents[: options.documents]:
+        if results.has(method=ARTIFACT_METHOD, document=path.name):
+            progress("", options.tokens)
+            continue
+        text = text_of(path, tokenizer, options)
+        reader = ArtifactReader(engine)
+        reader.skip(text[:1], lambda new: progress(ARTIFACT_METHOD, new))
+        predicted = reader.read(text[1:], lambda new: progress(ARTIFACT_METHOD, new)).nats
+        nats = np.concatenate(([np.nan], predicted))
+        results.add(_bins(nats, ARTIFACT_METHOD, path.name, reader.state_bytes, options))
+
+
 def planned_tokens(documents: int, options: PerplexityOptions, model: PreTrainedModel) -> int:
     """Total number of tokens that the methods read."""
     count = min(documents, options.documents or documents)
@@ -73,9 +102,12 @@ def planned_tokens(documents: int, options: PerplexityOptions, model: PreTrained
 def text_of(
     path: Path, tokenizer: PreTrainedTokenizerBase, options: PerplexityOptions
 ) -> list[int]:
-    """The stretch of a document that all methods read."""
+    """The stretch of a document that all methods read, after BOS where the tokenizer adds one."""
     random = np.random.default_rng(options.seed)
-    return excerpt(read_text_file(path), tokenizer, options.tokens, random)
+    start = list(tokenizer("").input_ids)
+    return (start + excerpt(read_text_file(path), tokenizer, options.tokens, random))[
+        : options.tokens
+    ]
 
 
 def _length(method: str, options: PerplexityOptions, model: PreTrainedModel) -> int:

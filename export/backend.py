@@ -19,6 +19,7 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.operations import Observed
 from edgeinfinite.export.recipes import Recipe, WeightFormat
+from edgeinfinite.export.scale_type import ScaleType
 from edgeinfinite.models.architecture import Architecture
 from edgeinfinite.models.grouped_weight import GroupedWeight
 
@@ -56,6 +57,9 @@ class Backend(Protocol):
 
     formats: tuple[WeightFormat, ...]
     """What a weight may be rounded to, for `export.mixing` to choose from."""
+
+    scale_type: ScaleType
+    """How it stores the scales of groups."""
 
     tools: tuple[str, ...]
     """Packages whose versions go into the manifest, beside torch and transformers."""

@@ -31,6 +31,7 @@ from edgeinfinite.export.default_text import chosen_text
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.loss import measure_losses
 from edgeinfinite.export.mixing.plan import plan_quantization
+from edgeinfinite.export.model_card import write_model_card
 from edgeinfinite.export.options import ExportOptions, QuantizationOptions
 from edgeinfinite.export.output_folder import unfinished
 from edgeinfinite.export.parity.calls import check_parity
@@ -47,6 +48,7 @@ from edgeinfinite.models.attach import (
 )
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
 from edgeinfinite.models.memory.gate_file import save_gate
+from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import save_scorers
 from edgeinfinite.models.trained_file import modules_digest, read_metadata
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -58,8 +60,8 @@ _GRAPH_BYTES = 36_000
 _ROPE_BYTES = 1_000_000
 """Of the tables of angles that moving a window needs, under `carry` (the demo model's: 920,000)."""
 
-_SPARE_BYTES = 20_000
-"""Of the manifest's figures and of tensors that begin at a cache line."""
+_SPARE_BYTES = 22_000
+"""Of the manifest's figures, the model card, and of tensors that begin at a cache line."""
 
 
 def export_artifact(
@@ -131,7 +133,10 @@ def _write_artifact(plan: ExportPlan, folder: Path, report: Progress) -> None:
         report("measuring what the weights lose", 0.98)
         _, held_out = chosen_text(asked.calibrate)
         parity |= measure_losses(folder, model, held_out).figures()
-    write_manifest(folder, replace(manifest, parity=parity))
+    manifest = replace(manifest, parity=parity)
+    write_manifest(folder, manifest)
+    write_model_card(folder, manifest)
+    _refuse_larger(folder, asked.max_mb)
 
 
 def _left_for_weights(
@@ -144,11 +149,24 @@ def _left_for_weights(
         folder: holds every file but the back end's.
     """
     files = sum(file.stat().st_size for file in folder.iterdir())
-    floats = sum(4 * p.numel() for n, p in model.named_parameters() if not recipe.format_of(n))
+    # A scorer lies in its file; the graphs hold what its retrieval heads need, in half precision.
+    floats = sum(
+        4 * parameter.numel()
+        for name, parameter in model.named_parameters()
+        if not recipe.format_of(name) and "retention_scorer" not in name
+    )
     shape = ModelShape.of(model)
     others = _GRAPH_BYTES * shape.layers + _SPARE_BYTES
     others += _ROPE_BYTES if shape.geometry.policy == "carry" else 0
+    others += sum(_graph_bytes(layer.retention_scorer) for layer in attention_layers(model))
     return 1e6 * (asked.max_mb or 0.0) - files - floats - others
+
+
+def _graph_bytes(scorer: RetentionScorer | None) -> int:
+    if scorer is None:
+        return 0
+    heads = len(scorer.retrieval)
+    return 2 * sum(p.numel() for p in scorer.parameters()) * scorer.retrieval_heads // heads
 
 
 def _refuse_larger(folder: Path, max_mb: float | None) -> None:

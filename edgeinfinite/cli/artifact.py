@@ -51,7 +51,8 @@ def quantize_report(arguments: argparse.Namespace) -> int:
 
     from edgeinfinite.export.mixing import report
 
-    options = report.ReportOptions(**given(arguments, report.ReportOptions))
+    geometry = GeometryOptions(**given(arguments, GeometryOptions))
+    options = report.ReportOptions(**given(arguments, report.ReportOptions), geometry=geometry)
     form = "{desc}: {bar} {elapsed}"
     with tqdm(total=1.0, file=sys.stderr, disable=None, bar_format=form) as bar:
 

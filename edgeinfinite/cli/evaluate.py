@@ -32,8 +32,11 @@ from edgeinfinite.evaluation.options import PasskeyOptions, PerplexityOptions, S
 from edgeinfinite.models.configuration import MEASURED_CACHE_TYPES
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
     from edgeinfinite.evaluation.results import Results
     from edgeinfinite.models.loading import Backbone
+    from edgeinfinite.runtime_py.engines import Engine
 
 Options = dict[str, dict[str, Any]]
 
@@ -66,6 +69,8 @@ _PASSKEY: Options = {
         "ask the questions one after the other, not each from the same state",
         action="store_true",
     ),
+}
+_THREADS: Options = {
     "--threads": option(
         "threads of an artifact's engine (default: its own)", type=cpu_threads, metavar="N"
     ),
@@ -97,12 +102,14 @@ def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -
     passkey.set_defaults(command=evaluate_passkey)
     checkpoint = passkey.add_mutually_exclusive_group(required=True)
     add_options(checkpoint, _MODEL | _ARTIFACT)
-    add_options(passkey, _COMMON | _GATE | geometry | _PASSKEY, PasskeyOptions, Setting)
+    add_options(passkey, _COMMON | _GATE | geometry | _PASSKEY | _THREADS, PasskeyOptions, Setting)
 
     perplexity = tasks.add_parser("perplexity", help="loss per token by position")
     perplexity.set_defaults(command=evaluate_perplexity)
-    add_options(perplexity.add_mutually_exclusive_group(required=True), _MODEL)
-    add_options(perplexity, _COMMON | _GATE | geometry | _PERPLEXITY, PerplexityOptions, Setting)
+    checkpoint = perplexity.add_mutually_exclusive_group(required=True)
+    add_options(checkpoint, _MODEL | _ARTIFACT)
+    more = _COMMON | _GATE | geometry | _PERPLEXITY | _THREADS
+    add_options(perplexity, more, PerplexityOptions, Setting)
 
     add_longbench(tasks, _COMMON | _GATE | geometry)
     add_babilong(tasks, _COMMON | _GATE | geometry)
@@ -149,34 +156,16 @@ def _passkey_of_model(arguments: argparse.Namespace, options: PasskeyOptions) ->
 
 
 def _passkey_of_artifact(arguments: argparse.Namespace, options: PasskeyOptions) -> Results:
-    from edgeinfinite.artifact.manifest import read_manifest
-    from edgeinfinite.evaluation.artifact import (
-        ARTIFACT_METHOD,
-        ArtifactReader,
-        tokenizer_of,
-        trained_parts,
-    )
-    from edgeinfinite.evaluation.documents import unseen_documents
+    from edgeinfinite.evaluation.artifact import ARTIFACT_METHOD, ArtifactReader
     from edgeinfinite.evaluation.passkey import measure_passkey, planned
-    from edgeinfinite.evaluation.results import Results
-    from edgeinfinite.runtime_py.engines import load_engine
 
-    check_outputs(arguments)
-    folder = arguments.artifact
-    check_artifact_options(arguments)
-    engine = load_engine(folder, threads=vars(arguments).get("threads"))
-    manifest = read_manifest(folder)
-    documents = unseen_documents(arguments.data, trained_parts(folder, manifest))
-    depends_on = {"artifact": engine.fingerprint, "geometry": engine.geometry.to_dict()}
-    results = Results(
-        arguments.json, "evaluate passkey", depends_on | of_the_texts(options, documents)
-    )
+    engine, tokenizer, documents, results = _opened("evaluate passkey", arguments, options)
     readings = planned(options, [ARTIFACT_METHOD])
     with progress_bar(sum(length for length, _, _ in readings)) as progress:
         measure_passkey(
             readings,
             lambda method, length: ArtifactReader(engine),
-            tokenizer_of(folder),
+            tokenizer,
             documents,
             options,
             results,
@@ -187,10 +176,20 @@ def _passkey_of_artifact(arguments: argparse.Namespace, options: PasskeyOptions)
 
 def evaluate_perplexity(arguments: argparse.Namespace) -> int:
     """Runs `evaluate perplexity`."""
-    from edgeinfinite.evaluation.perplexity import measure_perplexity, planned_tokens
     from edgeinfinite.evaluation.report import perplexity_table, plot_perplexity
 
     options = PerplexityOptions(**given(arguments, PerplexityOptions))
+    measure = _perplexity_of_model if arguments.artifact is None else _perplexity_of_artifact
+    results = measure(arguments, options)
+    print(perplexity_table(results.rows))
+    if arguments.plot:
+        plot_perplexity(results.rows, arguments.plot)
+    return 0
+
+
+def _perplexity_of_model(arguments: argparse.Namespace, options: PerplexityOptions) -> Results:
+    from edgeinfinite.evaluation.perplexity import measure_perplexity, planned_tokens
+
     with _prepared("evaluate perplexity", arguments, options) as prepared:
         backbone, documents, setting, results = prepared
         with progress_bar(planned_tokens(len(documents), options, backbone.model)) as progress:
@@ -203,10 +202,17 @@ def evaluate_perplexity(arguments: argparse.Namespace) -> int:
                 results,
                 progress,
             )
-    print(perplexity_table(results.rows))
-    if arguments.plot:
-        plot_perplexity(results.rows, arguments.plot)
-    return 0
+    return results
+
+
+def _perplexity_of_artifact(arguments: argparse.Namespace, options: PerplexityOptions) -> Results:
+    from edgeinfinite.evaluation.perplexity import measure_artifact
+
+    engine, tokenizer, documents, results = _opened("evaluate perplexity", arguments, options)
+    count = min(len(documents), options.documents or len(documents))
+    with progress_bar(count * options.tokens) as progress:
+        measure_artifact(engine, tokenizer, documents, options, results, progress)
+    return results
 
 
 def evaluate_summary(arguments: argparse.Namespace) -> int:
@@ -219,6 +225,26 @@ def evaluate_summary(arguments: argparse.Namespace) -> int:
     if arguments.plot:
         plot_summary(runs, arguments.plot)
     return 0
+
+
+def _opened(
+    command: str, arguments: argparse.Namespace, options: PasskeyOptions | PerplexityOptions
+) -> tuple[Engine, PreTrainedTokenizerFast, list[Path], Results]:
+    """An artifact, its tokenizer, the documents that no part of it has seen, and its rows."""
+    from edgeinfinite.artifact.manifest import read_manifest
+    from edgeinfinite.evaluation.artifact import tokenizer_of, trained_parts
+    from edgeinfinite.evaluation.documents import unseen_documents
+    from edgeinfinite.evaluation.results import Results
+    from edgeinfinite.runtime_py.engines import load_engine
+
+    check_outputs(arguments)
+    folder = arguments.artifact
+    check_artifact_options(arguments)
+    engine = load_engine(folder, threads=vars(arguments).get("threads"))
+    documents = unseen_documents(arguments.data, trained_parts(folder, read_manifest(folder)))
+    depends_on = {"artifact": engine.fingerprint, "geometry": engine.geometry.to_dict()}
+    results = Results(arguments.json, command, depends_on | of_the_texts(options, documents))
+    return engine, tokenizer_of(folder), documents, results
 
 
 Prepared = tuple["Backbone", list[Path], "Setting", "Results"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from edgeinfinite.evaluation.results import Progress
     from edgeinfinite.models.loading import Backbone
 
-OF_THE_MODEL = {"methods", "dtype", "cache_type", "gate", "scorer"}
+OF_THE_MODEL = {"methods", "dtype", "cache_type", "gate", "zero_gate", "scorer"}
 OF_THE_MODEL |= {field.name for field in fields(GeometryOptions)}
 """Options that are fixed when an artifact is exported."""
 

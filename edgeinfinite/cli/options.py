@@ -118,7 +118,7 @@ EXPORT = GEOMETRY | {
     ),
 }
 
-QUANTIZE_REPORT = {
+QUANTIZE_REPORT = GEOMETRY | {
     "--model": option("the checkpoint", metavar=MODEL, required=True),
     "--output": option(
         "rows, one JSON object per line; an interrupted run resumes",

@@ -24,6 +24,7 @@ from edgeinfinite.export.executorch.signature import check_signatures
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe, WeightFormat
+from edgeinfinite.export.scale_type import ScaleType
 from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.attach import config_of
 from edgeinfinite.models.grouped_weight import GroupedWeight
@@ -37,6 +38,7 @@ class ExecuTorchBackend:
     name = "executorch"
     cache_types = ("float32",)
     formats = (WeightFormat(4), WeightFormat(8))
+    scale_type = ScaleType(torch.bfloat16, signed=False)
     tools = ("executorch", "torchao")
 
     def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:

@@ -12,20 +12,19 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import PreTrainedTokenizerBase
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend
+from edgeinfinite.export.mixing.calibration import calibration_texts, read_texts
 from edgeinfinite.export.mixing.knapsack import Choice
 from edgeinfinite.export.mixing.scaling import scale_inputs
-from edgeinfinite.export.mixing.statistics import Progress, WeightStatistics, collect
+from edgeinfinite.export.mixing.statistics import Progress, WeightStatistics
 from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.models.attach import config_of
 from edgeinfinite.models.loading import Backbone
 
 AS_LOADED = "as in the checkpoint"
 """The choice of taking over the integers that the checkpoint has."""
-
-SEQUENCES, LENGTH = 8, 512
 
 Row = dict[str, Any]
 """`weight`, and the fields of a `Choice`."""
@@ -35,25 +34,6 @@ Rounded = tuple[torch.Tensor, int]
 
 Choices = dict[str, list[Choice]]
 Statistics = dict[str, WeightStatistics]
-
-
-def calibration_texts(
-    tokenizer: PreTrainedTokenizerBase, text: str, *, sequences: int = SEQUENCES
-) -> list[list[int]]:
-    """Stretches of the text, evenly spread, as the model reads them.
-
-    Raises:
-        EdgeInfiniteError: the text is too short.
-    """
-    start = list(tokenizer("").input_ids)  # BOS, where the tokenizer adds one
-    ids = list(tokenizer(text, add_special_tokens=False).input_ids)
-    length = LENGTH - len(start)
-    if len(ids) < sequences * length:
-        raise EdgeInfiniteError(
-            f"the calibration text has {len(ids):,} tokens; {sequences * length:,} are needed"
-        )
-    step = (len(ids) - length) // (sequences - 1)
-    return [start + ids[index * step :][:length] for index in range(sequences)]
 
 
 def measure(
@@ -156,25 +136,40 @@ def subject_of(backbone: Backbone, backend: Backend, text: str) -> dict[str, str
         "model": backbone.name,
         "weights_sha256": backbone.weights_sha256,
         "backend": backend.name,
-        "text_sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "text_sha256": _digest(text),
     }
 
 
-def statistics_of(backbone: Backbone, text: str, progress: Progress) -> Callable[[], Statistics]:
+def statistics_of(
+    backbone: Backbone, text: str, progress: Progress, rows: Path | None = None
+) -> Callable[[], Statistics]:
     """Collects them once, when they are first asked for, and scales the model by them.
 
     Args:
-        backbone: its model is changed then (`scaling.py`); it computes the same function.
+        backbone: attached; its model is changed then (`scaling.py`), it computes the same function.
         text: for calibration.
         progress: told what is done.
+        rows: the report's file; what was read of the text is kept beside it, so that a killed run
+            goes on, and an export after a report doesn't read again.
     """
     known: list[Statistics] = []
     texts = calibration_texts(backbone.tokenizer, text)
+    subject = {
+        "weights_sha256": backbone.weights_sha256,
+        "text_sha256": _digest(text),
+        "geometry": json.dumps(config_of(backbone.model).geometry.to_dict()),
+    }
+    kept = rows and rows.with_name(f"{rows.name}.statistics")
 
     def gathered() -> Statistics:
         if not known:
-            known.append(collect(backbone.model, texts, progress))
+            found = read_texts(backbone.model, texts, progress, kept=kept, subject=subject)
+            known.append(found)
             scale_inputs(backbone.model, known[0], backbone.integers)
         return known[0]
 
     return gathered
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

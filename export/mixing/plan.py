@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend, Integers
 from edgeinfinite.export.default_text import chosen_text
+from edgeinfinite.export.mixing.calibrated import CalibratedRounding
 from edgeinfinite.export.mixing.knapsack import Mix, within_bytes, within_loss
 from edgeinfinite.export.mixing.measure import (
     AS_LOADED,
@@ -67,25 +68,34 @@ def plan_quantization(
     _check(recipe, options)
     text, _ = chosen_text(options.calibrate)
     digest = subject_of(backbone, backend, text)  # before the model is scaled
-    statistics = statistics_of(backbone, text, progress)
-    statistics()
-    if mixes:
-        rows = options.report and Rows(options.report, digest)
-        choices = measure(
-            backbone,
-            backend,
-            recipe,
-            statistics,
-            progress,
-            known=rows.rows if rows else (),
-            save=rows.add if rows else lambda _: None,
-        )
+    statistics = statistics_of(backbone, text, progress, options.report)
+    rounding = CalibratedRounding(backbone.model, backend, statistics(), progress)
+    if not mixes:
+        rounded = rounding.round(recipe, integers)
+        return QuantizationPlan(recipe, integers | rounded, calibrated=True)
+    rows = options.report and Rows(options.report, digest)
+    choices = measure(
+        backbone,
+        backend,
+        recipe,
+        statistics,
+        progress,
+        known=rows.rows if rows else (),
+        save=rows.add if rows else lambda _: None,
+    )
+
+    def best(of: Choices) -> Mix:
         if options.max_mb is not None:
-            mix = within_bytes(choices, size() - _left_alone(backbone, recipe, choices))
-        else:
-            mix = within_loss(choices, options.max_loss or 0.0)
-        recipe, integers = _as_recipe(recipe, mix, integers)
-    return QuantizationPlan(recipe, integers, calibrated=True)
+            return within_bytes(of, size() - _left_alone(backbone, recipe, of))
+        return within_loss(of, options.max_loss or 0.0)
+
+    # Rounding by inputs spares some weights more than others, so the mix is chosen once more.
+    mix = best(choices)
+    first, kept = _as_recipe(recipe, mix, integers)
+    rounded = rounding.round(first, kept)
+    chosen, kept = _as_recipe(recipe, best(rounding.choices(choices, mix, rounded)), integers)
+    rounded = rounding.round(chosen, kept, rounded)
+    return QuantizationPlan(chosen, kept | rounded, calibrated=True)
 
 
 def _check(recipe: Recipe, options: QuantizationOptions) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from edgeinfinite.export.backend import Progress, backend_named
@@ -20,6 +20,9 @@ from edgeinfinite.export.mixing.measure import (
 )
 from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.files import check_writable
+from edgeinfinite.models.attach import attach
+from edgeinfinite.models.defaults import ModelOptions, resolve
+from edgeinfinite.models.geometry_options import GeometryOptions
 from edgeinfinite.models.loading import load_backbone
 
 
@@ -33,6 +36,7 @@ class ReportOptions:
         backend: whose formats are tried.
         calibrate: text that the statistics are taken from, or `default`.
         plot: file for the picture, None for none.
+        geometry, scorer: of the session that reads the text, as for an export.
     """
 
     model: str
@@ -40,6 +44,8 @@ class ReportOptions:
     backend: str = "onnx"
     calibrate: str = "default"
     plot: Path | None = None
+    geometry: GeometryOptions = field(default_factory=GeometryOptions)
+    scorer: str | None = None
 
 
 def quantize_report(options: ReportOptions, progress: Progress) -> Choices:
@@ -56,12 +62,14 @@ def quantize_report(options: ReportOptions, progress: Progress) -> Choices:
     text, _ = chosen_text(options.calibrate)
     backbone = load_backbone(options.model)
     backend = backend_named(options.backend)
+    asked = ModelOptions(options.geometry, scorer=options.scorer)
+    attach(backbone.model, resolve(backbone, asked).config)
     rows = Rows(options.output, subject_of(backbone, backend, text))
     choices = measure(
         backbone,
         backend,
         recipe_named("int4"),
-        statistics_of(backbone, text, progress),
+        statistics_of(backbone, text, progress, options.output),
         progress,
         known=rows.rows,
         save=rows.add,

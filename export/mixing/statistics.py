@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
 from transformers import PreTrainedModel
+
+from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.session import Session
 
 Progress = Callable[[str, float], None]
 
@@ -30,12 +33,14 @@ class WeightStatistics:
         outputs: `[O]`, g².
         looked_up: `[T]` int64, tokens that an embedding looked up; None for a linear layer.
         gradients: `[T, d]`, of what it looked up.
+        forwards: tokens in the sum of `inputs`; a session computes few logits, so few of the head.
     """
 
     inputs: torch.Tensor | None = None
     outputs: torch.Tensor | None = None
     looked_up: torch.Tensor | None = None
     gradients: torch.Tensor | None = None
+    forwards: int = 0
 
     def loss(self, error: torch.Tensor) -> float:
         """Nats a token that an error `[O, I]` of the weight costs, to second order."""
@@ -49,41 +54,80 @@ class WeightStatistics:
         return total
 
 
+@dataclass
+class Sums:
+    """Statistics that grow with every stretch of text that is read.
+
+    Args:
+        found: by the names of `model.named_parameters()`, for linear layers and embeddings;
+            `inputs` of layers that read the same tensor are one tensor.
+        stretches: that were read.
+        backwards: tokens in the sums of `outputs`.
+    """
+
+    found: dict[str, WeightStatistics] = field(default_factory=dict)
+    stretches: int = 0
+    backwards: int = 0
+
+    def means(self) -> dict[str, WeightStatistics]:
+        """Turns the sums into means, in place: nothing can be added any more."""
+        scaled: set[int] = set()
+        for statistics in self.found.values():
+            for tensor, count in (
+                (statistics.inputs, statistics.forwards),
+                (statistics.outputs, self.backwards),
+            ):
+                if tensor is not None and id(tensor) not in scaled:
+                    scaled.add(id(tensor))
+                    tensor /= count
+        return self.found
+
+
 def collect(
     model: PreTrainedModel, texts: Sequence[Sequence[int]], progress: Progress, *, seed: int = 0
 ) -> dict[str, WeightStatistics]:
-    """Reads the texts forwards and backwards once.
+    """Reads texts forwards and backwards once, each by itself; see `add_backwards`."""
+    sums = Sums()
+    for index, text in enumerate(texts):
+        progress("reading the calibration text", index / len(texts))
+        add_backwards(sums, model, text, seed=seed + index)
+    return sums.means()
+
+
+def add_backwards(
+    sums: Sums, model: PreTrainedModel, tokens: Sequence[int], *, seed: int = 0
+) -> None:
+    """Reads a stretch forwards with full attention, and backwards.
 
     Args:
-        model: float32, before `attach`; comes back as it was.
-        texts: token ids; each is read by itself.
-        progress: told what is done.
+        sums: to be added to.
+        model: float32, attached or not; comes back as it was.
+        tokens: ids.
         seed: of the labels drawn from the model's predictions.
-
-    Returns:
-        By the names of `model.named_parameters()`, for linear layers and embeddings.
     """
-    found: dict[str, WeightStatistics] = {}
     generator = torch.Generator().manual_seed(seed)
-    with _hooks(model, found), torch.enable_grad():
-        for index, text in enumerate(texts):
-            progress("reading the calibration text", index / len(texts))
-            tokens = torch.tensor([list(text)])
-            logits = model(input_ids=tokens, use_cache=False).logits[0]
-            with torch.no_grad():
-                shares = logits.softmax(-1)
-                labels = torch.multinomial(shares, 1, generator=generator).squeeze(1)
-                del shares
-            nn.functional.cross_entropy(logits, labels, reduction="sum").backward()
-            del logits
-    count = sum(map(len, texts))
-    scaled: set[int] = set()
-    for statistics in found.values():
-        for tensor in (statistics.inputs, statistics.outputs):
-            if tensor is not None and id(tensor) not in scaled:
-                scaled.add(id(tensor))
-                tensor /= count
-    return found
+    with _hooks(model, sums.found), torch.enable_grad():
+        logits = model(input_ids=torch.tensor([list(tokens)]), use_cache=False).logits[0]
+        with torch.no_grad():
+            shares = logits.softmax(-1)
+            labels = torch.multinomial(shares, 1, generator=generator).squeeze(1)
+            del shares
+        nn.functional.cross_entropy(logits, labels, reduction="sum").backward()
+    sums.stretches += 1
+    sums.backwards += len(tokens)
+
+
+def add_session(sums: Sums, model: PreTrainedModel, tokens: Sequence[int]) -> None:
+    """Reads a stretch through the session, as the artifact will: adds to `inputs` alone.
+
+    Args:
+        sums: to be added to.
+        model: float32, after `attach`.
+        tokens: ids, more than the cache holds if evicted pairs are to count.
+    """
+    with _hooks(model, sums.found):
+        Session(TorchEngine(model)).append(tokens)
+    sums.stretches += 1
 
 
 @contextmanager
@@ -112,12 +156,14 @@ class _Inputs:
 
     def add(self, statistics: WeightStatistics, x: torch.Tensor) -> None:
         """Adds the inputs `[..., I]` of a call."""
+        rows = x.detach().flatten(0, -2)
+        statistics.forwards += len(rows)
         if x is self._last and self._sum is not None:
             statistics.inputs = self._sum
             return
-        rows = x.detach().flatten(0, -2)
         if statistics.inputs is None:
-            statistics.inputs = torch.zeros(rows.shape[1], rows.shape[1])
+            with torch.inference_mode(False):  # a session reads; others add to it later
+                statistics.inputs = torch.zeros(rows.shape[1], rows.shape[1])
         statistics.inputs.addmm_(rows.T, rows)
         self._last, self._sum = x, statistics.inputs
 
@@ -131,13 +177,16 @@ def _linear_hook(statistics: WeightStatistics, seen: _Inputs) -> Callable[..., N
             old = statistics.outputs
             statistics.outputs = power if old is None else old + power
 
-        output.register_hook(backward)
+        if output.requires_grad:  # not while a session reads
+            output.register_hook(backward)
 
     return forward
 
 
 def _embedding_hook(statistics: WeightStatistics, _: _Inputs) -> Callable[..., None]:
     def forward(module: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
+        if torch.is_inference_mode_enabled():  # a session reads: there are no gradients
+            return
         tokens = inputs[0].flatten()
         factor = float(getattr(module, "embed_scale", 1.0))
         output.requires_grad_(True)  # the graph begins here: weights have no gradients

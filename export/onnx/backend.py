@@ -46,6 +46,7 @@ from edgeinfinite.export.onnx.state import OnnxState
 from edgeinfinite.export.onnx.trace import trace
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe, WeightFormat
+from edgeinfinite.export.scale_type import ScaleType
 from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.attach import config_of
 from edgeinfinite.models.grouped_weight import GroupedWeight
@@ -73,6 +74,7 @@ class OnnxBackend:
         WeightFormat(6),
         WeightFormat(8),
     )
+    scale_type = ScaleType(torch.float16, signed=True)
     tools = ("onnx", "onnxruntime", "onnxscript", "onnx-ir")
 
     def __init__(self) -> None:

@@ -9,11 +9,12 @@ import pytest
 from tiny_artifact import tiny_checkpoint
 from tiny_squad import NAMES, tiny_squad
 from tiny_texts import tiny_texts
+from transformers import BatchEncoding
 
 from edgeinfinite.cli import main
 from edgeinfinite.evaluation import artifact as artifact_reader
 from edgeinfinite.evaluation import methods, perplexity
-from edgeinfinite.evaluation.options import PasskeyOptions
+from edgeinfinite.evaluation.options import PasskeyOptions, PerplexityOptions
 from edgeinfinite.evaluation.passkey import planted_text
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.trained_file import read_metadata
@@ -234,6 +235,41 @@ def test_an_artifact_gets_the_same_questions_and_gives_the_same_answers(
     capsys.readouterr()
     assert main([*ask, "--policy", "carry"]) == 2
     assert "leave --policy out" in capsys.readouterr().err
+
+
+def test_an_artifacts_loss_is_that_of_the_model_it_was_made_of(
+    checkpoint, texts, tmp_path, capsys, monkeypatch
+):
+    artifact, out = tmp_path / "artifact", [tmp_path / "model.json", tmp_path / "artifact.json"]
+    assert main(["export", "--model", str(checkpoint), "--output", str(artifact), *CARRY]) == 0
+    more = ["--methods", "edgeinfinite", "--json", str(out[0])]
+    assert evaluate("perplexity", checkpoint, texts, *more) == 0
+    ask = ["evaluate", "perplexity", "--artifact", str(artifact), "--data", str(texts), *PERPLEXITY]
+    assert main([*ask, "--json", str(out[1]), "--threads", "1"]) == 0
+    expected, got = map(rows_of, out)
+    assert len(got) == 2 * 4 and {row.pop("method") for row in got} == {"artifact"}
+    for ours, theirs in zip(expected, got, strict=True):
+        assert ours.pop("nats_per_token") == pytest.approx(theirs.pop("nats_per_token"), rel=1e-3)
+        assert theirs.items() <= ours.items()
+    # What stands there already is not computed again.
+    monkeypatch.setattr(artifact_reader, "Session", None)
+    assert main([*ask, "--json", str(out[1])]) == 0
+    capsys.readouterr()
+    assert main([*ask, "--zero-gate", "gate.safetensors"]) == 2
+    assert "leave --zero-gate out" in capsys.readouterr().err
+
+
+def test_a_text_begins_with_bos_where_the_tokenizer_adds_it(checkpoint, texts):
+    document, options = sorted(texts.iterdir())[0], PerplexityOptions(tokens=50)
+    tokenizer = load_backbone(str(checkpoint)).tokenizer
+    plain = perplexity.text_of(document, tokenizer, options)
+    assert len(plain) == 50
+
+    def with_bos(text: str, **more: object) -> BatchEncoding:
+        ids = tokenizer(text, **more).input_ids
+        return BatchEncoding({"input_ids": ids if more else [1, *ids]})
+
+    assert perplexity.text_of(document, with_bos, options) == [1, *plain[:-1]]
 
 
 def test_questions_about_paragraphs_are_asked_one_after_the_other(

@@ -44,7 +44,7 @@ def size(folder: Path) -> float:
 def report(checkpoint, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     rows = folder / "rows.jsonl"
-    arguments = ["--model", str(checkpoint), "--output", str(rows)]
+    arguments = ["--model", str(checkpoint), "--output", str(rows), *LENGTHS]
     assert main(["quantize-report", *arguments, "--plot", str(folder / "plot.png")]) == 0
     assert (folder / "plot.png").stat().st_size > 5000
     return rows
@@ -58,7 +58,8 @@ def test_the_report_names_every_weight_and_format(report, checkpoint, capsys):
     }
     assert all(row["loss"] >= 0 and row["bytes"] > 0 for row in rows)
     before = report.read_text()
-    assert main(["quantize-report", "--model", str(checkpoint), "--output", str(report)]) == 0
+    arguments = ["--model", str(checkpoint), "--output", str(report), *LENGTHS]
+    assert main(["quantize-report", *arguments]) == 0
     assert report.read_text() == before  # nothing is measured twice
     assert "mlp.up_proj" in capsys.readouterr().out
 
@@ -82,13 +83,32 @@ def test_a_size_that_is_too_small_is_refused(checkpoint, report, tmp_path, capsy
     assert not (tmp_path / "no").exists()
 
 
-def test_calibrated_rounding_is_exported_reported_and_verified(checkpoint, tmp_path, capsys):
-    folder = exported(checkpoint, tmp_path / "calibrated", "--calibrate", "default")
+@pytest.mark.parametrize(
+    ("backend", "form"),
+    [("onnx", "int6 symmetric g32"), ("executorch", "int8 symmetric, one scale a row")],
+)
+def test_calibrated_rounding_is_exported_reported_and_verified(
+    checkpoint, tmp_path, capsys, backend, form
+):
+    options = ["--calibrate", "default", "--backend", backend]
+    folder = exported(checkpoint, tmp_path / "calibrated", *options)
     manifest = read_manifest(folder)
     assert manifest.details["calibrated"] is True
     assert {CHECKPOINT, ARTIFACT} <= set(manifest.parity)
     assert "to the checkpoint" in capsys.readouterr().out
+    card = (folder / "README.md").read_text()
+    assert "to the checkpoint" in card and form in card
     assert all(check.passed for check in verify_artifact(folder, model=str(checkpoint)))
+
+
+def test_a_report_of_another_back_end_is_refused(checkpoint, report, tmp_path, capsys):
+    """Its formats are none that this one could write."""
+    arguments = ["--model", str(checkpoint), "--output", str(tmp_path / "no"), *LENGTHS]
+    options = ["--quantize", "int4", "--gate", "none", "--max-mb", "1", "--report", str(report)]
+    assert main(["export", *arguments, *options, "--backend", "executorch"]) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "of another model, back end or text" in error
+    assert not (tmp_path / "no").exists()
 
 
 def test_a_text_too_short_to_calibrate_with_is_refused(checkpoint, tmp_path, capsys):

@@ -9,7 +9,8 @@ import torch
 from torch.nn import functional
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.mixing.measure import Rows, calibration_texts, measure
+from edgeinfinite.export.mixing.calibration import calibration_texts
+from edgeinfinite.export.mixing.measure import Rows, measure
 from edgeinfinite.export.mixing.plan import QuantizationOptions, plan_quantization
 from edgeinfinite.export.mixing.report import frontier, table
 from edgeinfinite.export.mixing.statistics import collect

@@ -1,0 +1,152 @@
+"""What of a text is read for calibration, and how a reading that was killed goes on.
+
+Some stretches are read forwards and backwards, with full attention; then longer ones through the
+session, so that the statistics of the inputs are those that the artifact will see, with pairs
+evicted and recalled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.export.mixing.statistics import (
+    Progress,
+    Sums,
+    WeightStatistics,
+    add_backwards,
+    add_session,
+)
+from edgeinfinite.files import replacing
+
+SEQUENCES, LENGTH = 8, 512
+"""Read forwards and backwards."""
+
+LONG_SEQUENCES, LONG_LENGTH = 4, 2048
+"""Read through the session. The demo model's cache holds 1,152 tokens."""
+
+_TENSORS = ("inputs", "outputs", "looked_up", "gradients")
+
+
+@dataclass(frozen=True)
+class CalibrationTexts:
+    """Stretches of token ids.
+
+    Args:
+        short: to be read forwards and backwards.
+        long: to be read through the session; none where the model isn't attached.
+    """
+
+    short: Sequence[Sequence[int]]
+    long: Sequence[Sequence[int]] = ()
+
+
+def calibration_texts(
+    tokenizer: PreTrainedTokenizerBase, text: str, *, sequences: int = SEQUENCES
+) -> CalibrationTexts:
+    """Stretches of the text, evenly spread, as the model reads them.
+
+    Raises:
+        EdgeInfiniteError: the text is too short.
+    """
+    start = list(tokenizer("").input_ids)  # BOS, where the tokenizer adds one
+    ids = list(tokenizer(text, add_special_tokens=False).input_ids)
+    needed = sequences * (LENGTH - len(start))
+    if len(ids) < needed:
+        raise EdgeInfiniteError(
+            f"the calibration text has {len(ids):,} tokens; {needed:,} are needed"
+        )
+    return CalibrationTexts(
+        _stretches(ids, start, sequences, LENGTH),
+        _stretches(ids, start, LONG_SEQUENCES, LONG_LENGTH),
+    )
+
+
+def _stretches(ids: list[int], start: list[int], count: int, length: int) -> list[list[int]]:
+    own = min(length - len(start), len(ids))
+    step = (len(ids) - own) // (count - 1)
+    return [start + ids[index * step :][:own] for index in range(count)]
+
+
+def read_texts(
+    model: PreTrainedModel,
+    texts: CalibrationTexts,
+    progress: Progress,
+    *,
+    kept: Path | None = None,
+    subject: dict[str, str] | None = None,
+) -> dict[str, WeightStatistics]:
+    """Collects the statistics of all stretches.
+
+    Args:
+        model: float32; after `attach` if there are long stretches. It comes back as it was.
+        texts: see there.
+        progress: told what is done.
+        kept: a file that holds what was read so far, written after every stretch; a reading that
+            was killed goes on with it. None keeps nothing.
+        subject: what `kept` must be about; a file about something else is written anew.
+    """
+    sums = (kept and _load(kept, subject or {})) or Sums()
+    readings = [*texts.short, *texts.long]
+    total = sum(map(len, readings))
+    for index, text in enumerate(readings):
+        if index < sums.stretches:
+            continue
+        progress("reading the calibration text", sum(map(len, readings[:index])) / total)
+        if index < len(texts.short):
+            add_backwards(sums, model, text, seed=index)
+        else:
+            add_session(sums, model, text)
+        if kept is not None:
+            _save(kept, sums, subject or {})
+    return sums.means()
+
+
+def _save(path: Path, sums: Sums, subject: dict[str, str]) -> None:
+    """As safetensors; a sum that several weights share is written once."""
+    tensors: dict[str, torch.Tensor] = {}
+    places: dict[str, str] = {}
+    first: dict[int, str] = {}
+    for name, statistics in sums.found.items():
+        for kind in _TENSORS:
+            tensor = getattr(statistics, kind)
+            if tensor is None:
+                continue
+            key = first.setdefault(id(tensor), f"{name}:{kind}")
+            places[f"{name}:{kind}"] = key
+            tensors[key] = tensor.contiguous()
+    forwards = {name: statistics.forwards for name, statistics in sums.found.items()}
+    counts = [sums.stretches, sums.backwards]
+    about = {"subject": subject, "counts": counts, "forwards": forwards, "places": places}
+    with replacing(path) as unfinished:
+        save_file(tensors, unfinished, metadata={"about": json.dumps(about)})
+
+
+def _load(path: Path, subject: dict[str, str]) -> Sums | None:
+    """What `_save` wrote; None where there is nothing, or about something else."""
+    if not path.is_file():
+        return None
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = json.loads((file.metadata() or {}).get("about", "{}"))
+            if about.get("subject") != subject:
+                return None
+            # Cloned: as torch aligns it, or sums would be added up in another order.
+            tensors = {key: file.get_tensor(key).clone() for key in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError):
+        return None
+    sums = Sums({}, *about["counts"])
+    for place, key in about["places"].items():
+        name, _, kind = place.rpartition(":")
+        setattr(sums.found.setdefault(name, WeightStatistics()), kind, tensors[key])
+    for name, count in about["forwards"].items():
+        sums.found.setdefault(name, WeightStatistics()).forwards = count
+    return sums

@@ -1,0 +1,85 @@
+"""A group's scale and zero point, chosen by a weighted squared error.
+
+Every candidate (some ranges narrower than the group's own, the whole numbers around each range's
+zero point) is refitted by weighted least squares: codes, then the scale that suits them best, and
+once more. Letters: O outputs (rows), g group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from edgeinfinite.export.recipes import WeightFormat
+from edgeinfinite.export.scale_type import LEAST, ScaleType
+
+_SHRINKS = {4: (0.7, 0.76, 0.82, 0.88, 0.94, 1.0, 1.04)}
+_SHRINKS_OF_MORE_BITS = (0.88, 0.94, 1.0, 1.04)
+"""Ranges tried, as a share of the full range of a group's weights."""
+
+_REFITS = 2
+
+
+def choose_grid(
+    block: torch.Tensor, weights: torch.Tensor, form: WeightFormat, scale_type: ScaleType
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The scales and zero points of least weighted squared error.
+
+    Args:
+        block: one group of every row, `[O, g]` float32.
+        weights: of the squared errors of its columns, `[g]`.
+        form: bits and symmetry.
+        scale_type: how scales are stored.
+
+    Returns:
+        Scales as stored and zero points as whole numbers, both `[O]` float32.
+    """
+    top = 2.0**form.bits - 1
+    best: tuple[torch.Tensor, ...] | None = None
+    for scale, zero in _candidates(block, form, signed=scale_type.signed):
+        for _ in range(_REFITS):
+            centred = _codes(block, scale, zero, top) - zero
+            power = (weights * centred.square()).sum(1, keepdim=True)
+            fitted = (weights * centred * block).sum(1, keepdim=True) / power.clamp_min(1e-30)
+            scale = torch.where(fitted == 0, scale, fitted)
+        scale = scale_type.stored(scale)
+        moved = (_codes(block, scale, zero, top) - zero) * scale - block
+        new = ((weights * moved.square()).sum(1, keepdim=True), scale, zero)
+        if best is None:
+            best = new
+        else:
+            better = new[0] < best[0]
+            best = tuple(torch.where(better, a, b) for a, b in zip(new, best, strict=True))
+    assert best is not None
+    return best[1].squeeze(1), best[2].squeeze(1)
+
+
+def _codes(
+    block: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor, top: float
+) -> torch.Tensor:
+    return (block / scale).round_().add_(zero).clamp_(0, top)
+
+
+def _candidates(
+    block: torch.Tensor, form: WeightFormat, *, signed: bool
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Scales and zero points `[O, 1]`."""
+    top = 2**form.bits - 1
+    shrinks = _SHRINKS.get(form.bits, _SHRINKS_OF_MORE_BITS)
+    if form.symmetric:
+        largest = block.gather(1, block.abs().argmax(1, keepdim=True))
+        # The largest weight takes the end of the range that reaches further, if signs may turn.
+        full = (-largest if signed else largest.abs()) / 2 ** (form.bits - 1)
+        full = torch.where(full == 0, LEAST, full)
+        zero = torch.full_like(full, 2.0 ** (form.bits - 1))
+        yield from ((full * shrink, zero) for shrink in shrinks)
+        return
+    low = block.amin(1, keepdim=True).clamp_max(0)
+    high = block.amax(1, keepdim=True).clamp_min(0)
+    full = ((high - low) / top).clamp_min(LEAST)
+    for shrink in shrinks:
+        scale = full * shrink
+        for exact in (-low / scale, top / 2 - (low + high) / 2 / scale):
+            yield scale, exact.floor().clamp(0, top)
+            yield scale, exact.ceil().clamp(0, top)
