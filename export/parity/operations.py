@@ -188,7 +188,7 @@ class OperationParity:
     ) -> Callable[[nn.Module, tuple[torch.Tensor], torch.Tensor], torch.Tensor]:
         def hook(layer: nn.Module, _: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
             wanted = self._observed.expected(name, product)
-            if layer.bias is not None:
+            if isinstance(layer.bias, torch.Tensor):
                 wanted = wanted + layer.bias
             self._note(name, "product", product.made, wanted, PRODUCT_LIMIT)
             return _with_last_rows(output, product.made)
