@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -26,6 +26,7 @@ from onnx import numpy_helper
 from edgeinfinite.artifact.manifest import Manifest, cache_type_of, read_manifest
 from edgeinfinite.artifact.tensors import PREFILL
 from edgeinfinite.export.default_text import default_text
+from edgeinfinite.export.onnx.files import WEIGHTS_FILE
 from edgeinfinite.export.onnx.observe import ObservedGraph
 from edgeinfinite.export.parity.operations import Observed, OperationParity, checks_of
 from edgeinfinite.export.verify import quantized_reference
@@ -166,7 +167,7 @@ FAULTS: dict[str, Fault] = {
 
 
 def with_fault(folder: Path, fault: Fault, random: np.random.Generator, target: Path) -> str | None:
-    """Writes a changed `prefill_segment.onnx` into `target`, beside a link to the weights.
+    """Writes a changed `prefill_segment.onnx` into `target`, where the weights are as well.
 
     Returns:
         Where the fault is; None where the graph has nothing of the kind.
@@ -176,8 +177,6 @@ def with_fault(folder: Path, fault: Fault, random: np.random.Generator, target: 
     where = fault(model.graph, folder, random)
     if where is not None:
         onnx.save(model, target / file)
-        if not (target / "weights.data").exists():
-            os.link(folder / "weights.data", target / "weights.data")
     return where
 
 
@@ -193,6 +192,8 @@ class FaultCheck:
         self.folder = folder
         self.manifest: Manifest = read_manifest(folder)
         self.reference, self.observed = quantized_reference(folder, self.manifest, model)
+        self._copy = tempfile.TemporaryDirectory(dir=folder.parent)  # onnx refuses links
+        shutil.copyfile(folder / WEIGHTS_FILE, Path(self._copy.name) / WEIGHTS_FILE)
         self._ids = load_tokenizer(folder).encode_text(default_text())[:64]
 
     def passes(self, observed: Observed) -> bool:
@@ -207,12 +208,12 @@ class FaultCheck:
     def finds(self, fault: Fault, random: np.random.Generator) -> tuple[bool, str] | None:
         """Whether a fault is found, and where it is; None where there is no place for it."""
         assert isinstance(self.observed, ObservedGraph)
-        with tempfile.TemporaryDirectory(dir=self.folder.parent) as name:
-            where = with_fault(self.folder, fault, random, Path(name))
-            if where is None:
-                return None
-            changed = ObservedGraph(Path(name), self.manifest, self.observed.weights)
-            return not self.passes(changed), where
+        target = Path(self._copy.name)
+        where = with_fault(self.folder, fault, random, target)
+        if where is None:
+            return None
+        changed = ObservedGraph(target, self.manifest, self.observed.weights)
+        return not self.passes(changed), where
 
 
 def main() -> None:
@@ -236,6 +237,7 @@ def main() -> None:
         tried[kind] += 1
         found[kind] += result[0]
         rows.append({"fault": kind, "where": result[1], "found": result[0]})
+        print("found " if result[0] else "MISSED", kind, result[1], sep="\t", flush=True)
     for kind, count in tried.items():
         print(f"{found[kind]:4} of {count:4}  {kind}")
     print(f"{found.total():4} of {tried.total():4}  of all")

@@ -73,6 +73,7 @@ data class OutputSpec(
         Int,
         >,
     val dims: String,
+    val layer: Int? = null,
     val alias: String? = null,
     val updates: String? = null,
 )
@@ -201,13 +202,14 @@ data class Manifest(
          * Reads a manifest's text.
          *
          * @param where its name in errors.
-         * @throws EdgeInfiniteException it can't be read, is of a newer schema, names a file that
-         *   points outside the artifact, or describes something impossible.
+         * @throws EdgeInfiniteException it can't be read, is of another schema, or one that no export
+         *   writes ([ManifestCheck]).
          */
         fun parse(
             text: String,
             where: String,
         ): Manifest {
+            unsafeJson(text)?.let { throw EdgeInfiniteException("$where can't be read: $it; export it again") }
             val manifest =
                 try {
                     val version = json.decodeFromString<SchemaOnly>(text).schemaVersion
@@ -235,21 +237,7 @@ data class Manifest(
 
     private fun check(where: String) {
         geometry.check(backbone.layers)
-        val names = files.keys + graphs.values.map { it.file }
-        names.find { !isPlainFileName(it) }?.let {
-            throw EdgeInfiniteException("$where: file name '$it' points outside the artifact")
-        }
-        val unlisted = graphs.values.map { it.file }.find { it !in files }
-        val unknown = state.find { tensor -> tensor.shape.any { it < 0 } }
-        val problem =
-            when {
-                unlisted != null -> "$unlisted isn't among its files"
-                unknown != null -> "${unknown.name} has no fixed shape"
-                state.none { it.name == "length" } -> "it has no state tensor 'length'"
-                state.none { it.name == "has_memory" } -> "it has no state tensor 'has_memory'"
-                PREFILL !in graphs || DECODE !in graphs -> "a graph is missing"
-                else -> return
-            }
+        val problem = ManifestCheck(this).problem() ?: return
         throw EdgeInfiniteException("$where can't be used: $problem; export it again")
     }
 }
@@ -265,8 +253,8 @@ internal fun isPlainFileName(name: String): Boolean =
  */
 internal fun elementBytesOf(dtype: String): Int =
     when (dtype) {
-        "int64", "float64" -> 8
-        "float32", "int32" -> 4
+        "int64", "uint64", "float64" -> 8
+        "float32", "int32", "uint32" -> 4
         "float16", "int16", "uint16" -> 2
         "int8", "uint8", "bool" -> 1
         else -> throw EdgeInfiniteException("unknown tensor type '$dtype'; update the app")

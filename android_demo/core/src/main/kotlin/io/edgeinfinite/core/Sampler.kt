@@ -49,7 +49,7 @@ class Sampler(
      * The next token.
      *
      * @param logits `[V]`.
-     * @throws EdgeInfiniteException the logits hold NaN or +inf, or nothing but -inf.
+     * @throws EdgeInfiniteException the logits hold NaN or +inf, or nothing but one number.
      */
     fun sample(logits: FloatArray): Int {
         val best = indexOfLargest(logits)
@@ -57,6 +57,12 @@ class Sampler(
             throw EdgeInfiniteException(
                 "the model's logits are not finite (${logits[best]} at token $best); the artifact " +
                     "may be damaged: check it with `edgeinfinite verify`",
+            )
+        }
+        if (logits.size > 1 && logits.all { it == logits[best] }) {
+            throw EdgeInfiniteException(
+                "the model gives every token the same logit (${logits[best]}): its weights may be all " +
+                    "zero; check the artifact with `edgeinfinite verify`",
             )
         }
         if (options.temperature == 0.0) return best

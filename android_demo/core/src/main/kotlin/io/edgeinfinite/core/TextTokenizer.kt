@@ -160,10 +160,15 @@ class TextTokenizer internal constructor(
          *
          * The chat template may be missing: a base model has none.
          *
+         * @param vocabulary of the model, which the tokens that end an answer must be in; null where
+         *   it isn't known.
          * @throws EdgeInfiniteException a file is missing, truncated, not what it should be, or the
          *   tokenizer is of a kind that this runtime doesn't have.
          */
-        fun load(folder: File): TextTokenizer {
+        fun load(
+            folder: File,
+            vocabulary: Int? = null,
+        ): TextTokenizer {
             val file = File(folder, "tokenizer.json")
             val parse = { names: Map<String, String> ->
                 try {
@@ -176,7 +181,7 @@ class TextTokenizer internal constructor(
             val config = readObject(File(folder, "tokenizer_config.json"))
             val special = specialTokens(config)
             val end = special["eos_token"]?.let(tokenizer::idOf)
-            val stopIds = stopIds(File(folder, "generation_config.json")) + listOfNotNull(end)
+            val stopIds = stopIds(File(folder, "generation_config.json"), vocabulary) + listOfNotNull(end)
             val template = templateSource(File(folder, "chat_template.jinja"), config)
             return TextTokenizer(tokenizer, template?.let { ChatTemplate(it, special) }, stopIds, parse)
         }
@@ -192,12 +197,20 @@ class TextTokenizer internal constructor(
             return (text as? JsonPrimitive)?.takeIf { it.isString }?.content
         }
 
-        private fun stopIds(file: File): Set<Int> {
+        private fun stopIds(
+            file: File,
+            vocabulary: Int?,
+        ): Set<Int> {
             val value = readObject(file)["eos_token_id"] ?: JsonNull
             val ids = if (value is JsonArray) value else listOf(value).filter { it !is JsonNull }
             return ids.mapTo(HashSet()) { id ->
-                (id as? JsonPrimitive)?.intOrNull
-                    ?: throw damaged(file, "eos_token_id is $value, not a token id or a list of them")
+                val one =
+                    (id as? JsonPrimitive)?.takeIf { !it.isString }?.intOrNull
+                        ?: throw damaged(file, "eos_token_id is $value, not a token id or a list of them")
+                if (one < 0 || (vocabulary != null && one >= vocabulary)) {
+                    throw damaged(file, "eos_token_id is $one, outside the vocabulary of $vocabulary")
+                }
+                one
             }
         }
 

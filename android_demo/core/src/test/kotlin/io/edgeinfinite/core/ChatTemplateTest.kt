@@ -70,13 +70,27 @@ class ChatTemplateTest {
             "{{ raise_exception('no') }}", "{{ range(10000000) }}", "{{ 1 // 0 }}", "{{ x() }}", "{{ 'a' | nofilter }}",
             "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "{{ 'x' * 1000000000 }}", "{{ 1 is notest }}",
             "{% for a in range(90000) %}{% for b in range(90000) %}{% endfor %}{% endfor %}", "{{ none + 1 }}",
-            "{{ messages[0].content | tojson(indent='x') }}",
+            "{{ messages[0].content | tojson(indent='x') }}", "{{ ['x'] | tojson(indent=1000000000) }}",
+            "{% set ns = namespace(s='ab') %}{% for i in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
+            "{% set ns = namespace(s='ab') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
+            "{% set ns = namespace(s=[]) %}{% for i in range(99) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}",
+            "{{ 'ab' * 9223372036854775807 }}", "{{ 'a' | indent(1000000000000, true) }}",
+            "{{ ('a' * 100000).replace('a', 'a' * 100000) }}", "{{ ('a' * 10000).join(range(99999)) }}",
+            "{% for a in [1] %}{{ loop.cycle() }}{% endfor %}",
         ],
     )
     fun `a template that goes wrong or on without end is refused in one line`(source: String) {
         val template = ChatTemplate(source, emptyMap())
         val error = assertThrows(EdgeInfiniteException::class.java) { template.render(listOf(Message("user", "x"))) }
         assertTrue("refuses the conversation" in error.message!!)
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = ["(", "[", "{% if x %}", "not ", "-"])
+    fun `a template that is nested without end is refused in one line`(part: String) {
+        val source = if (part.startsWith("{")) part.repeat(20_000) else "{{ ${part.repeat(20_000)}"
+        val error = assertThrows(EdgeInfiniteException::class.java) { ChatTemplate(source, emptyMap()) }
+        assertTrue("can't be parsed" in error.message!! && "\n" !in error.message!!)
     }
 
     @Test

@@ -57,7 +57,7 @@ class ModelHolder(
                     "export it for the CPU",
             )
         }
-        val tokenizer = TextTokenizer.load(artifact.folder)
+        val tokenizer = TextTokenizer.load(artifact.folder, artifact.manifest.backbone.vocabulary)
         val engine = engines.open(artifact, EngineSettings(threads, buffers))
         this.threads = threads
         return LoadedModel(artifact, engine, tokenizer).also { loaded = it }

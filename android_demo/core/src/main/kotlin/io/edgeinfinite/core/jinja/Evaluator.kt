@@ -21,9 +21,11 @@ internal class Evaluator(
         return when (expression) {
             is Expression.Literal -> expression.value
             is Expression.Name -> scope.find(expression.name)
-            is Expression.ListOf -> expression.items.map { evaluate(it, scope) }
+            is Expression.ListOf -> limited(expression.items.map { evaluate(it, scope) })
             is Expression.DictOf ->
-                expression.entries.associate { (key, value) -> evaluate(key, scope) to evaluate(value, scope) }
+                limited(
+                    expression.entries.associate { (key, value) -> evaluate(key, scope) to evaluate(value, scope) },
+                )
             is Expression.Attribute -> Methods.attribute(evaluate(expression.target, scope), expression.name)
             is Expression.Item ->
                 Methods.item(evaluate(expression.target, scope), evaluate(expression.key, scope))
@@ -117,7 +119,7 @@ internal class Evaluator(
         }
         val right = evaluate(expression.right, scope)
         return when (expression.operator) {
-            "~" -> textOf(left) + textOf(right)
+            "~" -> limited(textOf(left) + textOf(right))
             "+" -> plus(left, right)
             "*" -> times(left, right)
             else -> arithmetic(expression.operator, left, right)
@@ -129,8 +131,8 @@ internal class Evaluator(
         right: Any?,
     ): Any? =
         when {
-            left is String && right is String -> left + right
-            left is List<*> && right is List<*> -> left + right
+            left is String && right is String -> limited(left + right)
+            left is List<*> && right is List<*> -> limited(left + right)
             isNumber(left) && isNumber(right) -> arithmetic("+", left, right)
             else -> throw TemplateException("${typeOf(left)} and ${typeOf(right)} can't be added")
         }
@@ -141,9 +143,7 @@ internal class Evaluator(
     ): Any? {
         val (text, count) = if (left is String) left to right else right to left
         if (text !is String) return arithmetic("*", left, right)
-        val times = integerOf(count).coerceAtLeast(0)
-        if (times * text.length > MOST_CHARACTERS) throw TemplateException("it writes without end")
-        return text.repeat(times.toInt())
+        return text.repeat(countOf(count, text.length))
     }
 
     private fun arithmetic(
@@ -206,8 +206,4 @@ internal class Evaluator(
             ">" -> compare(left, right) > 0
             else -> compare(left, right) >= 0
         }
-
-    private companion object {
-        const val MOST_CHARACTERS = 50_000_000L
-    }
 }

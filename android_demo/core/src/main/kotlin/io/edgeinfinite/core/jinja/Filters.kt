@@ -12,7 +12,7 @@ internal object Filters {
     ): Any? =
         when (name) {
             "default", "d" -> default(value, arguments)
-            "tojson" -> jsonOf(value, (arguments.get(1, "indent") as Long?)?.toInt())
+            "tojson" -> jsonOf(value, (arguments.get(1, "indent") as Long?)?.let { countOf(it, MOST_INDENT) })
             "length", "count" -> lengthOf(value)
             "string" -> textOf(value)
             "safe" -> value
@@ -38,6 +38,9 @@ internal object Filters {
             else -> throw TemplateException("there is no filter '$name'")
         }
 
+    /** An indentation may use up the limit on characters this many times. */
+    private const val MOST_INDENT = 1_000_000
+
     private fun dictOf(value: Any?): Map<*, *> =
         value as? Map<*, *> ?: throw TemplateException("${typeOf(value)} is no dict")
 
@@ -62,7 +65,7 @@ internal object Filters {
     ): String {
         val attribute = arguments.get(1, "attribute") as String?
         val items = itemsOf(value).map { if (attribute == null) it else Methods.item(it, attribute) }
-        return items.joinToString(textOf(arguments.get(0, "d", ""))) { textOf(it) }
+        return joined(items, textOf(arguments.get(0, "d", "")))
     }
 
     private fun integer(
@@ -93,7 +96,7 @@ internal object Filters {
         arguments: Arguments,
     ): String {
         val width = arguments.get(0, "width", 4L)
-        val prefix = width as? String ?: " ".repeat(integerOf(width).toInt())
+        val prefix = width as? String ?: " ".repeat(countOf(width, text.count { it == '\n' } + 1))
         val first = isTrue(arguments.get(1, "first", false))
         val blank = isTrue(arguments.get(2, "blank", false))
         return text.split("\n").mapIndexed { index, line ->

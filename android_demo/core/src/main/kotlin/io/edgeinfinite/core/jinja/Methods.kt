@@ -119,7 +119,7 @@ internal object Methods {
             "replace" -> replace(text, arguments)
             "find" -> text.indexOf(textOf(first)).toLong()
             "count" -> text.windowed(maxOf(textOf(first).length, 1)).count { it == first }.toLong()
-            "join" -> itemsOf(first).joinToString(text) { textOf(it) }
+            "join" -> joined(itemsOf(first), text)
             "removeprefix" -> text.removePrefix(textOf(first))
             "removesuffix" -> text.removeSuffix(textOf(first))
             "isdigit" -> text.isNotEmpty() && text.all { it.isDigit() }
@@ -179,6 +179,8 @@ internal object Methods {
     ): String {
         val old = textOf(arguments.get(0, "old"))
         val new = textOf(arguments.get(1, "new"))
+        val found = if (old.isEmpty()) text.length + 1 else text.split(old).size
+        countOf(found.toLong(), new.length)
         val count = arguments.get(2, "count") as Long? ?: return text.replace(old, new)
         return split(text, old, count.toInt()).joinToString(new)
     }

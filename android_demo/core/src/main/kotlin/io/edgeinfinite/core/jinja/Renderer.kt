@@ -12,19 +12,25 @@ package io.edgeinfinite.core.jinja
 internal class Template(
     source: String,
 ) {
-    private val statements = TemplateParser(source).parse()
+    private val statements = guarded { TemplateParser(source).parse() }
 
     /**
      * @param values the names that it may use.
      * @throws TemplateException it refuses the values, or works without end.
      */
     fun render(values: Map<String, Any?>): String =
+        guarded { Renderer().render(statements, Scope(null, HashMap(values))) }
+
+    /** Whatever a template can bring this code to is the template's fault. */
+    private fun <T> guarded(work: () -> T): T =
         try {
-            Renderer().render(statements, Scope(null, HashMap(values)))
+            work()
         } catch (_: StackOverflowError) {
-            throw TemplateException("it calls itself without end")
-        } catch (error: ClassCastException) {
-            throw TemplateException("it uses a value of the wrong kind (${error.message})")
+            throw TemplateException("it calls itself without end, or is nested too deeply")
+        } catch (_: OutOfMemoryError) {
+            throw TemplateException("there is no memory for what it writes")
+        } catch (error: RuntimeException) { // a value of the wrong kind, a number out of range
+            throw TemplateException("it can't be followed (${error.message.orEmpty().lineSequence().first()})")
         }
 }
 
@@ -43,6 +49,7 @@ internal class Scope(
 
 private class Renderer {
     private var steps = 0
+    private val end = System.nanoTime() + MOST_NANOSECONDS
     private val evaluator = Evaluator(::step)
 
     private enum class Flow { GO_ON, BREAK, CONTINUE }
@@ -58,7 +65,8 @@ private class Renderer {
 
     private fun step() {
         steps += 1
-        if (steps > MOST_STEPS) throw TemplateException("it works without end")
+        val isOver = steps > MOST_STEPS || System.nanoTime() > end
+        if (isOver) throw TemplateException("it works without end")
     }
 
     private fun run(
@@ -218,6 +226,6 @@ private class Renderer {
 
     private companion object {
         const val MOST_STEPS = 1_000_000
-        const val MOST_CHARACTERS = 50_000_000
+        const val MOST_NANOSECONDS = 10_000_000_000L
     }
 }

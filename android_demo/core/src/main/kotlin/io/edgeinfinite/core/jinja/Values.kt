@@ -55,6 +55,57 @@ internal fun isTrue(value: Any?): Boolean =
         else -> true
     }
 
+/** The longest text that a template may make; Python's limit depends on the messages. */
+internal const val MOST_CHARACTERS = 50_000_000L
+
+/**
+ * The value, unless writing it out takes too much.
+ *
+ * @throws TemplateException it does.
+ */
+internal fun <T> limited(value: T): T {
+    var weight = 0L
+    val left = ArrayDeque<Any?>()
+    left.add(value)
+    while (left.isNotEmpty()) {
+        val one = left.removeLast()
+        weight += 1
+        when (one) {
+            is String -> weight += one.length
+            is List<*> -> left.addAll(one)
+            is Map<*, *> -> {
+                left.addAll(one.keys)
+                left.addAll(one.values)
+            }
+        }
+        if (weight > MOST_CHARACTERS) throw TemplateException("it writes without end")
+    }
+    return value
+}
+
+/**
+ * The number, as a count of characters for each of [texts].
+ *
+ * @throws TemplateException that would be too many.
+ */
+internal fun countOf(
+    number: Any?,
+    texts: Int = 1,
+): Int {
+    val count = integerOf(number).coerceAtLeast(0)
+    if (count > MOST_CHARACTERS / maxOf(texts, 1)) throw TemplateException("it writes without end")
+    return count.toInt()
+}
+
+/** Python's `separator.join(items)`. */
+internal fun joined(
+    items: List<Any?>,
+    separator: String,
+): String {
+    countOf(items.size.toLong(), separator.length)
+    return limited(items).joinToString(separator) { textOf(it) }
+}
+
 /** Python's `str(value)`. */
 internal fun textOf(value: Any?): String =
     when (value) {

@@ -1,0 +1,131 @@
+package io.edgeinfinite.core
+
+/** What a manifest may say, checked before any file that it names is opened: as `artifact/manifest_check.py`. */
+internal class ManifestCheck(
+    private val manifest: Manifest,
+) {
+    private val backbone = manifest.backbone
+    private val geometry = manifest.geometry
+    private val state = manifest.state.associateBy { it.name }
+
+    /** The first thing that is wrong; null for what an export writes. */
+    fun problem(): String? = files() ?: sizes() ?: state() ?: graphs()
+
+    private fun files(): String? {
+        val names = manifest.files.keys + manifest.graphs.values.map { it.file }
+        names.find { !isPlainFileName(it) }?.let { return "file name '$it' points outside the artifact" }
+        manifest.files.entries.find { it.value.size !in 0 until MOST_SIZE }?.let {
+            return "${it.key} has ${it.value.size} bytes"
+        }
+        val unlisted = manifest.graphs.values.find { it.file !in manifest.files } ?: return null
+        return "${unlisted.file} isn't among its files"
+    }
+
+    private fun sizes(): String? {
+        val sizes =
+            mapOf(
+                "layers" to backbone.layers,
+                "query_heads" to backbone.queryHeads,
+                "kv_heads" to backbone.kvHeads,
+                "head_dim" to backbone.headDim,
+                "vocabulary" to backbone.vocabulary,
+            )
+        sizes.entries.find { it.value < 1 }?.let { return "the backbone has ${it.value} ${it.key}" }
+        return if (backbone.layers > MOST_LAYERS) "the backbone has ${backbone.layers} layers" else null
+    }
+
+    private fun state(): String? {
+        for (name in listOf("length", "has_memory")) {
+            if (name !in state) return "it has no state tensor '$name'"
+        }
+        if (state.size < manifest.state.size) return "two state tensors have the same name"
+        val caches = manifest.state.filter { it.isCache }.map { it.role to it.layer }
+        val wanted = listOf("k_cache", "v_cache").flatMap { role -> (0 until backbone.layers).map { role to it } }
+        if (caches.size != wanted.size || caches.toSet() != wanted.toSet()) {
+            return "its state doesn't have one K and one V cache for each of ${backbone.layers} layers"
+        }
+        for (spec in manifest.state) {
+            tensor(spec.name, spec.dtype, spec.dims, spec.shape, spec.layer)?.let { return it }
+            val ofRole = if (spec.layer == null) spec.role else "${spec.role}_${spec.layer}"
+            if (spec.name != ofRole) return "state tensor ${spec.name} has the role ${spec.role} of layer ${spec.layer}"
+            if (DYNAMIC in spec.shape) return "${spec.name} has no fixed shape"
+        }
+        val bytes = manifest.state.sumOf { it.bytes.toDouble() }
+        return if (bytes > MOST_BYTES) "its state would take ${bytes.toLong()} bytes" else null
+    }
+
+    private fun graphs(): String? {
+        val compresses = geometry.policy == "carry" || manifest.gate != null
+        val wanted = listOf(PREFILL, DECODE) + if (compresses) listOf(COMPRESS) else emptyList()
+        wanted.find { it !in manifest.graphs }?.let { return "a graph is missing: $it" }
+        return manifest.graphs.firstNotNullOfOrNull { (name, graph) -> graph(graph)?.let { "graph $name: $it" } }
+    }
+
+    private fun graph(graph: GraphSpec): String? {
+        for (spec in graph.inputs) {
+            if (spec.name != "tokens" && spec.name !in state) return "input ${spec.name} isn't a state tensor"
+            tensor(spec.name, spec.dtype, spec.dims, spec.shape, spec.layer)?.let { return it }
+        }
+        for (output in graph.outputs) {
+            if (DYNAMIC in output.shape) return "output ${output.name} has no fixed shape"
+            for (name in listOfNotNull(output.alias, output.updates)) {
+                val target = state[name] ?: return "output ${output.name} goes to $name, which isn't a state tensor"
+                if (output.dtype != target.dtype || output.shape != target.shape) {
+                    return "output ${output.name} hasn't the shape and type of $name"
+                }
+            }
+            tensor(output.name, output.dtype, output.dims, output.shape, output.layer)?.let { return it }
+        }
+        return null
+    }
+
+    private fun tensor(
+        name: String,
+        dtype: String,
+        dims: String,
+        shape: List<Int>,
+        layer: Int?,
+    ): String? {
+        elementBytesOf(dtype)
+        val letters = dims.split(' ')
+        if (letters.size != shape.size) return "$name has ${shape.size} axes, its layout says '$dims'"
+        if (layer != null && layer !in 0 until backbone.layers) return "$name is of layer $layer"
+        for ((letter, size) in letters.zip(shape)) {
+            val wanted = sizeOf(letter, layer)
+            when {
+                size == DYNAMIC -> if (letter != "T" && letter != "C") return "$name has no size on the axis $letter"
+                size < 0 -> return "$name has the shape $shape"
+                letter == "T" -> Unit
+                wanted == null -> return "$name has an axis '$letter'"
+                size.toLong() != wanted -> return "$name has $size on the axis $letter, it must be $wanted"
+            }
+        }
+        return null
+    }
+
+    /** The size of an axis by its letter, see [Geometry]; null for one that isn't known. */
+    private fun sizeOf(
+        letter: String,
+        layer: Int?,
+    ): Long? =
+        when (letter) {
+            "1", "B" -> 1L
+            "L" -> backbone.layers.toLong()
+            "K" -> backbone.kvHeads.toLong()
+            "D" -> backbone.headDim.toLong()
+            "V" -> backbone.vocabulary.toLong()
+            "W" -> geometry.windowLength.toLong()
+            "G" -> layer?.let { geometry.slotsOf(it).toLong() }
+            "C" -> layer?.let { fixedSlots + geometry.slotsOf(it) }
+            else -> null
+        }
+
+    private val fixedSlots =
+        geometry.sinkLength.toLong() + geometry.segmentLength + geometry.windowLength
+
+    private companion object {
+        const val MOST_SIZE = 1L shl 40
+        const val MOST_LAYERS = 1_000
+        const val MOST_BYTES = 68_719_476_736.0 // 64 GiB; a phone's state has megabytes
+    }
+}
