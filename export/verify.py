@@ -32,6 +32,7 @@ def verify_artifact(
     against: Path | None = None,
     text: Path | None = None,
     model: str | None = None,
+    operations: bool = False,
     progress: Progress | None = None,
 ) -> list[Check]:
     """Repeats what the export checked, on the folder as it is now.
@@ -41,6 +42,7 @@ def verify_artifact(
         against: compare with this artifact instead of the checkpoint.
         text: UTF-8 text to read; None takes the text that the export used.
         model: the checkpoint; None takes the one that the manifest names.
+        operations: also compares ONNX artifacts operation by operation, see `parity.operations`.
         progress: see `Progress`.
 
     Returns:
@@ -76,7 +78,7 @@ def verify_artifact(
         text=words,
         same_weights=same,
         every_call=True,
-        observed=observed,
+        observed=observed if operations else None,
         progress=progress,
     )
     return [*checks, weights, *parity]

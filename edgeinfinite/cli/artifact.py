@@ -77,6 +77,7 @@ def verify(arguments: argparse.Namespace) -> int:
         against=arguments.against,
         text=arguments.text,
         model=arguments.model,
+        operations=arguments.operations,
     )
     for check in checks:
         limit = "" if check.limit is None else f" (limit {check.limit:.3g})"
