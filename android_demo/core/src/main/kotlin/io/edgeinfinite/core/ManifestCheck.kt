@@ -114,11 +114,20 @@ internal class ManifestCheck(
             "K" -> backbone.kvHeads.toLong()
             "D" -> backbone.headDim.toLong()
             "V" -> backbone.vocabulary.toLong()
-            "W" -> geometry.windowLength.toLong()
+            "W" -> if (slides(layer)) keptOf(layer) else geometry.windowLength.toLong()
             "G" -> layer?.let { geometry.slotsOf(it).toLong() }
-            "C" -> layer?.let { fixedSlots + geometry.slotsOf(it) }
+            "C" ->
+                when {
+                    slides(layer) -> keptOf(layer) + geometry.segmentLength
+                    else -> layer?.let { fixedSlots + geometry.slotsOf(it) }
+                }
             else -> null
         }
+
+    private fun slides(layer: Int?) = layer != null && geometry.slides(layer)
+
+    /** What a compression leaves in a layer with a sliding window. */
+    private fun keptOf(layer: Int?) = geometry.keptOf(checkNotNull(layer)).toLong()
 
     private val fixedSlots =
         geometry.sinkLength.toLong() + geometry.segmentLength + geometry.windowLength
