@@ -66,6 +66,7 @@ class CarriedState(TensorState):
                 torch.zeros(1, heads, scored[layer]) if layer in scored else None
                 for layer in range(len(layers))
             ],
+            longest_layer=self._geometry.longest_layer,
         )
 
     def attend(self, call: AttentionCall) -> torch.Tensor:

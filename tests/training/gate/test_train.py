@@ -286,7 +286,7 @@ def test_the_default_loss_is_distillation_if_full_attention_fits(given, position
         ("[1]", [], "line 2"),
         ('{"text": "short"}', ["--loss", "cross-entropy", "--segments", "900"], "a sample needs"),
         ('{"text": "short"}', ["--loss", "distillation", "--segments", "40"], "--segments 20"),
-        ('{"text": "short"}', ["--learning-rate", "nan"], "learning rate must be"),
+        ('{"text": "short"}', ["--learning-rate", "-1"], "learning rate must be"),
         ('{"text": "short"}', ["--start", "nowhere.safetensors"], "nowhere.safetensors"),
         ('{"text": "short"}', ["--plot", "/nowhere/x.png"], "no folder"),
     ],
