@@ -8,6 +8,7 @@ Letters used in shapes all over the project:
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from msgspec import UNSET, UnsetType
@@ -122,12 +123,12 @@ class Geometry:
         """
         return self.window_of(layer) - 1
 
-    @property
+    @cached_property
     def most_slots(self) -> int:
         """G of the layer that has most."""
         return max(self._budgets)
 
-    @property
+    @cached_property
     def longest_layer(self) -> int:
         """A layer that attends to everything, with the most slots.
 

@@ -48,6 +48,7 @@ from edgeinfinite.models.attach import (
 )
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
 from edgeinfinite.models.memory.gate_file import save_gate
+from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import save_scorers
 from edgeinfinite.models.trained_file import modules_digest, read_metadata
@@ -56,9 +57,6 @@ from edgeinfinite.version import __version__
 
 _GRAPH_BYTES = 36_000
 """Of the graphs and the manifest, for each layer; the demo model's and Gemma's are 28,000."""
-
-_ROPE_BYTES = 1_000_000
-"""Of the tables of angles that moving a window needs, under `carry` (the demo model's: 920,000)."""
 
 _SPARE_BYTES = 22_000
 """Of the manifest's figures, the model card, and of tensors that begin at a cache line."""
@@ -148,24 +146,31 @@ def _left_for_weights(
         folder: holds every file but the back end's.
     """
     files = sum(file.stat().st_size for file in folder.iterdir())
+    scorers = [s for layer in attention_layers(model) if (s := layer.retention_scorer) is not None]
     # A scorer lies in its file; the graphs hold what its retrieval heads need, in half precision.
+    apart = {id(parameter) for scorer in scorers for parameter in scorer.parameters()}
     floats = sum(
         4 * parameter.numel()
         for name, parameter in model.named_parameters()
-        if not recipe.format_of(name) and "retention_scorer" not in name
+        if not recipe.format_of(name) and id(parameter) not in apart
     )
     shape = ModelShape.of(model)
-    others = _GRAPH_BYTES * shape.layers + _SPARE_BYTES
-    others += _ROPE_BYTES if shape.geometry.policy == "carry" else 0
-    others += sum(_graph_bytes(layer.retention_scorer) for layer in attention_layers(model))
+    others = _GRAPH_BYTES * shape.layers + _SPARE_BYTES + sum(map(_graph_bytes, scorers))
+    if shape.geometry.policy == "carry":
+        others += _rotary_bytes(model, shape.geometry.capacity)
     return 1e6 * (asked.max_mb or 0.0) - files - floats - others
 
 
-def _graph_bytes(scorer: RetentionScorer | None) -> int:
-    if scorer is None:
-        return 0
+def _graph_bytes(scorer: RetentionScorer) -> int:
     heads = len(scorer.retrieval)
     return 2 * sum(p.numel() for p in scorer.parameters()) * scorer.retrieval_heads // heads
+
+
+def _rotary_bytes(model: PreTrainedModel, positions: int) -> int:
+    """Bytes of the tables of angles that moving a window needs; layers of a kind share theirs."""
+    tables = rotary_tables(model, positions)
+    tensors = {id(t): t for table in tables for t in (table.cos, table.sin) if t is not None}
+    return sum(tensor.nbytes for tensor in tensors.values())
 
 
 def _refuse_larger(folder: Path, max_mb: float | None) -> None:

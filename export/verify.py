@@ -69,7 +69,7 @@ def verify_artifact(
         return checks + check_parity(
             folder, other, text=words, same_weights=False, every_call=True, progress=progress
         )
-    reference, weights, observed = _reference(folder, manifest, model)
+    reference, weights, observed = _reference(folder, manifest, model, observes=operations)
     # Scaled weights are in the artifact only: it is compared with the float checkpoint.
     same = not manifest.details.get("calibrated")
     parity = check_parity(
@@ -78,7 +78,7 @@ def verify_artifact(
         text=words,
         same_weights=same,
         every_call=True,
-        observed=observed if operations else None,
+        observed=observed,
         progress=progress,
     )
     return [*checks, weights, *parity]
@@ -99,14 +99,17 @@ def quantized_reference(
     Raises:
         EdgeInfiniteError: the checkpoint isn't found.
     """
-    engine, _, observed = _reference(folder, manifest, model)
+    engine, _, observed = _reference(folder, manifest, model, observes=True)
     return engine, observed
 
 
 def _reference(
-    folder: Path, manifest: Manifest, model: str | None
+    folder: Path, manifest: Manifest, model: str | None, *, observes: bool
 ) -> tuple[Engine, Check, Observed | None]:
-    """The checkpoint in PyTorch, with the artifact's gate and its quantized weights."""
+    """The checkpoint in PyTorch, with the artifact's gate and its quantized weights.
+
+    With `observes` also the artifact with its inner values, which quantizes all weights once more.
+    """
     try:
         backbone = load_backbone(model or manifest.backbone.name)
     except EdgeInfiniteError as error:
@@ -129,7 +132,8 @@ def _reference(
     else:
         recipe, integers = _as_exported(backbone, manifest)
         engine = TorchEngine(backend.quantized_reference(backbone.model, recipe, integers))
-        observed = backend.observed(folder, manifest, backbone.model, recipe, integers)
+        if observes:
+            observed = backend.observed(folder, manifest, backbone.model, recipe, integers)
     _check_state(folder, manifest, engine)
     return engine, Check("weights", same, float(same)), observed
 
