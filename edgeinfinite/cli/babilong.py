@@ -6,16 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from edgeinfinite.cli.arguments import add_options, given, lengths, names, option, positive
+from edgeinfinite.cli.arguments import given, lengths, names, option, positive
 from edgeinfinite.cli.measuring import check_outputs
-from edgeinfinite.cli.questions import (
-    CHECKPOINT,
-    NOT_ASKED,
-    QUESTIONS,
-    Options,
-    ask,
-    load_system,
-)
+from edgeinfinite.cli.questions import Options, add_questions, ask, load_system, shared
 from edgeinfinite.evaluation.babilong.options import BabilongOptions
 from edgeinfinite.evaluation.options import Setting
 
@@ -48,11 +41,8 @@ def add_babilong(tasks: argparse._SubParsersAction[Any], common: Options) -> Non
         common: the options of all its tasks.
     """
     about = "BABILong: bAbI's facts hidden in books; exact answers and loss of the gold answer"
-    parser = tasks.add_parser("babilong", help=about, description=about)
-    parser.set_defaults(command=evaluate_babilong, plot=None)
-    add_options(parser.add_mutually_exclusive_group(required=True), CHECKPOINT)
-    shared = {name: settings for name, settings in common.items() if name not in NOT_ASKED}
-    add_options(parser, shared | QUESTIONS | _BABILONG, BabilongOptions, Setting)
+    options = shared(common) | _BABILONG
+    add_questions(tasks, "babilong", about, evaluate_babilong, options, BabilongOptions, Setting)
 
 
 def evaluate_babilong(arguments: argparse.Namespace) -> int:

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from edgeinfinite.cli.arguments import add_options, given, names, option, positive
+from edgeinfinite.cli.arguments import given, names, option, positive
 from edgeinfinite.cli.measuring import check_outputs
-from edgeinfinite.cli.questions import CHECKPOINT, NOT_ASKED, QUESTIONS, Options, ask, load_system
+from edgeinfinite.cli.questions import Options, add_questions, ask, load_system, shared
 from edgeinfinite.evaluation.longbench.options import LongBenchOptions
 from edgeinfinite.evaluation.options import Setting
 
@@ -28,13 +28,10 @@ def add_longbench(tasks: argparse._SubParsersAction[Any], common: Options) -> No
         common: the options of all its tasks.
     """
     about = "LongBench's tasks, read from your own copy: score and loss of the gold answer"
-    parser = tasks.add_parser("longbench", help=about, description=about)
-    parser.set_defaults(command=evaluate_longbench, plot=None)
-    add_options(parser.add_mutually_exclusive_group(required=True), CHECKPOINT)
-    shared = {name: settings for name, settings in common.items() if name not in NOT_ASKED}
     folder = option("LongBench's folder", required=True, type=Path, metavar="FOLDER")
-    options = {"--data": folder} | shared | QUESTIONS | _LONGBENCH
-    add_options(parser, options, LongBenchOptions, Setting)
+    options = {"--data": folder} | shared(common) | _LONGBENCH
+    read_by = (LongBenchOptions, Setting)
+    add_questions(tasks, "longbench", about, evaluate_longbench, options, *read_by)
 
 
 def evaluate_longbench(arguments: argparse.Namespace) -> int:

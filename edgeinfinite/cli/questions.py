@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgeinfinite.cli.arguments import cpu_threads, method_lengths, names, option, positive
+from edgeinfinite.cli.arguments import (
+    add_options,
+    cpu_threads,
+    method_lengths,
+    names,
+    option,
+    positive,
+)
 from edgeinfinite.cli.measuring import (
     check_artifact_options,
     load_with_setting,
@@ -55,8 +62,37 @@ QUESTIONS: Options = {
         "threads of an artifact's engine (default: its own)", type=cpu_threads, metavar="N"
     ),
 }
-NOT_ASKED = {"--data", "--plot", "--seed"}
+_NOT_ASKED = {"--data", "--plot", "--seed"}
 """Options of `evaluate`'s other tasks that these don't share."""
+
+
+def add_questions(
+    tasks: argparse._SubParsersAction[Any],
+    name: str,
+    about: str,
+    command: Callable[[argparse.Namespace], int],
+    options: Options,
+    *read_by: type[Any],
+) -> None:
+    """Adds a task to `evaluate` whose questions a checkpoint or artifacts answer.
+
+    Args:
+        tasks: `evaluate`'s.
+        name: the task's.
+        about: its help.
+        command: runs it.
+        options: of all tasks, then the task's own, which win.
+        read_by: dataclasses that have the defaults.
+    """
+    parser = tasks.add_parser(name, help=about, description=about)
+    parser.set_defaults(command=command, plot=None)
+    add_options(parser.add_mutually_exclusive_group(required=True), CHECKPOINT)
+    add_options(parser, options, *read_by)
+
+
+def shared(common: Options) -> Options:
+    """Options of all tasks of `evaluate` that these tasks share, and those of their own."""
+    return {k: settings for k, settings in common.items() if k not in _NOT_ASKED} | QUESTIONS
 
 
 @dataclass(frozen=True)
