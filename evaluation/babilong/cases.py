@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.babilong.hiding import fits, hide
 from edgeinfinite.evaluation.babilong.options import ANSWER_LENGTH, BabilongOptions
-from edgeinfinite.evaluation.babilong.stories import find_stories, read_stories
+from edgeinfinite.evaluation.babilong.stories import find_stories, read_questions
 from edgeinfinite.evaluation.babilong.tasks import TASKS, chosen_tasks, score
 from edgeinfinite.evaluation.questions.measure import Case
 from edgeinfinite.evaluation.questions.prompts import Prompts
@@ -40,7 +40,7 @@ def babilong_cases(
     """
     cases: list[Case] = []
     tasks = chosen_tasks(options.tasks)
-    stories = {task.name: read_stories(find_stories(folder, task.name)) for task in tasks}
+    stories = {task.name: read_questions(find_stories(folder, task.name)) for task in tasks}
     for length in sorted(set(options.lengths)):
         for task in tasks:
             prompts = Prompts(task.name, task.prompt, tokenizer, chat=False)

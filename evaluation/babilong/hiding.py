@@ -12,9 +12,9 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.evaluation.babilong.stories import StoryQuestion
 from edgeinfinite.evaluation.questions.prompts import Prompts
 from edgeinfinite.files import read_text_file
+from edgeinfinite.training.babi import StoryQuestion
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)]*\s+(?=[\"'“‘(]?[A-Z])")
 _CHARACTERS_PER_TOKEN = 8

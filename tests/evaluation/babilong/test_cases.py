@@ -10,7 +10,7 @@ from transformers import AutoTokenizer
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.babilong.cases import babilong_cases, texts_digests
 from edgeinfinite.evaluation.babilong.options import BabilongOptions
-from edgeinfinite.evaluation.babilong.stories import find_stories, read_stories
+from edgeinfinite.evaluation.babilong.stories import find_stories, read_questions
 
 OPTIONS = BabilongOptions(tasks=("qa1", "qa2"), lengths=(1200, 2400), samples=4)
 LONGEST_SENTENCE = 70
@@ -38,7 +38,7 @@ def test_every_fact_is_hidden_in_its_order_and_the_prompt_is_as_long_as_asked(
     keys = [(case.key["length"], case.key["task"]) for case in cases]
     expected = [(n, task) for n in (1200, 2400) for task in ("qa1", "qa2") for _ in range(4)]
     assert keys == expected
-    stories = read_stories(find_stories(babi, "qa1"))
+    stories = read_questions(find_stories(babi, "qa1"))
     for case in cases:
         length, story = case.key["length"], stories[int(case.key["row"])]
         tokens = len(case.prompts.build(case.question).tokens)

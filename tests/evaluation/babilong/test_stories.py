@@ -6,12 +6,12 @@ import pytest
 from tiny_babi import tiny_babi
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.evaluation.babilong.stories import find_stories, read_stories
+from edgeinfinite.evaluation.babilong.stories import find_stories, read_questions
 
 
 def test_a_question_has_all_facts_before_it_and_none_of_other_stories(tmp_path):
     path = find_stories(tiny_babi(tmp_path / "babi"), "qa1")
-    first, second, third, *_ = read_stories(path)
+    first, second, third, *_ = read_questions(path)
     assert first.facts == ("Ann went to the kitchen.", "Bob went to the garden.")
     assert (first.question, first.answer, first.row) == ("Where is Ann?", "kitchen", "0")
     assert second.facts == (*first.facts, "Ann moved to the garden.")
@@ -38,4 +38,4 @@ def test_what_is_not_babi_is_named(tmp_path, text, says):
     path = tmp_path / "qa1_test.txt"
     path.write_text(text)
     with pytest.raises(EdgeInfiniteError, match=says):
-        read_stories(path)
+        read_questions(path)

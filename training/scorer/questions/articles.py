@@ -1,18 +1,14 @@
-"""Articles with questions that people asked about them (SQuAD's format)."""
+"""Texts of articles, with questions that people asked about them at the end."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.files import read_text_file
 from edgeinfinite.training.scorer.composed import Composed, Piece, assemble
+from edgeinfinite.training.squad import Article, Paragraph, Question
 from edgeinfinite.training.texts import encode
 
 _FORMATS = (
@@ -25,33 +21,10 @@ _QUESTION_TOKENS = 40
 """About as many tokens does a question take with its answer."""
 
 
-@dataclass(frozen=True)
-class Question:
-    """A question about a paragraph.
-
-    Args:
-        text: the question.
-        answer: a stretch of the paragraph.
-        start: the character at which it begins there.
-    """
-
-    text: str
-    answer: str
-    start: int
-
-
-@dataclass(frozen=True)
-class Paragraph:
-    """A paragraph with the questions that it answers."""
-
-    text: str
-    questions: tuple[Question, ...]
-
-
 class Articles:
     """Composes texts of one article, or of passages from many, with questions at the end."""
 
-    def __init__(self, articles: Sequence[Sequence[Paragraph]]) -> None:
+    def __init__(self, articles: Sequence[Article]) -> None:
         """Takes the paragraphs of each article, in order."""
         self._articles = articles
 
@@ -97,36 +70,6 @@ class Articles:
         everything = [paragraph for article in self._articles for paragraph in article]
         for i in random.permutation(len(everything)):
             yield everything[int(i)]
-
-
-def read_articles(path: Path) -> Articles:
-    """Reads a file in SQuAD's format.
-
-    Raises:
-        EdgeInfiniteError: it isn't one, or nobody asks about its paragraphs.
-    """
-    try:
-        articles = [
-            [
-                Paragraph(paragraph["context"], tuple(_questions(paragraph["qas"])))
-                for paragraph in article["paragraphs"]
-            ]
-            for article in json.loads(read_text_file(path))["data"]
-        ]
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise EdgeInfiniteError(f"{path} isn't a file of questions as SQuAD has them") from error
-    articles = [article for article in articles if any(each.questions for each in article)]
-    if not articles:
-        raise EdgeInfiniteError(f"{path} has no question with an answer")
-    return Articles(articles)
-
-
-def _questions(entries: Sequence[dict]) -> list[Question]:
-    return [
-        Question(str(one["question"]).strip(), str(answer["text"]), int(answer["answer_start"]))
-        for one in entries
-        for answer in one["answers"][:1]
-    ]
 
 
 def _filling(

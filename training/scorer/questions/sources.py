@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from edgeinfinite.files import read_text_file
+from edgeinfinite.training.babi import read_stories
 from edgeinfinite.training.scorer.composed import TextSource
-from edgeinfinite.training.scorer.questions.articles import Articles, read_articles
+from edgeinfinite.training.scorer.questions.articles import Articles
 from edgeinfinite.training.scorer.questions.chats import Chats
 from edgeinfinite.training.scorer.questions.labels import read_labels
 from edgeinfinite.training.scorer.questions.meetings import read_meetings
-from edgeinfinite.training.scorer.questions.stories import read_stories
+from edgeinfinite.training.scorer.questions.stories import Stories
+from edgeinfinite.training.squad import read_articles
 from edgeinfinite.training.texts import find_documents
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".txt")
@@ -69,5 +71,5 @@ def _read(path: Path, documents: Sequence[str]) -> TextSource:
         return read_labels(path)
     if path.suffix == ".json":
         is_articles = '"data"' in read_text_file(path)[:10_000]
-        return read_articles(path) if is_articles else read_labels(path)
-    return read_stories(path, documents)
+        return Articles(read_articles(path)) if is_articles else read_labels(path)
+    return Stories(read_stories(path), documents)
