@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_loop import read_in_a_plain_loop
 from transformers import PreTrainedModel
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
@@ -138,36 +139,13 @@ def test_streaming_heads_have_a_longer_window(geometry, length, one):
 
 
 def streaming_llm(tokens: list[int], sinks: int, recent: int) -> np.ndarray:
-    """StreamingLLM by definition: one layer of hooks would hide it, so each token sees the first
-    `sinks` and the newest `recent` tokens, at positions counted in the cache, layer by layer."""
-    model = tiny_llama()
-    layers, rows = len(model.model.layers), []
-    caches: list[list[tuple[torch.Tensor, torch.Tensor]]] = [[] for _ in range(layers)]
-    for token in tokens:
-        hidden = model.model.embed_tokens(torch.tensor([[token]]))
-        for index, layer in enumerate(model.model.layers):
-            attention, states = layer.self_attn, layer.input_layernorm(hidden)
-            shape = (1, 1, -1, attention.head_dim)
-            query, key, value = (
-                project(states).view(shape).transpose(1, 2)
-                for project in (attention.q_proj, attention.k_proj, attention.v_proj)
-            )
-            kept = caches[index]
-            kept.append((key, value))
-            if len(kept) > sinks + recent:
-                del kept[sinks]
-            keys = torch.cat([k for k, _ in kept], dim=2)
-            values = torch.cat([v for _, v in kept], dim=2)
-            cos, sin = model.model.rotary_emb(hidden, torch.arange(len(kept))[None])
-            _, keys = apply_rotary_pos_emb(keys, keys, cos, sin)
-            query, _ = apply_rotary_pos_emb(query, query, cos[:, -1:], sin[:, -1:])
-            mixed = torch.nn.functional.scaled_dot_product_attention(
-                query, keys, values, enable_gqa=True, scale=attention.scaling
-            )
-            hidden = hidden + attention.o_proj(mixed.transpose(1, 2).reshape(1, 1, -1))
-            hidden = hidden + layer.mlp(layer.post_attention_layernorm(hidden))
-        rows.append(model.lm_head(model.model.norm(hidden))[0, 0])
-    return torch.stack(rows).numpy()
+    """StreamingLLM by definition: each token sees the first `sinks` and the newest `recent`."""
+
+    def drop(_: int, kept: list) -> None:
+        if len(kept) > sinks + recent:
+            del kept[sinks]
+
+    return read_in_a_plain_loop(tiny_llama(), tokens, drop)
 
 
 @pytest.mark.parametrize(("sinks", "window"), [(4, 7), (0, 5), (1, 1)])

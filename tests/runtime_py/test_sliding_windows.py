@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers.models.qwen2.modeling_qwen2 import apply_rotary_pos_emb
+from plain_loop import read_in_a_plain_loop
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
@@ -143,40 +143,19 @@ def test_its_capacity_is_its_window_and_a_segment_whatever_the_other_layers_have
 def reference(tokens: list[int], window: int, sinks: int, recent: int) -> np.ndarray:
     """Token by token: a full layer sees sinks and the newest, a sliding one its window.
 
-    Keys are kept without RoPE. In a full layer they are turned to their slots; in a sliding layer
-    to the places that they have before the newest token.
+    In a full layer keys are turned to their slots; in a sliding layer to the places that they have
+    before the newest token.
     """
     model: Any = tiny_hybrid("Qwen2", window)
-    kinds = model.config.layer_types
-    caches: list[list[Any]] = [[] for _ in kinds]
-    rows = []
-    for token in tokens:
-        hidden = model.model.embed_tokens(torch.tensor([[token]]))
-        for layer, kind, kept in zip(model.model.layers, kinds, caches, strict=True):
-            attention, states = layer.self_attn, layer.input_layernorm(hidden)
-            shape = (1, 1, -1, attention.head_dim)
-            query, key, value = (
-                project(states).view(shape).transpose(1, 2)
-                for project in (attention.q_proj, attention.k_proj, attention.v_proj)
-            )
-            kept.append((key, value))
-            slides = kind == "sliding_attention"
-            if slides and len(kept) > window:
-                del kept[0]
-            if not slides and len(kept) > sinks + recent:
-                del kept[sinks]
-            keys = torch.cat([k for k, _ in kept], dim=2)
-            values = torch.cat([v for _, v in kept], dim=2)
-            cos, sin = model.model.rotary_emb(hidden, torch.arange(len(kept))[None])
-            _, keys = apply_rotary_pos_emb(keys, keys, cos, sin)
-            query, _ = apply_rotary_pos_emb(query, query, cos[:, -1:], sin[:, -1:])
-            mixed = torch.nn.functional.scaled_dot_product_attention(
-                query, keys, values, enable_gqa=True, scale=attention.scaling
-            )
-            hidden = hidden + attention.o_proj(mixed.transpose(1, 2).reshape(1, 1, -1))
-            hidden = hidden + layer.mlp(layer.post_attention_layernorm(hidden))
-        rows.append(model.lm_head(model.model.norm(hidden))[0, 0])
-    return torch.stack(rows).numpy()
+
+    def drop(layer: int, kept: list) -> None:
+        slides = model.config.layer_types[layer] == "sliding_attention"
+        if slides and len(kept) > window:
+            del kept[0]
+        if not slides and len(kept) > sinks + recent:
+            del kept[sinks]
+
+    return read_in_a_plain_loop(model, tokens, drop)
 
 
 @pytest.mark.parametrize(
