@@ -49,7 +49,6 @@ from edgeinfinite.models.attach import (
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
 from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.models.recall.rotary import rotary_tables
-from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import save_scorers
 from edgeinfinite.models.trained_file import modules_digest, read_metadata
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -57,6 +56,10 @@ from edgeinfinite.version import __version__
 
 _GRAPH_BYTES = 36_000
 """Of the graphs and the manifest, for each layer; the demo model's and Gemma's are 28,000."""
+
+_SLOT_BYTES = 12
+"""Of the tables of indices that rank and move pairs, for each layer and candidate for a slot; the
+demo model's `compress_memory` has 40 tables of 1,152 int64 for 30 layers."""
 
 _SPARE_BYTES = 22_000
 """Of the manifest's figures, the model card, and of tensors that begin at a cache line."""
@@ -147,7 +150,7 @@ def _left_for_weights(
     """
     files = sum(file.stat().st_size for file in folder.iterdir())
     scorers = [s for layer in attention_layers(model) if (s := layer.retention_scorer) is not None]
-    # A scorer lies in its file; the graphs hold what its retrieval heads need, in half precision.
+    # A scorer lies in its file; the graphs hold those that rank, in half precision.
     apart = {id(parameter) for scorer in scorers for parameter in scorer.parameters()}
     floats = sum(
         4 * parameter.numel()
@@ -155,15 +158,13 @@ def _left_for_weights(
         if not recipe.format_of(name) and id(parameter) not in apart
     )
     shape = ModelShape.of(model)
-    others = _GRAPH_BYTES * shape.layers + _SPARE_BYTES + sum(map(_graph_bytes, scorers))
-    if shape.geometry.policy == "carry":
-        others += _rotary_bytes(model, shape.geometry.capacity)
+    others = _GRAPH_BYTES * shape.layers + _SPARE_BYTES
+    others += sum(2 * p.numel() for s in scorers if not s.streams for p in s.parameters())
+    geometry = shape.geometry
+    if geometry.policy == "carry":
+        others += _rotary_bytes(model, geometry.capacity)
+        others += _SLOT_BYTES * shape.layers * (geometry.most_slots + geometry.segment_length)
     return 1e6 * (asked.max_mb or 0.0) - files - floats - others
-
-
-def _graph_bytes(scorer: RetentionScorer) -> int:
-    heads = len(scorer.retrieval)
-    return 2 * sum(p.numel() for p in scorer.parameters()) * scorer.retrieval_heads // heads
 
 
 def _rotary_bytes(model: PreTrainedModel, positions: int) -> int:
