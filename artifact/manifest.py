@@ -85,11 +85,20 @@ class ScorerInfo:
 
 @dataclass(frozen=True)
 class QuantizationInfo:
-    """What was quantized how, by weight name, and what was left alone."""
+    """What was quantized how, by weight name, and what was left alone.
+
+    Args:
+        recipe: of `--quantize`.
+        quantized: formats.
+        unquantized: names.
+        rounded_sha256: over the integers that a size, a loss or a text chose; None where checkpoint
+            and recipe determine them.
+    """
 
     recipe: str
     quantized: dict[str, str]
     unquantized: list[str]
+    rounded_sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -220,7 +229,7 @@ def cache_type_of(manifest: Manifest) -> str:
 
 
 def fingerprint(manifest: Manifest) -> str:
-    """What a state belongs to: weights, gate, scorer and its rank rule, quantization.
+    """What a state belongs to: weights, gate, scorer and its rank rule, quantization, rounding.
 
     Geometry is compared apart from it. Two artifacts of one checkpoint and recipe, one for ONNX and
     one for ExecuTorch, hold their caches in different layouts, so the layout counts as well.
@@ -232,4 +241,6 @@ def fingerprint(manifest: Manifest) -> str:
         manifest.quantization.recipe,
         *sorted({f"{spec.dims} {spec.dtype}" for spec in manifest.state}),
     ]
+    if manifest.quantization.rounded_sha256:
+        parts.append(manifest.quantization.rounded_sha256)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

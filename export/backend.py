@@ -58,6 +58,9 @@ class Backend(Protocol):
     formats: tuple[WeightFormat, ...]
     """What a weight may be rounded to, for `export.mixing` to choose from."""
 
+    embedding_formats: tuple[WeightFormat, ...]
+    """The same for an embedding, whether it is the LM head's weight or not."""
+
     scale_type: ScaleType
     """How it stores the scales of groups."""
 

@@ -47,6 +47,7 @@ from edgeinfinite.models.attach import (
     rank_rule_of,
 )
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
+from edgeinfinite.models.grouped_weight import integers_sha256
 from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.models.recall.scorer_file import save_scorers
@@ -119,6 +120,8 @@ def _write_artifact(plan: ExportPlan, folder: Path, report: Progress) -> None:
     )
     if weights.calibrated:
         exported.details["calibrated"] = True
+        rounded = replace(exported.quantization, rounded_sha256=integers_sha256(weights.integers))
+        exported = replace(exported, quantization=rounded)
     manifest = _manifest(plan, gate_info, scorer_info, exported, folder)
     write_manifest(folder, manifest)
     _refuse_larger(folder, asked.max_mb)

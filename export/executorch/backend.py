@@ -38,6 +38,7 @@ class ExecuTorchBackend:
     name = "executorch"
     cache_types = ("float32",)
     formats = (WeightFormat(4), WeightFormat(8))
+    embedding_formats = (WeightFormat(8),)  # in 4, a tied LM head would be stored beside it
     scale_type = ScaleType(torch.bfloat16, signed=False)
     tools = ("executorch", "torchao")
 

@@ -143,7 +143,7 @@ def reference(
 
 
 def stored_bytes(model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None) -> int:
-    """Bytes of all weights in the program; a tied LM head's codes are the embedding's own.
+    """Bytes of all weights in the program; a tied LM head's rows of 8 bits are the embedding's own.
 
     Args:
         model, recipe, integers: as for `quantized`.

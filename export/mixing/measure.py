@@ -95,7 +95,7 @@ def _candidates(
     integers = backbone.integers.get(name)
     if integers is not None and (held := backend.held(integers, embedding=embedding)):
         yield AS_LOADED, lambda: held
-    for form in backend.formats:
+    for form in backend.embedding_formats if embedding else backend.formats:
         if weight.shape[1] % form.group == 0:
             yield str(form), partial(backend.rounded, weight, form, embedding=embedding)
 

@@ -74,6 +74,7 @@ class OnnxBackend:
         WeightFormat(6),
         WeightFormat(8),
     )
+    embedding_formats = formats
     scale_type = ScaleType(torch.float16, signed=True)
     tools = ("onnx", "onnxruntime", "onnxscript", "onnx-ir")
 

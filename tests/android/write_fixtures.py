@@ -8,6 +8,7 @@ same run as the Kotlin tests (`android_demo/ci/build.sh`).
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import sys
@@ -33,6 +34,7 @@ def main(output: Path) -> None:
     from sessions import write_sessions
 
     parts["sessions"] = write_sessions
+    parts["manifests"] = write_manifests
     shutil.rmtree(output / "kotlin", ignore_errors=True)
     for name, write in parts.items():
         folder = output / name
@@ -109,6 +111,22 @@ def write_templates(folder: Path) -> None:
             case["turn"] = None if turn is None else list(turn)
             cases.append(case)
     write_json(folder / "cases.json", {"special_tokens": SPECIAL_TOKENS, "cases": cases})
+
+
+def write_manifests(folder: Path) -> None:
+    """`cases.json`: manifests of one artifact, rounded in different ways; fingerprints."""
+    import msgspec
+
+    from edgeinfinite.artifact.manifest import fingerprint, read_manifest
+
+    manifest = read_manifest(folder.parent / "sessions" / "reencode-int4" / "artifact")
+    cases = []
+    for rounded in (None, "0" * 64, "1" * 64):
+        quantization = dataclasses.replace(manifest.quantization, rounded_sha256=rounded)
+        changed = dataclasses.replace(manifest, quantization=quantization)
+        text = msgspec.json.encode(changed).decode()
+        cases.append({"manifest": text, "fingerprint": fingerprint(changed)})
+    write_json(folder / "cases.json", cases)
 
 
 def write_sampling(folder: Path) -> None:

@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 from tiny_artifact import tiny_checkpoint
 
-from edgeinfinite.artifact.manifest import read_manifest
+from edgeinfinite.artifact.manifest import fingerprint, read_manifest
 from edgeinfinite.cli import main
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.loss import ARTIFACT, CHECKPOINT
 from edgeinfinite.export.verify import verify_artifact
+from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session import Session
 
 LENGTHS = (
     "--policy",
@@ -73,6 +77,24 @@ def test_an_artifact_for_a_size_is_no_larger_and_verifies(checkpoint, report, tm
     formats = set(read_manifest(small).quantization.quantized.values())
     assert len(formats) > 1
     assert all(check.passed for check in verify_artifact(small, model=str(checkpoint)))
+
+
+def test_a_state_of_one_mix_is_refused_by_another_of_the_same_checkpoint(
+    checkpoint, report, tmp_path
+):
+    """Caches hold what one rounding computed; only plain recipes are determined by their name."""
+    sizes = ("0.137", "0.16")
+    mixes = [
+        exported(checkpoint, tmp_path / mb, "--max-mb", mb, "--report", str(report)) for mb in sizes
+    ]
+    plain = read_manifest(exported(checkpoint, tmp_path / "plain"))
+    assert plain.quantization.rounded_sha256 is None
+    assert len({fingerprint(read_manifest(mix)) for mix in mixes} | {fingerprint(plain)}) == 3
+    session = Session(load_engine(mixes[0]))
+    session.append(range(5))
+    save_session(session, tmp_path / "read.session")
+    with pytest.raises(EdgeInfiniteError, match="another"):
+        load_session(load_engine(mixes[1]), tmp_path / "read.session")
 
 
 def test_a_size_that_is_too_small_is_refused(checkpoint, report, tmp_path, capsys):

@@ -9,13 +9,14 @@ import torch
 from torch.nn import functional
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.export.executorch import BACKEND as EXECUTORCH
 from edgeinfinite.export.mixing.calibration import calibration_texts
 from edgeinfinite.export.mixing.measure import Rows, measure
 from edgeinfinite.export.mixing.plan import QuantizationOptions, plan_quantization
 from edgeinfinite.export.mixing.report import frontier, table
 from edgeinfinite.export.mixing.statistics import collect
 from edgeinfinite.export.onnx import BACKEND
-from edgeinfinite.export.recipes import exact_recipe, recipe_named
+from edgeinfinite.export.recipes import WeightFormat, exact_recipe, recipe_named
 from edgeinfinite.models.loading import Backbone
 from tiny import VOCABULARY, tiny_llama
 
@@ -72,6 +73,19 @@ def test_every_quantized_weight_is_measured_and_more_bits_cost_less(backbone, st
     assert len(list(table(choices))) > 8
     losses = [choice.loss for choice in frontier(choices, 6)]
     assert losses == sorted(losses, reverse=True)
+
+
+def test_an_embedding_in_executorch_has_the_one_format_that_is_stored(backbone, statistics):
+    """It is looked up in rows of 8 bits; 4 for a tied LM head would be a second matrix."""
+    name, recipe = "model.embed_tokens.weight", recipe_named("int4")
+    choices = measure(backbone, EXECUTORCH, recipe, lambda: statistics, lambda *_: None)
+    assert [choice.format for choice in choices[name]] == ["int8 symmetric g32"]
+    formats = {name: WeightFormat.parse(choices[name][0].format)}
+    recipe = exact_recipe("int4", formats)
+    stored = EXECUTORCH.weights_bytes(backbone.model, recipe)
+    left_alone = EXECUTORCH.weights_bytes(backbone.model, recipe_named("none"))
+    weight = backbone.model.get_parameter(name)
+    assert stored - left_alone == choices[name][0].bytes - weight.nbytes
 
 
 def test_an_interrupted_report_resumes(backbone, statistics, tmp_path):

@@ -145,10 +145,16 @@ data class ScorerInfo(
     @SerialName("rank_rule") val rankRule: RankRule,
 )
 
-/** How the weights were quantized; the formats of single weights aren't read here. */
+/**
+ * How the weights were quantized; the formats of single weights aren't read here.
+ *
+ * @property roundedSha256 over the integers that a size, a loss or a text chose; null where checkpoint
+ *   and recipe determine them.
+ */
 @Serializable
 data class QuantizationInfo(
     val recipe: String,
+    @SerialName("rounded_sha256") val roundedSha256: String? = null,
 )
 
 /**
@@ -182,7 +188,7 @@ data class Manifest(
     /** Bytes of one text's state. */
     val stateBytes: Long get() = state.sumOf { it.bytes }
 
-    /** What a state belongs to: weights, gate, scorer and rank rule, quantization, layout. */
+    /** What a state belongs to: weights, gate, scorer and rank rule, quantization, layout, rounding. */
     val fingerprint: String get() {
         val layouts = state.map { "${it.dims} ${it.dtype}" }.toSortedSet()
         val parts =
@@ -192,7 +198,8 @@ data class Manifest(
                 scorer?.sha256 ?: "no scorer",
                 quantization.recipe,
             )
-        return sha256Of((parts + layouts).joinToString("\n").toByteArray())
+        val all = parts + layouts + listOfNotNull(quantization.roundedSha256)
+        return sha256Of(all.joinToString("\n").toByteArray())
     }
 
     companion object {

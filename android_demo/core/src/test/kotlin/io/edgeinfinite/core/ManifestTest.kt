@@ -1,7 +1,12 @@
 package io.edgeinfinite.core
 
+import kotlinx.serialization.json.jsonArray
+import kotlinx.serialization.json.jsonObject
+import kotlinx.serialization.json.jsonPrimitive
+import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.DynamicTest
+import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.TestFactory
 import org.junit.jupiter.api.assertThrows
 import java.io.File
@@ -20,6 +25,15 @@ class ManifestTest {
                 assertTrue(reason in error.message!! && '\n' !in error.message!!, error.message)
             }
         }
+
+    @Test
+    fun `mixes of one checkpoint have fingerprints of their own, the same as in Python`() {
+        val cases = Fixtures.json("manifests/cases.json").jsonArray.map { it.jsonObject }
+        val expected = cases.map { it.getValue("fingerprint").jsonPrimitive.content }
+        assertEquals(cases.size, expected.toSet().size)
+        val found = cases.map { Manifest.parse(it.getValue("manifest").jsonPrimitive.content, MANIFEST_FILE) }
+        assertEquals(expected, found.map { it.fingerprint })
+    }
 
     private companion object {
         /** What to replace, by what, and what the error says. */
