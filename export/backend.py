@@ -61,6 +61,9 @@ class Backend(Protocol):
     embedding_formats: tuple[WeightFormat, ...]
     """The same for an embedding, whether it is the LM head's weight or not."""
 
+    graph_bytes: int
+    """Of the graphs and the manifest without weights, for each layer, rounded up."""
+
     scale_type: ScaleType
     """How it stores the scales of groups."""
 

@@ -26,7 +26,7 @@ from edgeinfinite.artifact.manifest import (
     write_manifest,
 )
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.backend import ExportedGraphs, Progress
+from edgeinfinite.export.backend import Backend, ExportedGraphs, Progress
 from edgeinfinite.export.default_text import chosen_text
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.loss import measure_losses
@@ -54,9 +54,6 @@ from edgeinfinite.models.recall.scorer_file import save_scorers
 from edgeinfinite.models.trained_file import modules_digest, read_metadata
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.version import __version__
-
-_GRAPH_BYTES = 36_000
-"""Of the graphs and the manifest, for each layer; the demo model's and Gemma's are 28,000."""
 
 _SLOT_BYTES = 12
 """Of the tables of indices that rank and move pairs, for each layer and candidate for a slot; the
@@ -107,7 +104,7 @@ def _write_artifact(plan: ExportPlan, folder: Path, report: Progress) -> None:
         backend,
         plan.recipe,
         asked,
-        lambda: _left_for_weights(model, plan.recipe, asked, folder),
+        lambda: _left_for_weights(model, plan.recipe, asked, folder, backend),
         lambda what, done: report(what, 0.05 + 0.05 * done),
     )
     exported = backend.export_graphs(
@@ -143,12 +140,16 @@ def _write_artifact(plan: ExportPlan, folder: Path, report: Progress) -> None:
 
 
 def _left_for_weights(
-    model: PreTrainedModel, recipe: Recipe, asked: QuantizationOptions, folder: Path
+    model: PreTrainedModel,
+    recipe: Recipe,
+    asked: QuantizationOptions,
+    folder: Path,
+    backend: Backend,
 ) -> float:
     """Bytes under `max_mb`, when what isn't quantized and the graphs are taken off.
 
     Args:
-        model, recipe, asked: of this export.
+        model, recipe, asked, backend: of this export.
         folder: holds every file but the back end's.
     """
     files = sum(file.stat().st_size for file in folder.iterdir())
@@ -161,7 +162,7 @@ def _left_for_weights(
         if not recipe.format_of(name) and id(parameter) not in apart
     )
     shape = ModelShape.of(model)
-    others = _GRAPH_BYTES * shape.layers + _SPARE_BYTES
+    others = backend.graph_bytes * shape.layers + _SPARE_BYTES
     others += sum(2 * p.numel() for s in scorers if not s.streams for p in s.parameters())
     geometry = shape.geometry
     if geometry.policy == "carry":
