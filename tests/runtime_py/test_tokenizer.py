@@ -72,7 +72,12 @@ def test_a_chat_is_encoded_as_transformers_does(
         assert tokenizer.encode_chat(messages) == _reference_chat(reference, messages)
 
 
-@given(first=TEXTS, answer=TEXTS, second=TEXTS, answer_2=TEXTS, third=TEXTS)
+ANSWERS = TEXTS.map(str.lstrip)
+"""A sampled answer stays as it was sampled; only if it began with white space, the whole text would
+merge that with the newline before it (SmolLM2 has a token for two newlines)."""
+
+
+@given(first=TEXTS, answer=ANSWERS, second=TEXTS, answer_2=ANSWERS, third=TEXTS)
 @settings(max_examples=40, deadline=None)
 def test_appended_turns_give_the_tokens_of_the_whole_conversation(
     tokenizer: TextTokenizer,
