@@ -91,8 +91,8 @@ class QuantizationInfo:
         recipe: of `--quantize`.
         quantized: formats.
         unquantized: names.
-        rounded_sha256: over the integers that a size, a loss or a text chose; None where checkpoint
-            and recipe determine them.
+        rounded_sha256: over the weights as the artifact computes with them, if a size, a loss or a
+            text chose them; None where checkpoint and recipe determine them.
     """
 
     recipe: str

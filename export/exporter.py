@@ -26,18 +26,17 @@ from edgeinfinite.artifact.manifest import (
     write_manifest,
 )
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.backend import Backend, ExportedGraphs, Progress
+from edgeinfinite.export.backend import ExportedGraphs, Progress
 from edgeinfinite.export.default_text import chosen_text
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.loss import measure_losses
 from edgeinfinite.export.mixing.plan import plan_quantization
 from edgeinfinite.export.model_card import write_model_card
-from edgeinfinite.export.options import ExportOptions, QuantizationOptions
+from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.output_folder import unfinished
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.plan import ExportPlan, plan_export
-from edgeinfinite.export.recipes import Recipe
 from edgeinfinite.export.text_files import write_text_files
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import (
@@ -47,7 +46,7 @@ from edgeinfinite.models.attach import (
     rank_rule_of,
 )
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
-from edgeinfinite.models.grouped_weight import integers_sha256
+from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.models.recall.scorer_file import save_scorers
@@ -104,7 +103,7 @@ def _write_artifact(plan: ExportPlan, folder: Path, report: Progress) -> None:
         backend,
         plan.recipe,
         asked,
-        lambda: _left_for_weights(model, plan.recipe, asked, folder, backend),
+        lambda: _left_for_weights(plan, folder),
         lambda what, done: report(what, 0.05 + 0.05 * done),
     )
     exported = backend.export_graphs(
@@ -115,18 +114,21 @@ def _write_artifact(plan: ExportPlan, folder: Path, report: Progress) -> None:
         lambda what, done: report(what, 0.1 + 0.6 * done),
         weights.integers,
     )
+    reference = backend.quantized_reference(model, weights.recipe, weights.integers)
     if weights.calibrated:
         exported.details["calibrated"] = True
-        rounded = replace(exported.quantization, rounded_sha256=integers_sha256(weights.integers))
+        digest = parameters_digest(reference, gates=False)
+        rounded = replace(exported.quantization, rounded_sha256=digest)
         exported = replace(exported, quantization=rounded)
     manifest = _manifest(plan, gate_info, scorer_info, exported, folder)
     write_manifest(folder, manifest)
     _refuse_larger(folder, asked.max_mb)
     checks = check_parity(
         folder,
-        TorchEngine(backend.quantized_reference(model, weights.recipe, weights.integers)),
+        TorchEngine(reference),
         progress=lambda what, done: report(what, 0.72 + 0.26 * done),
     )
+    del reference  # the next step loads the artifact beside the checkpoint
     _refuse_failed(checks)
     parity = {check.check: check.value for check in checks}
     if plan.recipe.name != "none":
@@ -139,19 +141,14 @@ def _write_artifact(plan: ExportPlan, folder: Path, report: Progress) -> None:
     _refuse_larger(folder, asked.max_mb)
 
 
-def _left_for_weights(
-    model: PreTrainedModel,
-    recipe: Recipe,
-    asked: QuantizationOptions,
-    folder: Path,
-    backend: Backend,
-) -> float:
+def _left_for_weights(plan: ExportPlan, folder: Path) -> float:
     """Bytes under `max_mb`, when what isn't quantized and the graphs are taken off.
 
     Args:
-        model, recipe, asked, backend: of this export.
+        plan: of this export.
         folder: holds every file but the back end's.
     """
+    model = plan.backbone.model
     files = sum(file.stat().st_size for file in folder.iterdir())
     scorers = [s for layer in attention_layers(model) if (s := layer.retention_scorer) is not None]
     # A scorer lies in its file; the graphs hold those that rank, in half precision.
@@ -159,16 +156,16 @@ def _left_for_weights(
     floats = sum(
         4 * parameter.numel()
         for name, parameter in model.named_parameters()
-        if not recipe.format_of(name) and id(parameter) not in apart
+        if not plan.recipe.format_of(name) and id(parameter) not in apart
     )
     shape = ModelShape.of(model)
-    others = backend.graph_bytes * shape.layers + _SPARE_BYTES
+    others = plan.backend.graph_bytes * shape.layers + _SPARE_BYTES
     others += sum(2 * p.numel() for s in scorers if not s.streams for p in s.parameters())
     geometry = shape.geometry
     if geometry.policy == "carry":
         others += _rotary_bytes(model, geometry.capacity)
         others += _SLOT_BYTES * shape.layers * (geometry.most_slots + geometry.segment_length)
-    return 1e6 * (asked.max_mb or 0.0) - files - floats - others
+    return 1e6 * (plan.options.quantization.max_mb or 0.0) - files - floats - others
 
 
 def _rotary_bytes(model: PreTrainedModel, positions: int) -> int:

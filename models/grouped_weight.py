@@ -5,8 +5,6 @@ Letters: O outputs (rows), I inputs (columns), g group, n = I / g groups in a ro
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -52,15 +50,3 @@ class GroupedWeight:
         """
         levels = None if self.levels is None else self.levels[order]
         return GroupedWeight(self.bits, self.group, self.codes[order], self.scales[order], levels)
-
-
-def integers_sha256(weights: Mapping[str, GroupedWeight]) -> str:
-    """SHA-256 over weights and their names, hexadecimal; their order doesn't count."""
-    digest = hashlib.sha256()
-    for name in sorted(weights):
-        weight = weights[name]
-        digest.update(f"{name}\n{weight.bits} {weight.group} {weight.symmetric}\n".encode())
-        for tensor in (weight.codes, weight.scales, weight.levels):
-            if tensor is not None:
-                digest.update(tensor.numpy().tobytes())
-    return digest.hexdigest()

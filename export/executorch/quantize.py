@@ -151,8 +151,11 @@ def stored_bytes(model: PreTrainedModel, recipe: Recipe, integers: Integers | No
     twin, _ = _packed(model, recipe, integers or {})
     sizes: dict[int, int] = {}
     tied = model.get_input_embeddings().weight is model.get_output_embeddings().weight
+    head = twin.get_output_embeddings()
+    codes = getattr(head, "weight", None)  # one with offsets has its codes a level below
+    shares = tied and isinstance(codes, IntxUnpackedToInt8Tensor) and _is_rows(codes)
     for module in twin.modules():
-        if tied and module is twin.get_output_embeddings():
+        if shares and module is head:
             continue
         if isinstance(module, QuantizedEmbedding):
             sizes[id(module)] = sum(buffer.nbytes for buffer in module.buffers(recurse=False))
@@ -164,9 +167,14 @@ def stored_bytes(model: PreTrainedModel, recipe: Recipe, integers: Integers | No
 def _bytes(parameter: torch.Tensor) -> int:
     if not isinstance(parameter, IntxUnpackedToInt8Tensor):
         return parameter.nbytes
-    rows = parameter.shape[1] == parameter.block_size[1]
+    rows = _is_rows(parameter)
     scale = 4 if rows else 2  # XNNPACK keeps the scales of groups in bfloat16
     return parameter.numel() * (8 if rows else 4) // 8 + scale * parameter.scale.numel()
+
+
+def _is_rows(weight: IntxUnpackedToInt8Tensor) -> bool:
+    """Whether it is one of 8 bits, with a scale a row; 4 bits have one a group."""
+    return bool(weight.target_dtype == torch.int8)
 
 
 def rounded(weight: torch.Tensor, bits: int) -> tuple[torch.Tensor, int]:

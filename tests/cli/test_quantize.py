@@ -87,9 +87,11 @@ def test_a_state_of_one_mix_is_refused_by_another_of_the_same_checkpoint(
     mixes = [
         exported(checkpoint, tmp_path / mb, "--max-mb", mb, "--report", str(report)) for mb in sizes
     ]
+    calibrated = exported(checkpoint, tmp_path / "calibrated", "--calibrate", "default")
     plain = read_manifest(exported(checkpoint, tmp_path / "plain"))
     assert plain.quantization.rounded_sha256 is None
-    assert len({fingerprint(read_manifest(mix)) for mix in mixes} | {fingerprint(plain)}) == 3
+    others = [read_manifest(folder) for folder in (*mixes, calibrated)]
+    assert len({fingerprint(manifest) for manifest in (plain, *others)}) == 4
     session = Session(load_engine(mixes[0]))
     session.append(range(5))
     save_session(session, tmp_path / "read.session")

@@ -88,13 +88,30 @@ def test_appended_turns_give_the_tokens_of_the_whole_conversation(
     answer_2: str,
     third: str,
 ) -> None:
-    # The default system prompt stands in the first turn only; the answers are what was sampled.
     whole = _chat(first, answer, second, answer_2, third)
+    assert _turn_by_turn(tokenizer, reference, whole) == _reference_chat(reference, whole)
+
+
+@given(first=TEXTS, answer=TEXTS, second=TEXTS)
+@settings(max_examples=40, deadline=None)
+def test_appended_turns_read_as_the_whole_conversation_whatever_was_sampled(
+    tokenizer: TextTokenizer, reference: Any, first: str, answer: str, second: str
+) -> None:
+    whole = _chat(first, answer, second)
+    tokens = _turn_by_turn(tokenizer, reference, whole)
+    assert reference.decode(tokens) == reference.decode(_reference_chat(reference, whole))
+
+
+def _turn_by_turn(
+    tokenizer: TextTokenizer, reference: Any, whole: list[dict[str, str]]
+) -> list[int]:
+    """A chat as a session reads it: the first turn, then what was sampled and the next turn."""
+    # The default system prompt stands in the first turn only.
     tokens = tokenizer.encode_chat(whole[:1])
-    for said, asked in ((answer, second), (answer_2, third)):
-        tokens += reference.encode(said, add_special_tokens=False)
-        tokens += tokenizer.encode_turn(asked)
-    assert tokens == _reference_chat(reference, whole)
+    for said, asked in zip(whole[1::2], whole[2::2], strict=True):
+        tokens += reference.encode(said["content"], add_special_tokens=False)
+        tokens += tokenizer.encode_turn(asked["content"])
+    return tokens
 
 
 def test_a_turn_that_quotes_the_sample_answer_is_not_cut(tokenizer: TextTokenizer) -> None:

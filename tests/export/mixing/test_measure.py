@@ -76,16 +76,17 @@ def test_every_quantized_weight_is_measured_and_more_bits_cost_less(backbone, st
 
 
 def test_an_embedding_in_executorch_has_the_one_format_that_is_stored(backbone, statistics):
-    """It is looked up in rows of 8 bits; 4 for a tied LM head would be a second matrix."""
+    """It is looked up in rows of 8 bits; 4 for a tied LM head are a second matrix, and count."""
     name, recipe = "model.embed_tokens.weight", recipe_named("int4")
     choices = measure(backbone, EXECUTORCH, recipe, lambda: statistics, lambda *_: None)
     assert [choice.format for choice in choices[name]] == ["int8 symmetric g32"]
-    formats = {name: WeightFormat.parse(choices[name][0].format)}
-    recipe = exact_recipe("int4", formats)
-    stored = EXECUTORCH.weights_bytes(backbone.model, recipe)
-    left_alone = EXECUTORCH.weights_bytes(backbone.model, recipe_named("none"))
+    left_alone, eight, four = (
+        EXECUTORCH.weights_bytes(backbone.model, exact_recipe("int4", formats))
+        for formats in ({}, {name: WeightFormat(8)}, {name: WeightFormat(4)})
+    )
     weight = backbone.model.get_parameter(name)
-    assert stored - left_alone == choices[name][0].bytes - weight.nbytes
+    assert eight - left_alone == choices[name][0].bytes - weight.nbytes
+    assert four - eight == weight.numel() // 2 + 2 * weight.numel() // 32
 
 
 def test_an_interrupted_report_resumes(backbone, statistics, tmp_path):

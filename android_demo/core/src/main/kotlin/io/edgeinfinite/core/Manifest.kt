@@ -148,8 +148,8 @@ data class ScorerInfo(
 /**
  * How the weights were quantized; the formats of single weights aren't read here.
  *
- * @property roundedSha256 over the integers that a size, a loss or a text chose; null where checkpoint
- *   and recipe determine them.
+ * @property roundedSha256 over the weights as the artifact computes with them, if a size, a loss or a
+ *   text chose them; null where checkpoint and recipe determine them.
  */
 @Serializable
 data class QuantizationInfo(
