@@ -8,6 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from tiny_artifact import VOCABULARY, tiny_artifact
+
+from edgeinfinite.runtime_py.engines import load_engine
+from tiny import tiny_llama
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -49,3 +53,15 @@ def test_the_demos_answers_stand_in_its_text_and_are_not_said_again_later():
         answer = question.answer.strip(' "')
         assert answer in before + question.last_said
         assert after and answer not in after and question.last_said not in after
+
+
+def test_an_artifact_agrees_with_itself_and_not_with_one_of_other_weights(tmp_path):
+    agreement = script("agreement")
+    first = load_engine(tiny_artifact(tmp_path / "first"))
+    assert agreement.agreement(first, first, [range(5, 45)]) == [1.0]
+    other = load_engine(
+        tiny_artifact(tmp_path / "other", model=tiny_llama(vocabulary=VOCABULARY, seed=1))
+    )
+    (share,) = agreement.agreement(first, other, [range(5, 45)])
+    pairs = zip(*(list(agreement.preferred(e, range(5, 45))) for e in (first, other)), strict=True)
+    assert share == sum(a == b for a, b in pairs) / 40 < 1.0

@@ -49,7 +49,7 @@ class ExecuTorchBackend:
         if facts.caps_scores:
             lacks = "attention scores that are capped (softcap)"
         elif facts.rotary_by_type:
-            lacks = "several kinds of rotary embedding"
+            lacks = "second rotary embedding"
         if lacks:
             raise EdgeInfiniteError(
                 f"the back end executorch has no {lacks}, which {facts.name} needs; "

@@ -227,7 +227,7 @@ def test_the_model_is_restored_after_the_export(tmp_path: Path) -> None:
     ("layer", "by_type", "message"),
     [
         (LayerFacts(softcap=30.0), False, "softcap"),
-        (LayerFacts(), True, "several kinds of rotary embedding"),
+        (LayerFacts(), True, "second rotary embedding"),
     ],
     ids=["softcap", "rotary"],
 )
