@@ -17,11 +17,9 @@ from edgeinfinite.artifact.session_file import (
     read_session_file,
     write_session_file,
 )
-from edgeinfinite.artifact.tensors import TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.base import Engine
 from edgeinfinite.runtime_py.session import Session, new_unread
-from edgeinfinite.runtime_py.state import State
 
 
 def save_session(session: Session, path: Path, *, extra: dict[str, str] | None = None) -> None:
@@ -43,7 +41,7 @@ def save_session(session: Session, path: Path, *, extra: dict[str, str] | None =
         compressions=session.compressions,
     )
     state = session.state
-    tensors = {spec.name: np.ascontiguousarray(_in_use(state, spec)) for spec in state.specs}
+    tensors = {spec.name: np.ascontiguousarray(state.in_use(spec)) for spec in state.specs}
     tensors[RESIDUAL] = np.array(session.residual, dtype=np.int64)
     tensors[UNREAD] = np.array(session.unread, dtype=np.int64)
     write_session_file(path, SessionFile(header, tensors, dict(extra or {})))
@@ -81,13 +79,6 @@ def load_session(
     return session, content.metadata
 
 
-def _in_use(state: State, spec: TensorSpec) -> np.ndarray:
-    """A view of what counts: of a cache the slots in use."""
-    if not spec.is_cache or spec.layer is None:
-        return state.arrays[spec.name]
-    return state.slots(spec.name, 0, int(state.length[spec.layer]))
-
-
 def _restore(session: Session, header: SessionHeader, tensors: dict[str, np.ndarray]) -> None:
     state = session.state
     session.tokens_read = header.tokens_read
@@ -101,7 +92,7 @@ def _restore(session: Session, header: SessionHeader, tensors: dict[str, np.ndar
     if foreign:
         raise ValueError(f"{min(foreign)} isn't a tensor of this artifact's sessions")
     for spec in state.specs:
-        _copy_checked(spec.name, _in_use(state, spec), tensors[spec.name])
+        _copy_checked(spec.name, state.in_use(spec), tensors[spec.name])
 
 
 def _token_ids(name: str, tensors: dict[str, np.ndarray], vocabulary: int) -> np.ndarray:

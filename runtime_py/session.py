@@ -10,6 +10,7 @@ Letters: S sinks, N segment, W window, C capacity, T tokens of one call, V vocab
 
 from __future__ import annotations
 
+import copy
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.base import Engine
+from edgeinfinite.runtime_py.forks import part_from_forks, share
 from edgeinfinite.runtime_py.policies import POLICY_OF, Policy, make_room
 from edgeinfinite.runtime_py.state import State
 
@@ -61,6 +63,21 @@ class Session:
         self.unread = new_unread()
         self.residual: list[int] = []
 
+    def fork(self) -> Session:
+        """A session that goes on from here by itself, and leaves this one as it is.
+
+        Both share the state's arrays until one of them reads a token; only then are they copied.
+        What was evicted can't be brought back, so a fork is also the only way to undo: fork before
+        a turn, and go on with the fork. Forks may read at the same time in several threads, but
+        `fork` and `save_session` read the arrays: don't call them while a thread is in `append` of
+        one that shares them.
+        """
+        fork = copy.copy(self)
+        fork.residual = list(self.residual)
+        fork.unread = new_unread(self.unread)
+        share(self.state, self, fork)
+        return fork
+
     @property
     def cached(self) -> int:
         """Slots in use in the layer with most: sinks, recall slots and residual, at most C."""
@@ -101,6 +118,7 @@ class Session:
             )
         if not new.size and not self.unread:
             raise EdgeInfiniteError("there is no token to read; give at least one")
+        part_from_forks(self)
         self.unread.frombytes(new.tobytes())
         logits: np.ndarray | None = None
         while self.unread:

@@ -53,6 +53,21 @@ class State:
     def _slot_axis(self, name: str) -> int:
         return next(spec for spec in self.specs if spec.name == name).dims.split().index("C")
 
+    def in_use(self, spec: TensorSpec) -> np.ndarray:
+        """A view of what counts of a tensor: of a cache the slots in use, else the whole array."""
+        if not spec.is_cache or spec.layer is None:
+            return self.arrays[spec.name]
+        return self.slots(spec.name, 0, int(self.length[spec.layer]))
+
+    def copy(self) -> State:
+        """A state with the same content; slots that aren't in use are zeros."""
+        copied = State(self.specs)
+        for counter in ("length", "has_memory"):  # first: they say how much of a cache is in use
+            np.copyto(copied.arrays[counter], self.arrays[counter])
+        for spec in self.specs:
+            np.copyto(copied.in_use(spec), self.in_use(spec))
+        return copied
+
     @property
     def keeps_scores(self) -> bool:
         """Whether pairs in recall slots have scores. A pair is scored when it leaves the window."""
