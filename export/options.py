@@ -17,6 +17,8 @@ class QuantizationOptions:
 
     Args:
         max_mb: of the whole artifact; None for the recipe's own formats.
+        max_read_mb: of weights that decoding a token may read; None for what keeps 0.95 of plain
+            int4's speed under `max_mb`, and for no limit under `max_loss`.
         max_loss: nats a token that the weights may lose, as measured by second order.
         calibrate: a text to scale and choose by, or `default`; None does neither unless a size or
             a loss is asked for.
@@ -24,6 +26,7 @@ class QuantizationOptions:
     """
 
     max_mb: float | None = None
+    max_read_mb: float | None = None
     max_loss: float | None = None
     calibrate: str | None = None
     report: Path | None = None

@@ -17,6 +17,11 @@ from dataclasses import dataclass
 from edgeinfinite.errors import EdgeInfiniteError
 
 
+def computed_bits(bits: int) -> int:
+    """Bits of a code in memory and in the operators: 4 or 8."""
+    return 4 if bits == 4 else 8
+
+
 @dataclass(frozen=True)
 class WeightFormat:
     """Integers with one scale for every group of consecutive inputs of an output row.

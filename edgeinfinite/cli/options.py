@@ -95,6 +95,12 @@ EXPORT = GEOMETRY | {
         type=finite,
         metavar="MB",
     ),
+    "--max-read-mb": option(
+        "with --max-mb: most weights that decoding a token may read; sets its speed (default: 1.09 "
+        "times plain int4's)",
+        type=finite,
+        metavar="MB",
+    ),
     "--max-loss": option(
         "largest loss in nats per token; chooses the smallest artifact",
         type=finite,

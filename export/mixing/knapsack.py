@@ -3,12 +3,17 @@
 That is a knapsack with one choice a weight. Along the lower convex hull of each weight's choices
 (bytes, loss) the step that saves most loss a byte is taken first; what is left of the size at the
 end is filled with the steps that still fit.
+
+Decoding a token reads nearly all weights, and its time goes by the bytes read. A second limit on
+these is kept by a price: what a byte read costs is added to the loss, as little as suffices.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from edgeinfinite.errors import EdgeInfiniteError
@@ -22,23 +27,88 @@ class Choice:
         format: as `str(WeightFormat)`, or `float32`.
         bytes: that it takes in the file.
         loss: nats a token that it costs.
+        read: bytes that decoding a token reads of it; more than `bytes` where the operator computes
+            with more bits than are stored.
     """
 
     format: str
     bytes: int
     loss: float
+    read: int = 0
 
 
 Mix = dict[str, Choice]
 """By weight."""
 
 
-def within_bytes(choices: Mapping[str, Sequence[Choice]], size: float) -> Mix:
-    """The mix of least loss that takes no more than so many bytes.
+_PRICES = 2.0**-50, 2.0**10
+"""Nats a byte read: from one that changes nothing to one that outweighs every loss."""
+
+_PRICE_STEPS = 40
+
+
+def within_bytes(
+    choices: Mapping[str, Sequence[Choice]], size: float, read: float = math.inf
+) -> Mix:
+    """The mix of least loss that takes no more than so many bytes, and reads no more than so many.
 
     Raises:
-        EdgeInfiniteError: even the smallest mix is larger.
+        EdgeInfiniteError: even the smallest mix is larger, or the one that reads least reads more.
     """
+    best = _within_both(choices, size, read)
+    # The embedding can be a quarter of all bytes. Greedy steps deal badly with one so large.
+    largest = max(choices, key=lambda name: max(option.bytes for option in choices[name]))
+    for option in choices[largest]:
+        with suppress(EdgeInfiniteError):
+            mix = _within_both({**choices, largest: [option]}, size, read)
+            best = min(best, mix, key=lambda mix: sum(choice.loss for choice in mix.values()))
+    return best
+
+
+def bytes_read(mix: Mix) -> int:
+    """Bytes of weights that decoding a token reads."""
+    return sum(choice.read for choice in mix.values())
+
+
+def _within_both(choices: Mapping[str, Sequence[Choice]], size: float, read: float) -> Mix:
+    """The mix at the lowest price of reading that keeps the limit."""
+
+    def at(price: float) -> Mix:
+        mix = _within_bytes(_priced(choices, price), size)
+        formats = {name: choice.format for name, choice in mix.items()}
+        return {
+            name: next(option for option in options if option.format == formats[name])
+            for name, options in choices.items()
+        }
+
+    mix = at(0.0)
+    if bytes_read(mix) <= read:
+        return mix
+    low, high = _PRICES
+    mix = at(high)
+    if bytes_read(mix) > read:
+        raise EdgeInfiniteError(
+            f"decoding a token reads {bytes_read(mix) / 1e6:,.1f} MB of weights at least, and "
+            f"{read / 1e6:,.1f} MB are allowed; allow more"
+        )
+    for _ in range(_PRICE_STEPS):
+        price = math.sqrt(low * high)
+        tried = at(price)
+        if bytes_read(tried) <= read:
+            mix, high = tried, price
+        else:
+            low = price
+    return mix
+
+
+def _priced(choices: Mapping[str, Sequence[Choice]], price: float) -> dict[str, list[Choice]]:
+    return {
+        name: [replace(option, loss=option.loss + price * option.read) for option in options]
+        for name, options in choices.items()
+    }
+
+
+def _within_bytes(choices: Mapping[str, Sequence[Choice]], size: float) -> Mix:
     mix, steps = _start(choices)
     spent = sum(choice.bytes for choice in mix.values())
     if spent > size:

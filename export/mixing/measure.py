@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from edgeinfinite.export.mixing.calibration import calibration_texts, read_texts
 from edgeinfinite.export.mixing.knapsack import Choice
 from edgeinfinite.export.mixing.scaling import scale_inputs
 from edgeinfinite.export.mixing.statistics import Progress, WeightStatistics
-from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.export.recipes import Recipe, WeightFormat, computed_bits
 from edgeinfinite.models.attach import config_of
 from edgeinfinite.models.loading import Backbone
 
@@ -27,10 +27,15 @@ AS_LOADED = "as in the checkpoint"
 """The choice of taking over the integers that the checkpoint has."""
 
 Row = dict[str, Any]
-"""`weight`, and the fields of a `Choice`."""
+"""`weight`, and `format`, `bytes` and `loss` of a `Choice`."""
 
-Rounded = tuple[torch.Tensor, int]
-"""A weight as the artifact would compute with it, and the bytes it would take."""
+Rounded = Iterator[tuple[int, tuple[torch.Tensor, int]]]
+"""Parts of a weight: the first row, the rows as the artifact would compute with them, their bytes.
+"""
+
+_PART = 2**24
+"""Numbers of a weight that are rounded at a time: an embedding can take half of a model's memory,
+and choosing its codes a few times as much."""
 
 Choices = dict[str, list[Choice]]
 Statistics = dict[str, WeightStatistics]
@@ -67,12 +72,36 @@ def measure(
             choice = done.get((name, label))
             if choice is None:
                 gathered = gathered or statistics()
-                values, size = rounded()
-                error = values - backbone.model.get_parameter(name).detach().float()
-                choice = Choice(label, size, gathered[name].loss(error))
-                save({"weight": name} | asdict(choice))
+                weight = backbone.model.get_parameter(name).detach().float()
+                loss, size = 0.0, 0
+                for start, (values, taken) in rounded():
+                    error = values - weight[start : start + len(values)]
+                    loss, size = loss + gathered[name].loss(error, start), size + taken
+                choice = Choice(label, size, loss)
+                save(_row(name, choice))
+            choice = replace(choice, read=_bytes_read(backbone, name, choice))
             choices.setdefault(name, []).append(choice)
     return choices
+
+
+def _row(name: str, choice: Choice) -> Row:
+    return {
+        "weight": name,
+        "format": choice.format,
+        "bytes": choice.bytes,
+        "loss": choice.loss,
+    }
+
+
+def _bytes_read(backbone: Backbone, name: str, choice: Choice) -> int:
+    """What decoding a token reads of a weight: all of it, but only a row of an embedding."""
+    weight = backbone.model.get_parameter(name)
+    head = backbone.model.get_output_embeddings().weight
+    if weight is backbone.model.get_input_embeddings().weight and weight is not head:
+        return 0
+    loaded = choice.format == AS_LOADED
+    bits = backbone.integers[name].bits if loaded else WeightFormat.parse(choice.format).bits
+    return choice.bytes + weight.numel() * (computed_bits(bits) - bits) // 8
 
 
 def _choice(row: Row) -> Choice:
@@ -94,10 +123,19 @@ def _candidates(
     embedding = isinstance(owner, nn.Embedding)
     integers = backbone.integers.get(name)
     if integers is not None and (held := backend.held(integers, embedding=embedding)):
-        yield AS_LOADED, lambda: held
+        yield AS_LOADED, lambda: iter([(0, held)])
     for form in backend.embedding_formats if embedding else backend.formats:
         if weight.shape[1] % form.group == 0:
-            yield str(form), partial(backend.rounded, weight, form, embedding=embedding)
+            yield str(form), partial(_rounded, backend, weight, form, embedding)
+
+
+def _rounded(
+    backend: Backend, weight: torch.Tensor, form: WeightFormat, embedding: bool
+) -> Rounded:
+    start = 0
+    for part in weight.detach().split(max(1, _PART // weight.shape[1])):
+        yield start, backend.rounded(part, form, embedding=embedding)
+        start += len(part)
 
 
 class Rows:

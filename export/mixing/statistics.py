@@ -18,10 +18,15 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from edgeinfinite.export.mixing.head import logits_of
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
 
 Progress = Callable[[str, float], None]
+
+_HEAD_CHUNK = 64
+"""Tokens whose logits are in memory at a time: 512 of Gemma's vocabulary would be 0.5 GB, four
+times over."""
 
 
 @dataclass
@@ -42,15 +47,21 @@ class WeightStatistics:
     gradients: torch.Tensor | None = None
     forwards: int = 0
 
-    def loss(self, error: torch.Tensor) -> float:
-        """Nats a token that an error `[O, I]` of the weight costs, to second order."""
-        total = 0.0
+    def loss(self, error: torch.Tensor, first: int = 0) -> float:
+        """Nats a token that an error of the weight costs, to second order.
+
+        Args:
+            error: `[O, I]`, or some of its rows: the losses of all rows add up.
+            first: the first of these rows.
+        """
+        total, last = 0.0, first + len(error)
         if self.inputs is not None and self.outputs is not None:
             rows = ((error @ self.inputs) * error).sum(1)
-            total += 0.5 * float(rows @ self.outputs)
+            total += 0.5 * float(rows @ self.outputs[first:last])
         if self.looked_up is not None and self.gradients is not None:
-            moved = (error[self.looked_up] * self.gradients).sum(1)
-            total += 0.5 * float(moved.square().mean())
+            here = (self.looked_up >= first) & (self.looked_up < last)
+            moved = (error[self.looked_up[here] - first] * self.gradients[here]).sum(1)
+            total += 0.5 * float(moved.square().sum()) / len(self.looked_up)
         return total
 
 
@@ -107,12 +118,15 @@ def add_backwards(
     """
     generator = torch.Generator().manual_seed(seed)
     with _hooks(model, sums.found), torch.enable_grad():
-        logits = model(input_ids=torch.tensor([list(tokens)]), use_cache=False).logits[0]
-        with torch.no_grad():
-            shares = logits.softmax(-1)
-            labels = torch.multinomial(shares, 1, generator=generator).squeeze(1)
-            del shares
-        nn.functional.cross_entropy(logits, labels, reduction="sum").backward()
+        ids = torch.tensor([list(tokens)])
+        hidden = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
+        leaf = hidden.detach().requires_grad_()
+        for part in leaf.split(_HEAD_CHUNK, dim=1):
+            logits = logits_of(model, part)[0]
+            with torch.no_grad():
+                labels = torch.multinomial(logits.softmax(-1), 1, generator=generator).squeeze(1)
+            nn.functional.cross_entropy(logits, labels, reduction="sum").backward()
+        hidden.backward(leaf.grad)
     sums.stretches += 1
     sums.backwards += len(tokens)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
-from edgeinfinite.export.recipes import WeightFormat
+from edgeinfinite.export.recipes import WeightFormat, computed_bits
 from edgeinfinite.models.grouped_weight import GroupedWeight
 
 _SHRINKS = (0.88, 0.94, 1.0, 1.04)
@@ -78,7 +78,7 @@ class QuantizedWeight:
     @property
     def packed_bits(self) -> int:
         """Of a packed code: 4 or 8."""
-        return 4 if self.format.bits == 4 else 8
+        return computed_bits(self.format.bits)
 
     @property
     def stored_bytes(self) -> int:
@@ -122,7 +122,10 @@ def quantize(
     """
     groups = weight.detach().float().unflatten(1, (-1, format.group))
     if format.bits == 8:
-        scales = _half((groups.abs().amax(2) / 127.0).clamp_min(_TINY))
+        largest = groups.abs().amax(2)
+        # Any scale suits a group of zeros, such as the padding token's; the least number of float32
+        # wouldn't let the scales of the whole weight be halves.
+        scales = _half(torch.where(largest == 0, 1.0, (largest / 127.0).clamp_min(_TINY)))
         codes = (groups / scales.unsqueeze(2)).round() + 128.0
         return QuantizedWeight(format, codes.flatten(1).to(torch.uint8), scales, None)
     if offsets and not format.symmetric and _offsets_pay(groups, format):

@@ -130,3 +130,12 @@ def test_gates_norms_and_biases_are_left_alone():
 def test_an_unknown_recipe_is_refused():
     with pytest.raises(EdgeInfiniteError, match="none, int8, int4"):
         recipe_named("int3")
+
+
+def test_a_row_of_zeros_leaves_the_scales_of_8_bits_halves():
+    """The padding token's row of an embedding."""
+    weight = torch.randn(6, 64, generator=torch.Generator().manual_seed(0))
+    weight[2] = 0.0
+    quantized = quantize(weight, WeightFormat(8))
+    assert torch.equal(quantized.scales, quantized.scales.half().float())
+    assert not quantized.dequantized()[2].any()
