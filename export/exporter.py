@@ -72,7 +72,8 @@ def export_artifact(
     Args:
         options: see `ExportOptions`.
         progress: see `Progress`; None shows a bar if stderr is a terminal.
-        tell: called before the long work, with one sentence for every default that was chosen.
+        tell: called with one sentence for every default that was chosen, before the work that
+            goes by it.
 
     Returns:
         The artifact's folder.
@@ -88,11 +89,13 @@ def export_artifact(
             tell(note)  # type: ignore[misc]
         output = options.output.absolute()
         with unfinished(output) as folder:
-            _write_artifact(plan, folder, report)
+            _write_artifact(plan, folder, report, tell or (lambda _: None))
     return output
 
 
-def _write_artifact(plan: ExportPlan, folder: Path, report: Progress) -> None:
+def _write_artifact(
+    plan: ExportPlan, folder: Path, report: Progress, tell: Callable[[str], None]
+) -> None:
     model, backend, asked = plan.backbone.model, plan.backend, plan.options.quantization
     report("writing the tokenizer", 0.05)
     write_text_files(plan.backbone, folder)
@@ -106,6 +109,8 @@ def _write_artifact(plan: ExportPlan, folder: Path, report: Progress) -> None:
         lambda: _left_for_weights(plan, folder),
         lambda what, done: report(what, 0.05 + 0.05 * done),
     )
+    for note in weights.notes:
+        tell(note)
     exported = backend.export_graphs(
         model,
         weights.recipe,

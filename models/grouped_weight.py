@@ -42,11 +42,11 @@ class GroupedWeight:
             return ((groups - 2.0 ** (self.bits - 1)) * scales).flatten(1)
         return (groups * scales + self.levels.unsqueeze(2)).flatten(1)
 
-    def rows(self, order: torch.Tensor) -> GroupedWeight:
-        """The same weight with its rows in another order.
+    def rows(self, order: torch.Tensor | slice) -> GroupedWeight:
+        """The same weight with its rows in another order, or some of them.
 
         Args:
-            order: int64, the source row of each row of the result.
+            order: int64, the source row of each row of the result; or a range of rows.
         """
         levels = None if self.levels is None else self.levels[order]
         return GroupedWeight(self.bits, self.group, self.codes[order], self.scales[order], levels)

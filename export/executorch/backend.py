@@ -45,15 +45,10 @@ class ExecuTorchBackend:
 
     def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
         """See `export.backend.Backend.check_architecture`."""
-        lacks = None
         if facts.caps_scores:
-            lacks = "attention scores that are capped (softcap)"
-        elif facts.rotary_by_type:
-            lacks = "second rotary embedding"
-        if lacks:
             raise EdgeInfiniteError(
-                f"the back end executorch has no {lacks}, which {facts.name} needs; "
-                "use --backend onnx"
+                "the back end executorch has no attention scores that are capped (softcap), which "
+                f"{facts.name} needs; use --backend onnx"
             )
 
     def export_graphs(

@@ -21,6 +21,7 @@ from edgeinfinite.export.mixing.scaling import scale_inputs
 from edgeinfinite.export.mixing.statistics import Progress, WeightStatistics
 from edgeinfinite.export.recipes import Recipe, WeightFormat, computed_bits
 from edgeinfinite.models.attach import config_of
+from edgeinfinite.models.grouped_weight import GroupedWeight
 from edgeinfinite.models.loading import Backbone
 
 AS_LOADED = "as in the checkpoint"
@@ -122,20 +123,36 @@ def _candidates(
     weight = backbone.model.get_parameter(name)
     embedding = isinstance(owner, nn.Embedding)
     integers = backbone.integers.get(name)
-    if integers is not None and (held := backend.held(integers, embedding=embedding)):
-        yield AS_LOADED, lambda: iter([(0, held)])
+    if integers is not None and backend.held(integers.rows(slice(1)), embedding=embedding):
+        yield AS_LOADED, partial(_held, backend, integers, embedding)
     for form in backend.embedding_formats if embedding else backend.formats:
         if weight.shape[1] % form.group == 0:
             yield str(form), partial(_rounded, backend, weight, form, embedding)
 
 
+def _held(backend: Backend, integers: GroupedWeight, embedding: bool) -> Rounded:
+    for start in _starts(integers.codes):
+        part = integers.rows(slice(start, start + _rows(integers.codes)))
+        held = backend.held(part, embedding=embedding)
+        assert held is not None
+        yield start, held
+
+
 def _rounded(
     backend: Backend, weight: torch.Tensor, form: WeightFormat, embedding: bool
 ) -> Rounded:
-    start = 0
-    for part in weight.detach().split(max(1, _PART // weight.shape[1])):
+    for start in _starts(weight):
+        part = weight.detach()[start : start + _rows(weight)]
         yield start, backend.rounded(part, form, embedding=embedding)
-        start += len(part)
+
+
+def _starts(weight: torch.Tensor) -> range:
+    return range(0, len(weight), _rows(weight))
+
+
+def _rows(weight: torch.Tensor) -> int:
+    """Rows of one part."""
+    return max(1, _PART // weight.shape[1])
 
 
 class Rows:

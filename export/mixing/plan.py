@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -43,11 +44,13 @@ class QuantizationPlan:
         recipe: a format for every weight.
         integers: weights whose codes are chosen already.
         calibrated: by a text, so that nothing but the artifact has the scaled and rounded weights.
+        notes: one sentence for each default that mattered.
     """
 
     recipe: Recipe
     integers: Integers
     calibrated: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def plan_quantization(
@@ -94,19 +97,26 @@ def plan_quantization(
         save=rows.add if rows else lambda _: None,
     )
 
+    def left(of: Choices) -> float:
+        return size() - _left_alone(backbone, recipe, of)
+
     def best(of: Choices) -> Mix:
         if options.max_mb is not None:
-            left = size() - _left_alone(backbone, recipe, of)
-            return within_bytes(of, left, _read_limit(of, recipe, options))
+            return within_bytes(of, left(of), _read_limit(of, recipe, options))
         return within_loss(of, options.max_loss or 0.0)
 
     # Rounding by inputs spares some weights more than others, so the mix is chosen once more.
     mix = best(choices)
     first, kept = _as_recipe(recipe, mix, integers)
     rounded = rounding.round(first, kept)
-    chosen, kept = _as_recipe(recipe, best(rounding.choices(choices, mix, rounded)), integers)
+    choices = rounding.choices(choices, mix, rounded)
+    mix = best(choices)
+    chosen, kept = _as_recipe(recipe, mix, integers)
     rounded = rounding.round(chosen, kept, rounded)
-    return QuantizationPlan(chosen, kept | rounded, calibrated=True)
+    notes: tuple[str, ...] = ()
+    if options.max_mb is not None and options.max_read_mb is None:
+        notes = _price_of_speed(mix, within_bytes(choices, left(choices)))
+    return QuantizationPlan(chosen, kept | rounded, calibrated=True, notes=notes)
 
 
 def _check(recipe: Recipe, options: QuantizationOptions) -> None:
@@ -118,6 +128,18 @@ def _check(recipe: Recipe, options: QuantizationOptions) -> None:
         raise EdgeInfiniteError(
             "--max-mb, --max-loss and --calibrate are for --quantize int4, which chooses formats"
         )
+
+
+def _price_of_speed(chosen: Mix, unlimited: Mix) -> tuple[str, ...]:
+    """What the default of `max_read_mb` costs, where it costs anything."""
+    read, more = bytes_read(chosen) / 1e6, bytes_read(unlimited) / 1e6
+    if more <= read:
+        return ()
+    lost, less = (sum(choice.loss for choice in mix.values()) for mix in (chosen, unlimited))
+    return (
+        f"weights: {read:,.1f} MB are read for a token, about as much as with plain int4, at an "
+        f"estimated loss of {lost:.4f} nats; --max-read-mb {math.ceil(more)} gives {less:.4f}",
+    )
 
 
 def _read_limit(choices: Choices, recipe: Recipe, options: QuantizationOptions) -> float:

@@ -6,6 +6,7 @@ from torch.export import ExportedProgram
 
 from edgeinfinite.export.executorch.passes.elu_as_exp import elu_as_exp
 from edgeinfinite.export.executorch.passes.folded_constants import folded_constants
+from edgeinfinite.export.executorch.passes.gelu_as_sigmoid import gelu_as_sigmoid
 from edgeinfinite.export.executorch.passes.graph_tools import finish
 from edgeinfinite.export.executorch.passes.last_token_first import last_token_first
 from edgeinfinite.export.executorch.passes.matmul_as_bmm import matmul_as_bmm
@@ -23,6 +24,7 @@ PASSES = (
     last_token_first,
     reductions_as_products,
     elu_as_exp,
+    gelu_as_sigmoid,
     rotation_as_product,
     matmul_as_bmm,
     shapes_as_views,

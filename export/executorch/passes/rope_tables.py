@@ -6,13 +6,15 @@ operators. XNNPACK takes only some of them, at less precision, which would split
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import nn
 from transformers import PreTrainedModel
+
+from edgeinfinite.models.architecture import architecture_of
 
 
 class RopeTables(nn.Module):
@@ -21,22 +23,31 @@ class RopeTables(nn.Module):
     Args:
         rotary: the module that it replaces.
         capacity: C.
+        kinds: types of layers that have angles of their own; () for one table.
     """
 
-    cosines: torch.Tensor
-    sines: torch.Tensor
-
-    def __init__(self, rotary: nn.Module, capacity: int) -> None:
+    def __init__(self, rotary: nn.Module, capacity: int, kinds: Sequence[str] = ()) -> None:
         super().__init__()
-        with torch.no_grad():
-            cosines, sines = rotary(torch.zeros(1), torch.arange(capacity).unsqueeze(0))
-        self.register_buffer("cosines", cosines[0].clone(), persistent=False)
-        self.register_buffer("sines", sines[0].clone(), persistent=False)
+        positions = torch.arange(capacity).unsqueeze(0)
+        for kind in kinds or (None,):
+            with torch.no_grad():
+                tables = rotary(torch.zeros(1), positions, *([kind] if kind else []))
+            for name, table in zip(_names(kind), tables, strict=True):
+                self.register_buffer(name, table[0].clone(), persistent=False)
 
-    def forward(self, x: torch.Tensor, position_ids: torch.Tensor) -> tuple[Any, Any]:
+    def forward(
+        self, x: torch.Tensor, position_ids: torch.Tensor, layer_type: str | None = None
+    ) -> tuple[Any, Any]:
         """Cosines and sines `[1, T, D]` float32 of positions `[1, T]` int64."""
+        cosines, sines = (self.get_buffer(name) for name in _names(layer_type))
         embedding = nn.functional.embedding
-        return embedding(position_ids, self.cosines), embedding(position_ids, self.sines)
+        return embedding(position_ids, cosines), embedding(position_ids, sines)
+
+
+def _names(kind: str | None) -> tuple[str, str]:
+    """Of the buffers for layers of a type."""
+    after = f"_{kind}" if kind else ""
+    return f"cosines{after}", f"sines{after}"
 
 
 @contextmanager
@@ -44,7 +55,9 @@ def rope_tables(model: PreTrainedModel, capacity: int) -> Iterator[None]:
     """Inside, the model takes its angles from tables; they depend on the position alone."""
     decoder = model.get_decoder()
     original = decoder.rotary_emb
-    decoder.rotary_emb = RopeTables(original, capacity)
+    by_type = architecture_of(model).rotary_by_type
+    kinds = sorted(set(model.config.get_text_config().layer_types)) if by_type else ()
+    decoder.rotary_emb = RopeTables(original, capacity, kinds)
     try:
         yield
     finally:

@@ -223,23 +223,13 @@ def test_the_model_is_restored_after_the_export(tmp_path: Path) -> None:
         torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
 
 
-@pytest.mark.parametrize(
-    ("layer", "by_type", "message"),
-    [
-        (LayerFacts(softcap=30.0), False, "softcap"),
-        (LayerFacts(), True, "second rotary embedding"),
-    ],
-    ids=["softcap", "rotary"],
-)
-def test_unsupported_attention_is_refused_by_name(
-    layer: LayerFacts, by_type: bool, message: str
-) -> None:
+def test_capped_attention_is_refused_by_name() -> None:
     geometry = Geometry(sink_length=10, segment_length=80, window_length=10)
     facts = architecture_of(tiny_llama())
     seen = dataclasses.replace(facts, layers=(LayerFacts(), LayerFacts(sliding_window=9)))
     BACKEND.check_architecture(seen, geometry)
-    refused = dataclasses.replace(facts, layers=(LayerFacts(), layer), rotary_by_type=by_type)
-    with pytest.raises(EdgeInfiniteError, match=f"{message}.* LlamaForCausalLM .*--backend onnx"):
+    refused = dataclasses.replace(facts, layers=(LayerFacts(), LayerFacts(softcap=30.0)))
+    with pytest.raises(EdgeInfiniteError, match=r"softcap.* LlamaForCausalLM .*--backend onnx"):
         BACKEND.check_architecture(refused, geometry)
 
 

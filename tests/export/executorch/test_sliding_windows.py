@@ -22,6 +22,7 @@ WINDOW = 17
 LENGTHS = ("--segment-length", "8", "--window-length", "12", "--sink-length", "4")
 VARIANTS = {
     "Qwen2": LENGTHS,  # the sliding layer has as many slots as the other, and another length
+    "Gemma3": LENGTHS,  # its layers of either kind have their own rotary embedding
     "Mistral": ("--segment-length", "8"),  # every layer slides
 }
 
