@@ -1,8 +1,8 @@
 """How a conversation samples unless the user says otherwise.
 
-`generate` stays greedy, so that its answers can be compared. A conversation with a small model falls
-into loops then, so `chat` and `serve` take what the checkpoint's authors recommend, or values that
-read well for models of any size.
+`generate` stays greedy, so that its answers can be compared. A conversation with a small model
+falls into loops then, so `chat` and `serve` take what the checkpoint's authors recommend, or values
+that read well for models of any size.
 """
 
 from __future__ import annotations
