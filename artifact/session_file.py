@@ -150,6 +150,19 @@ def read_session_header(path: Path) -> tuple[SessionHeader, dict[str, str]]:
         raise broken(path, f"{type(error).__name__}: {error}") from error
 
 
+def tensor_length(path: Path, name: str) -> int:
+    """The first axis of a session file's tensor, which isn't read.
+
+    Raises:
+        EdgeInfiniteError: there is no such tensor, or the file is damaged.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return int(file.get_slice(name).get_shape()[0])
+    except (*_FOREIGN, IndexError) as error:
+        raise broken(path, f"{type(error).__name__}: {error}") from error
+
+
 def broken(path: Path, reason: object) -> EdgeInfiniteError:
     """The error for a file that isn't what this module writes."""
     short = " ".join(str(reason).split())[:300]

@@ -87,20 +87,15 @@ def continue_reading(
         conversation.save(path)
 
 
-def check_same_document(path: Path, document: bytes, *, raw: bool) -> ReadDocument:
-    """Checks that an existing session file has been made of this document.
+def document_in(path: Path, document: bytes) -> ReadDocument:
+    """What an existing session file says of its document, which must be this one.
 
     Args:
         path: the session file.
         document: the bytes of the document's file.
-        raw: whether it shall be read without the chat template.
-
-    Returns:
-        What the file says of its document.
 
     Raises:
-        EdgeInfiniteError: it is of another document or of none, was read the other way, or is
-            damaged.
+        EdgeInfiniteError: it is of another document or of none, or is damaged.
     """
     _, metadata = read_session_header(path)
     read = notes_of(path, metadata).document
@@ -109,7 +104,4 @@ def check_same_document(path: Path, document: bytes, *, raw: bool) -> ReadDocume
         raise EdgeInfiniteError(f"{path} is a session without a document; {other}")
     if read.sha256 != hashlib.sha256(document).hexdigest():
         raise EdgeInfiniteError(f"{path} holds another document, {read.name}; {other}")
-    if read.raw != raw:
-        way = "with" if read.raw else "without"
-        raise EdgeInfiniteError(f"{path} was read {way} --raw; {other}")
     return read
