@@ -112,6 +112,25 @@ def read_session_file(path: Path) -> SessionFile:
     Raises:
         EdgeInfiniteError: it is missing, damaged or of another format.
     """
+    header, metadata = read_session_header(path)
+    try:
+        _check_checksum(path, metadata.pop(CHECKSUM_KEY))
+        with safe_open(path, framework="numpy") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except _FOREIGN as error:
+        raise broken(path, f"{type(error).__name__}: {error}") from error
+    return SessionFile(header, tensors, metadata)
+
+
+def read_session_header(path: Path) -> tuple[SessionHeader, dict[str, str]]:
+    """Reads what a session file says of itself, without its tensors and without the checksum.
+
+    Returns:
+        The header, and all other metadata, the checksum included.
+
+    Raises:
+        EdgeInfiniteError: it is missing, damaged as far as that can be seen, or of another format.
+    """
     if not path.is_file():
         raise EdgeInfiniteError(f"session file {path} doesn't exist")
     try:
@@ -126,13 +145,22 @@ def read_session_file(path: Path) -> SessionFile:
                 f"{path} has session format {version}, from an edgeinfinite before this one; start "
                 "a new session"
             )
-        _check_checksum(path, metadata.pop(CHECKSUM_KEY))
-        known = msgspec.json.decode(header, type=SessionHeader)
-        with safe_open(path, framework="numpy") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return msgspec.json.decode(header, type=SessionHeader), metadata
     except _FOREIGN as error:
         raise broken(path, f"{type(error).__name__}: {error}") from error
-    return SessionFile(known, tensors, metadata)
+
+
+def tensor_length(path: Path, name: str) -> int:
+    """The first axis of a session file's tensor, which isn't read.
+
+    Raises:
+        EdgeInfiniteError: there is no such tensor, or the file is damaged.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return int(file.get_slice(name).get_shape()[0])
+    except (*_FOREIGN, IndexError) as error:
+        raise broken(path, f"{type(error).__name__}: {error}") from error
 
 
 def broken(path: Path, reason: object) -> EdgeInfiniteError:

@@ -1,19 +1,26 @@
 """A conversation with an artifact: text in, text out, one session behind it.
 
 conversation = Conversation.open("my-artifact")
-for piece in conversation.ask(book + question):
+conversation.attach(book)
+conversation.save(Path("book.session"))  # `Conversation.open(..., session=...)` goes on there
+for piece in conversation.fork().ask(question):
 print(piece, end="")
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS, Generation
+from edgeinfinite.runtime_py.open_message import beginning_of_message, rest_of_message
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
+from edgeinfinite.runtime_py.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session_notes import ReadDocument, SessionNotes, notes_of
 from edgeinfinite.runtime_py.statistics import GenerationStatistics
 from edgeinfinite.runtime_py.tokenizer import TextTokenizer, load_tokenizer
 
@@ -25,33 +32,80 @@ class Conversation:
         session: holds the text read so far; may be restored from a file.
         tokenizer: the artifact's tokenizer.
         artifact: the artifact's folder, named in the statistics.
+
+    Attributes:
+        model: name of the checkpoint; "" if it isn't known.
+        message_is_open: documents were read for the user's next message, see `attach`.
+        document: the one that `edgeinfinite read` read into the session's file; None without.
     """
 
     def __init__(self, session: Session, tokenizer: TextTokenizer, artifact: Path | str) -> None:
         self.session = session
         self.tokenizer = tokenizer
         self.artifact = str(artifact)
+        self.model = ""
+        self.message_is_open = False
+        self.document: ReadDocument | None = None
         self._generation: Generation | None = None
         self._text: list[str] = []
 
     @classmethod
-    def open(cls, artifact: Path | str, *, threads: int | None = None) -> Conversation:
+    def open(
+        cls,
+        artifact: Path | str,
+        *,
+        session: Path | str | None = None,
+        threads: int | None = None,
+    ) -> Conversation:
         """Opens an artifact.
 
         Args:
             artifact: the folder that `edgeinfinite export` wrote.
+            session: a session file to go on from, which isn't changed; None begins anew.
             threads: the engine's CPU threads; None lets the engine choose.
 
         Raises:
-            EdgeInfiniteError: the artifact is damaged, or its engine isn't installed.
+            EdgeInfiniteError: the artifact is damaged, its engine isn't installed, or the session
+                is another artifact's.
         """
         engine = load_engine(artifact, threads=threads)
         tokenizer = load_tokenizer(Path(artifact), vocabulary=engine.vocabulary)
-        return cls(Session(engine), tokenizer, artifact)
+        conversation = cls(Session(engine), tokenizer, artifact)
+        conversation.model = read_manifest(Path(artifact)).backbone.name
+        if session is not None:
+            conversation.resume(Path(session))
+        return conversation
+
+    def resume(self, path: Path) -> None:
+        """Goes on where `save` was called; the file isn't changed.
+
+        Raises:
+            EdgeInfiniteError: see `load_session`.
+        """
+        session, metadata = load_session(self.session.engine, path)
+        notes = notes_of(path, metadata)
+        self.session = session
+        self.message_is_open, self.document = notes.message_is_open, notes.document
+
+    def save(self, path: Path) -> None:
+        """Writes what was read to a session file.
+
+        Raises:
+            EdgeInfiniteError: it can't be written; an older file is as it was.
+        """
+        notes = SessionNotes(self.model, self.message_is_open, self.document)
+        save_session(self.session, path, extra=notes.to_metadata())
+
+    def fork(self) -> Conversation:
+        """A conversation that goes on from here by itself; see `Session.fork`."""
+        fork = copy.copy(self)
+        fork.session = self.session.fork()
+        return fork
 
     def reset(self) -> None:
         """Forgets everything that was read."""
         self.session = Session(self.session.engine)
+        self.message_is_open, self.document = False, None
 
     def turn(self, message: str) -> list[int]:
         """Token ids of the user's next message, in the artifact's chat template.
@@ -59,9 +113,50 @@ class Conversation:
         Raises:
             EdgeInfiniteError: the artifact has no chat template.
         """
-        if self.session.tokens_read or self.session.unread:
+        if self.message_is_open:
+            return rest_of_message(self.tokenizer, message)
+        if self._has_begun:
             return self.tokenizer.encode_turn(message)
-        return self.tokenizer.encode_chat([{"role": "user", "content": message}])
+        return self.tokenizer.encode_message(message)
+
+    def opening(self, document: str) -> list[int]:
+        """Token ids of a document at the beginning of the user's next message; see `attach`.
+
+        Raises:
+            EdgeInfiniteError: the artifact has no chat template, or one that can't be cut there.
+        """
+        return beginning_of_message(
+            self.tokenizer, document, first=not self._has_begun, begun=self.message_is_open
+        )
+
+    def attach(
+        self,
+        document: str,
+        *,
+        cancelled: Callable[[], bool] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        """Reads a document now, so that the next message needn't wait for it.
+
+        The document stands at the beginning of that message, as if both had been one prompt with a
+        blank line between them.
+
+        Args:
+            document: the text, of any length.
+            cancelled: called between chunks; True stops.
+            progress: called with the number of tokens newly read.
+
+        Raises:
+            EdgeInfiniteError: as in `opening`.
+            Cancelled: the rest of the document is read with the next message.
+        """
+        tokens = self.opening(document)
+        self.message_is_open = True
+        self.session.append(tokens, cancelled=cancelled, progress=progress)
+
+    @property
+    def _has_begun(self) -> bool:
+        return bool(self.session.tokens_read or self.session.unread)
 
     def ask(
         self,
@@ -107,6 +202,7 @@ class Conversation:
         """Does what `ask` does, for a prompt that is already tokenized."""
         stream = self.tokenizer.stream()
         self._text = []
+        self.message_is_open = False
         self._generation = generation = Generation(
             self.session,
             tokens,

@@ -6,6 +6,7 @@ with impossible ones is damaged, and other programs read it.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from edgeinfinite.runtime_py.sampling import SamplingOptions
 
 _IDS = ("eos_token_id", "bos_token_id", "pad_token_id")
 _MOST_IDS = 1_000
-_NUMBERS = {"temperature": float, "top_k": int, "top_p": float}
+SAMPLING = {"temperature": float, "top_k": int, "top_p": float, "repetition_penalty": float}
+"""What a sampler can take from it, by name, and the kind of number that it is."""
 
 
 def stop_ids(path: Path, fields: Mapping[str, Any], vocabulary: int | None) -> frozenset[int]:
@@ -31,7 +33,7 @@ def stop_ids(path: Path, fields: Mapping[str, Any], vocabulary: int | None) -> f
     """
     ids = {name: _ids(path, name, fields.get(name), vocabulary) for name in _IDS}
     given: dict[str, Any] = {}
-    for name, kind in _NUMBERS.items():
+    for name, kind in SAMPLING.items():
         value = fields.get(name)
         if value is None:
             continue
@@ -39,10 +41,16 @@ def stop_ids(path: Path, fields: Mapping[str, Any], vocabulary: int | None) -> f
             raise _damaged(path, f"{name} is {value!r:.80}, not a number")
         given[name] = value
     try:
-        SamplingOptions(**given)
+        SamplingOptions(**_taken(given))
     except (EdgeInfiniteError, OverflowError) as error:
         raise _damaged(path, error) from error
     return ids["eos_token_id"]
+
+
+def _taken(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that the sampler has."""
+    names = {field.name for field in dataclasses.fields(SamplingOptions)}
+    return {name: value for name, value in settings.items() if name in names}
 
 
 def _ids(path: Path, name: str, value: Any, vocabulary: int | None) -> frozenset[int]:

@@ -109,17 +109,10 @@ class Session:
             EdgeInfiniteError: no token to read, or one outside the vocabulary (nothing is read).
             Cancelled: the state stays valid; `append([])` resumes, `drop_unread` drops the rest.
         """
-        new = np.asarray(tokens, dtype=np.int64).reshape(-1)
-        outside = new[(new < 0) | (new >= self.engine.vocabulary)]
-        if outside.size:
-            raise EdgeInfiniteError(
-                f"token {outside[0]} is outside the vocabulary of {self.engine.vocabulary}; "
-                "use the artifact's own tokenizer"
-            )
-        if not new.size and not self.unread:
+        self.add_unread(tokens)
+        if not self.unread:
             raise EdgeInfiniteError("there is no token to read; give at least one")
         part_from_forks(self)
-        self.unread.frombytes(new.tobytes())
         logits: np.ndarray | None = None
         while self.unread:
             before = self.tokens_read
@@ -135,6 +128,21 @@ class Session:
                 progress(self.tokens_read - before)
         assert logits is not None  # the loop ends by reading, never by compressing
         return logits
+
+    def add_unread(self, tokens: Sequence[int] | np.ndarray) -> None:
+        """Accepts the next tokens of the text; the next `append`, which may be `[]`, reads them.
+
+        Raises:
+            EdgeInfiniteError: one is outside the vocabulary (none is accepted).
+        """
+        new = np.asarray(tokens, dtype=np.int64).reshape(-1)
+        outside = new[(new < 0) | (new >= self.engine.vocabulary)]
+        if outside.size:
+            raise EdgeInfiniteError(
+                f"token {outside[0]} is outside the vocabulary of {self.engine.vocabulary}; "
+                "use the artifact's own tokenizer"
+            )
+        self.unread.frombytes(new.tobytes())
 
     def drop_unread(self) -> None:
         """Drops what a cancelled `append` hasn't read; the text continues at `tokens_read`."""

@@ -51,6 +51,20 @@ class TextTokenizer:
         """
         return self._encode(text, add_special_tokens=True)
 
+    def encode_more(self, text: str) -> list[int]:
+        """Text that continues what was read as it stands, without a special token of its own.
+
+        Otherwise as `encode_text`.
+
+        Raises:
+            EdgeInfiniteError: the text holds half a surrogate pair.
+        """
+        return self._encode(text, add_special_tokens=False)
+
+    def encode_message(self, text: str) -> list[int]:
+        """`encode_chat` of a conversation that the user begins with `text`."""
+        return self.encode_chat([{"role": "user", "content": text}])
+
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         """A whole conversation, ending where the assistant's next answer starts.
 

@@ -1,22 +1,21 @@
-"""`edgeinfinite generate` and `chat`: answer a prompt or hold a conversation on stdout."""
+"""`edgeinfinite generate`: answers one prompt; and what `chat` and `read` share with it."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
-from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 from edgeinfinite.cli.arguments import given
 from edgeinfinite.cli.notes import note
+from edgeinfinite.cli.screen import PlainScreen, Screen
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.files import check_writable, held_alone, read_text_file
+from edgeinfinite.files import check_writable
 from edgeinfinite.runtime_py.conversation import Conversation
+from edgeinfinite.runtime_py.documents.document import Document, read_document
 from edgeinfinite.runtime_py.generation import Interruption, Terminated, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
-from edgeinfinite.runtime_py.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.statistics import write_rows
 
 
@@ -25,15 +24,10 @@ def generate(arguments: argparse.Namespace) -> int:
     prompt = _prompt(arguments)
     sampler = Sampler(SamplingOptions(**given(arguments, SamplingOptions)))
     check_writable(arguments.stats_json)
-    conversation = _open(arguments)
-    if arguments.raw or not conversation.tokenizer.has_chat_template:
-        if not arguments.raw:
-            note("the artifact has no chat template, so the text is continued")
-        tokens = conversation.tokenizer.encode_text(prompt)
-    else:
-        tokens = conversation.turn(prompt)
+    conversation = opened(arguments, arguments.from_)
+    tokens = _tokens(conversation, prompt, arguments)
     with interruptible() as interrupted:  # held until the figures of a partial answer are written
-        _answer(conversation, tokens, sampler, arguments.max_new_tokens, interrupted)
+        answer(conversation, tokens, sampler, arguments.max_new_tokens, interrupted, PlainScreen())
         figures = conversation.statistics()
         assert figures is not None
         if arguments.stats:
@@ -45,77 +39,43 @@ def generate(arguments: argparse.Namespace) -> int:
     return 130 if conversation.session.unread else 0
 
 
-def chat(arguments: argparse.Namespace) -> int:
-    """A conversation: /reset forgets it, /stats shows the last answer's figures, /exit ends."""
-    sampler = Sampler(SamplingOptions(**given(arguments, SamplingOptions)))
-    path: Path | None = arguments.session
-    check_writable(path, again=True)
-    with nullcontext() if path is None else held_alone(path):
-        conversation = _open(arguments)
-        if path is not None and path.exists():
-            conversation.session, _ = load_session(conversation.session.engine, path)
-            print(f"resuming after {conversation.session.tokens_read:,} tokens", file=sys.stderr)
-        is_saved = _converse(conversation, path, sampler, arguments.max_new_tokens)
-        if path is not None and not is_saved:  # the disk may have room now
-            save_session(conversation.session, path)
-    return 0
+def _tokens(conversation: Conversation, prompt: str, arguments: argparse.Namespace) -> list[int]:
+    tokenizer, read = conversation.tokenizer, conversation.document
+    if not arguments.raw and tokenizer.has_chat_template and not (read and read.raw):
+        return conversation.turn(prompt)
+    if not arguments.raw:
+        why = "artifact has no chat template"
+        if tokenizer.has_chat_template:
+            why = "session was read with --raw"
+        note(f"the {why}, so the text is continued")
+    if arguments.from_ is None:
+        return tokenizer.encode_text(prompt)
+    return tokenizer.encode_more(prompt)
 
 
-def _converse(
-    conversation: Conversation, path: Path | None, sampler: Sampler, max_new_tokens: int
-) -> bool:
-    """Answers line by line; returns whether the session's file has the last turn.
-
-    Raises:
-        Terminated: on SIGTERM, after the current turn is saved.
-    """
-    is_saved = True
-    for line in _lines("> "):
-        if line == "/exit":
-            break
-        if line == "/stats":
-            figures = conversation.statistics()
-            print(figures.table() if figures else "no answer yet", file=sys.stderr)
-            continue
-        with interruptible() as interrupted:  # held until the turn is saved
-            if line == "/reset":
-                conversation.reset()
-            else:
-                tokens = conversation.turn(line)
-                _answer(conversation, tokens, sampler, max_new_tokens, interrupted)
-            if path is not None:
-                is_saved = _save(conversation, path)
-        if interrupted.terminated:
-            raise Terminated
-    return is_saved
-
-
-def _save(conversation: Conversation, path: Path) -> bool:
-    """Saves the chat and returns whether that worked; a full disk doesn't end a chat."""
-    try:
-        save_session(conversation.session, path)
-    except EdgeInfiniteError as error:
-        note(f"{error}; the chat continues and is saved after the next answer")
-        return False
-    return True
-
-
-def _open(arguments: argparse.Namespace) -> Conversation:
+def opened(arguments: argparse.Namespace, session: Path | None = None) -> Conversation:
+    """Opens the artifact, and a session file to go on from, which isn't changed."""
     if sys.stderr.isatty():
         print(f"loading {arguments.artifact} ...", file=sys.stderr)
-    return Conversation.open(arguments.artifact, threads=arguments.threads)
+    conversation = Conversation.open(arguments.artifact, session=session, threads=arguments.threads)
+    if session is not None and sys.stderr.isatty():
+        told = f"{conversation.session.tokens_read:,} tokens were read"
+        about = conversation.document.name if conversation.document else session.name
+        print(f"{about}: {told}", file=sys.stderr)
+    return conversation
 
 
-def _answer(
+def answer(
     conversation: Conversation,
     tokens: list[int],
     sampler: Sampler,
     max_new_tokens: int,
     interrupted: Interruption,
+    screen: Screen,
 ) -> None:
     """Streams one answer to stdout; Ctrl-C ends the answer, a second Ctrl-C the program."""
     session = conversation.session
-    with _reading(len(session.unread) + len(tokens)) as bar:
+    with reading_bar(len(session.unread) + len(tokens)) as bar:
         pieces = conversation.answer(
             tokens,
             sampler=sampler,
@@ -123,22 +83,30 @@ def _answer(
             cancelled=interrupted,
             progress=bar.update,
         )
-        for piece in pieces:
+        try:
+            for piece in pieces:
+                bar.close()
+                screen.write(piece)
+        finally:
             bar.close()
-            sys.stdout.write(piece)
-            sys.stdout.flush()
-    print(flush=True)  # before the figures, which go to stderr
+            screen.close()  # before the figures, which go to stderr
     if session.unread:
         left = f"stopped with {len(session.unread):,} tokens of the message unread"
-        print(f"{left}; a chat reads them with the next one, /reset forgets them", file=sys.stderr)
+        print(f"{left}; a chat reads them with the next one, /undo forgets them", file=sys.stderr)
 
 
-def _reading(tokens: int) -> Any:
-    """A progress bar on stderr for long prompts; hidden if stderr isn't a terminal."""
+def reading_bar(tokens: int, *, read: int = 0) -> Any:
+    """A progress bar on stderr for long texts; hidden if stderr isn't a terminal.
+
+    Args:
+        tokens: how many there are.
+        read: how many of them were read before.
+    """
     from tqdm import tqdm
 
     return tqdm(
         total=tokens,
+        initial=read,
         desc="reading",
         unit=" tokens",
         delay=0.5,
@@ -147,26 +115,18 @@ def _reading(tokens: int) -> Any:
     )
 
 
-def _lines(prompt: str) -> Iterator[str]:
-    """Yields stdin's non-blank lines, stripped; shows the prompt only on a terminal."""
-    terminal = sys.stdin.isatty()
-    if terminal:
-        with suppress(ImportError):  # Windows has none
-            import readline  # noqa: F401  (gives `input` line editing)
-    while True:
-        try:
-            line = input(prompt if terminal else "").strip()
-        except EOFError:
-            return
-        except UnicodeDecodeError as error:
-            raise EdgeInfiniteError("standard input isn't UTF-8 text; convert it first") from error
-        if line:
-            yield line
-
-
 def _prompt(arguments: argparse.Namespace) -> str:
     path: Path | None = arguments.prompt_file
-    text = arguments.prompt if path is None else read_text_file(path)
+    if path is not None:
+        return told(read_document(path)).text
+    text: str = arguments.prompt
     if not text.strip():
-        raise EdgeInfiniteError(f"prompt is empty; write text into {path or '--prompt'}")
+        raise EdgeInfiniteError("prompt is empty; write text into --prompt")
     return text
+
+
+def told(document: Document) -> Document:
+    """A document, whose notes are printed."""
+    for sentence in document.notes:
+        note(sentence)
+    return document

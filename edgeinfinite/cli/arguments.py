@@ -81,6 +81,17 @@ def positive(text: str) -> int:
     return number
 
 
+def not_negative(text: str) -> int:
+    """A whole number of at least 0."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"give a whole number of at least 0, not {text!r}")
+    return number
+
+
 def finite(text: str) -> float:
     """A number; NaN and infinity, which no comparison would refuse, are none."""
     try:

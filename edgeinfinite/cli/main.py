@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
-from edgeinfinite.cli.answer import chat, generate
+from edgeinfinite.cli.answer import generate
 from edgeinfinite.cli.arguments import add_options
 from edgeinfinite.cli.artifact import export, quantize_report, verify
 from edgeinfinite.cli.bench import bench
+from edgeinfinite.cli.chat import chat
 from edgeinfinite.cli.evaluate import add_evaluate
 from edgeinfinite.cli.lm_eval import add_lm_eval
 from edgeinfinite.cli.options import (
@@ -26,9 +27,12 @@ from edgeinfinite.cli.options import (
     GEOMETRY,
     PROMPT,
     QUANTIZE_REPORT,
+    READ,
+    SESSIONS,
     VERIFY,
 )
 from edgeinfinite.cli.quiet import quieten
+from edgeinfinite.cli.read import read, sessions
 from edgeinfinite.cli.train_gate import add_train_gate
 from edgeinfinite.cli.train_scorer import add_train_scorer
 from edgeinfinite.errors import EdgeInfiniteError
@@ -103,7 +107,9 @@ def _parser() -> argparse.ArgumentParser:
         (verify, VERIFY, ()),
         (quantize_report, QUANTIZE_REPORT, ()),
         (generate, GENERATE | ANSWER, (SamplingOptions,)),
-        (chat, CHAT | ANSWER, (SamplingOptions,)),
+        (chat, CHAT, (SamplingOptions,)),
+        (read, READ, ()),
+        (sessions, SESSIONS, ()),
         (bench, BENCH, (BenchOptions,)),
     ):
         about = (command.__doc__ or "").strip()

@@ -15,6 +15,7 @@ from edgeinfinite.cli.arguments import (
     finite,
     lengths,
     names,
+    not_negative,
     option,
     positive,
 )
@@ -23,6 +24,8 @@ from edgeinfinite.files import read_text_file
 from edgeinfinite.models.configuration import CACHE_TYPES
 from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS, TRAINED_SLOTS
 from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS
+from edgeinfinite.runtime_py.sampling_defaults import DEFAULTS
+from edgeinfinite.runtime_py.snapshots import UNDO_TURNS
 
 
 def _length(name: str, metavar: str) -> dict[str, Any]:
@@ -165,19 +168,32 @@ ANSWER = {
 
 PROMPT = {
     "--prompt": option("the message", default=None, metavar="TEXT"),
-    "--prompt-file": file_option("the message, UTF-8"),
+    "--prompt-file": file_option("the message: text, .md, .html, .epub, .pdf or .docx"),
 }
 
-GENERATE = ARTIFACT | {
+RAW = {
     "--raw": option(
         "continue the text, no chat template; control tokens such as <|im_end|> that the text "
         "spells out become real ones, so use it for text that you trust",
         action="store_true",
         default=False,
-    ),
-    "--stats": option("figures of the answer on stderr", action="store_true", default=False),
-    "--stats-json": file_option("the same figures as a row"),
+    )
 }
+
+FROM = {
+    "--from": file_option("go on from a session file, which isn't changed", "FILE.session")
+    | {"dest": "from_"}
+}
+
+GENERATE = (
+    ARTIFACT
+    | FROM
+    | RAW
+    | {
+        "--stats": option("figures of the answer on stderr", action="store_true", default=False),
+        "--stats-json": file_option("the same figures as a row"),
+    }
+)
 
 BENCH = {
     "artifacts": option("artifacts' folders", type=Path, nargs="+", metavar="DIR"),
@@ -198,4 +214,45 @@ BENCH = {
     "--plot": file_option("time to first token and memory by length", "FILE.png"),
 }
 
-CHAT = ARTIFACT | {"--session": file_option("resume it if it exists; saved after every answer")}
+THREADS = {"--threads": ANSWER["--threads"]}
+
+READ = (
+    ARTIFACT
+    | {
+        "file": option("the document: text, .md, .html, .epub, .pdf or .docx", type=Path),
+        "--output": option(
+            "the session file; if it is there, the same document is read on in it",
+            type=Path,
+            metavar="FILE.session",
+            required=True,
+        ),
+    }
+    | RAW
+    | THREADS
+)
+
+SESSIONS = {"folder": option("where the session files are", type=Path, metavar="FOLDER")}
+
+_OF_CHECKPOINT = {
+    name: settings | {"help": f"{settings['help']} (default: the checkpoint's, else {otherwise})"}
+    for field, otherwise in ({"top_k": 0} | DEFAULTS).items()
+    if (settings := ANSWER.get(name := f"--{field.replace('_', '-')}")) is not None
+}
+"""How a chat samples."""
+
+CHAT = (
+    ARTIFACT
+    | FROM
+    | {
+        "--session": file_option("resume it if it exists; saved after every answer"),
+        "--undo": option(
+            f"turns that /undo can take back (default: {UNDO_TURNS}); each keeps a state",
+            type=not_negative,
+            default=UNDO_TURNS,
+            metavar="N",
+        ),
+        "--history": file_option("keep the lines that were typed from one chat to the next"),
+    }
+    | ANSWER
+    | _OF_CHECKPOINT
+)

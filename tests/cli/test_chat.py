@@ -25,7 +25,8 @@ LONG = "It was a bright cold day in April, and the clocks were striking thirteen
 
 def _chat(artifact: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
-    assert main(["chat", str(artifact), "--max-new-tokens", "8", *options]) == 0
+    greedy = ("--temperature", "0", "--max-new-tokens", "8")
+    assert main(["chat", str(artifact), *greedy, *options]) == 0
 
 
 def test_a_chat_continues_in_one_state_and_reset_starts_over(

@@ -111,8 +111,18 @@ ERRORS = [
     ("generate {tmp} --prompt a", "manifest.json is missing"),
     ("generate {artifact} --prompt-file {tmp}/nowhere", "nowhere: No such file or directory"),
     ("generate {artifact} --prompt-file {tmp}", "Is a directory"),
-    ("generate {artifact} --prompt-file {tmp}/latin1", "isn't UTF-8 text (byte 0xe9 at 3)"),
-    ("generate {artifact} --prompt-file {tmp}/blank", "prompt is empty"),
+    ("generate {artifact} --prompt-file {tmp}/binary", "neither text nor a document"),
+    ("generate {artifact} --prompt-file {tmp}/blank", "blank holds no text"),
+    ("generate {artifact} --prompt a --from {tmp}/nowhere", "nowhere doesn't exist"),
+    ("generate {artifact} --prompt a --from {tmp}/latin1", "is not a whole session file"),
+    ("read {artifact} {tmp}/nowhere --output {tmp}/new", "nowhere: No such file or directory"),
+    ("read {artifact} {tmp}/blank --output {tmp}/new", "blank holds no text"),
+    ("read {artifact} {tmp}/latin1 --output {tmp}", "is a folder"),
+    ("read {artifact} {tmp}/latin1 --output {tmp}/blank", "is not a whole session file"),
+    ("read {artifact} {tmp}/latin1", "required: --output"),
+    ("sessions {tmp}/nowhere", "nowhere: No such file or directory"),
+    ("chat {artifact} --undo -1", "at least 0, not '-1'"),
+    ("chat {artifact} --session {tmp}/blank --from {tmp}/latin1", "leave --from out"),
     ("generate {artifact} --prompt=", "prompt is empty"),
     ("generate {artifact}", "one of the arguments --prompt --prompt-file is required"),
     ("generate {artifact} --prompt a --prompt-file b", "not allowed with argument"),
@@ -154,6 +164,7 @@ def test_an_error_is_one_line_and_exit_code_2(
 ) -> None:
     (tmp_path / "latin1").write_bytes("café".encode("latin-1"))
     (tmp_path / "blank").write_text(" \n")
+    (tmp_path / "binary").write_bytes(bytes(range(256)))
     before = sorted(tmp_path.iterdir())
     words = command.format(tmp=tmp_path, artifact=artifact, checkpoint=checkpoint).split()
     try:

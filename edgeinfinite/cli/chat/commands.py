@@ -1,0 +1,64 @@
+"""The commands of a chat: names, usage, and which one a line gives."""
+
+from __future__ import annotations
+
+from edgeinfinite.errors import EdgeInfiniteError
+
+COMMANDS = {
+    "/help": "this list",
+    "/attach FILE": "read a document now: text, .md, .html, .epub, .pdf, .docx",
+    "/undo": "take the last turn back, its answer too",
+    "/regenerate": "answer the last message again",
+    "/edit [TEXT]": "take the last message back and write it anew",
+    "/save FILE": "write what was read to a session file",
+    "/stats": "figures of the last answer",
+    "/reset": "forget everything",
+    "/exit": "end the chat",
+}
+NAMES = tuple(usage.split()[0] for usage in COMMANDS)
+
+
+def command_of(line: str) -> tuple[str, str] | None:
+    """The command of a line and what follows it; None for a message.
+
+    Raises:
+        EdgeInfiniteError: there is no such command.
+    """
+    if not line.startswith("/") or line.startswith("//"):
+        return None
+    name, _, rest = line.partition(" ")
+    if name not in NAMES:
+        raise EdgeInfiniteError(
+            f"there is no command {name[:40]}; /help lists them, and a message that begins with / "
+            "is sent by writing // first"
+        )
+    return name, _unquoted(rest.strip())
+
+
+def message_of(line: str) -> str:
+    """The message of a line that is no command."""
+    return line.removeprefix("/") if line.startswith("//") else line
+
+
+def help_text(undo: int, state_bytes: int) -> str:
+    """What `/help` shows.
+
+    Args:
+        undo: turns that can be taken back.
+        state_bytes: of one state.
+    """
+    rows = [f"  {usage:<14}{about}" for usage, about in COMMANDS.items()]
+    memory = undo * state_bytes / 1e6
+    rows += [
+        "  //TEXT        a message that begins with /",
+        "Ctrl-C ends an answer, Alt-Enter begins a new line. Taking back reaches "
+        f"{undo} turns (--undo), whose states take up to {memory:,.0f} MB.",
+    ]
+    return "\n".join(rows)
+
+
+def _unquoted(text: str) -> str:
+    """A path as terminals write it when a file is dropped on them."""
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    return text

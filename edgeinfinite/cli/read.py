@@ -1,0 +1,104 @@
+"""`edgeinfinite read`: a document into a session file; and `sessions`: what files there are."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from edgeinfinite.cli.answer import opened, reading_bar, told
+from edgeinfinite.cli.notes import note
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.files import check_writable, held_alone
+from edgeinfinite.runtime_py.conversation import Conversation
+from edgeinfinite.runtime_py.documents.document import document_of
+from edgeinfinite.runtime_py.generation import Terminated, interruptible
+from edgeinfinite.runtime_py.reading import begin_reading, continue_reading, document_in
+from edgeinfinite.runtime_py.session import Cancelled
+from edgeinfinite.runtime_py.session_list import ListedSession, sessions_in
+
+
+def read(arguments: argparse.Namespace) -> int:
+    """Reads a document into a session file once, to ask about it often; resumes if killed."""
+    path: Path = arguments.output
+    check_writable(path, again=True)
+    data: bytes = arguments.file.read_bytes()
+    with held_alone(path):
+        conversation = _begun(arguments, data)
+        session, document = conversation.session, conversation.document
+        assert document is not None
+        if not session.unread:
+            print(f"{path}: {document.name} was read before, {document.tokens:,} tokens")
+            return 0
+        total = session.tokens_read + len(session.unread)
+        with interruptible() as interrupted, reading_bar(total, read=session.tokens_read) as bar:
+            try:
+                continue_reading(conversation, path, cancelled=interrupted, progress=bar.update)
+            except Cancelled:
+                bar.close()
+                note(
+                    f"stopped after {session.tokens_read:,} of {total:,} tokens; the same command "
+                    "goes on there"
+                )
+                if interrupted.terminated:
+                    raise Terminated from None
+                return 130
+    state = f"a state of {session.state_bytes / 1e6:,.1f} MB"
+    print(f"{path}: {document.tokens:,} tokens of {document.name} in {state}")
+    return 0
+
+
+def _begun(arguments: argparse.Namespace, data: bytes) -> Conversation:
+    """The conversation that reads on in the file, or a new one with everything to read."""
+    path: Path = arguments.output
+    if path.exists():
+        read = document_in(path, data)
+        conversation = opened(arguments, path)
+        if read.raw != (arguments.raw or not conversation.tokenizer.has_chat_template):
+            way = "with" if read.raw else "without"
+            raise EdgeInfiniteError(
+                f"{path} was read {way} --raw; do so again, or give another --output"
+            )
+        return conversation
+    document = told(document_of(arguments.file.name, data))
+    conversation = opened(arguments)
+    raw = arguments.raw
+    if not raw and not conversation.tokenizer.has_chat_template:
+        note("the artifact has no chat template, so the text is read as it stands")
+        raw = True
+    begin_reading(
+        conversation,
+        document.text,
+        name=document.name,
+        title=document.title,
+        sha256=document.sha256,
+        raw=raw,
+    )
+    return conversation
+
+
+def sessions(arguments: argparse.Namespace) -> int:
+    """Lists the session files of a folder: model, tokens read, size, date, document."""
+    found = sessions_in(arguments.folder)
+    if not found:
+        note(f"there is no session file in {arguments.folder}")
+    rows = [("FILE", "MODEL", "TOKENS", "MB", "SAVED", "DOCUMENT")]
+    rows += [_row(one) for one in found]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows if found else []:
+        name, model, *middle, document = row
+        cells = [name.ljust(widths[0]), model.ljust(widths[1])]
+        cells += [cell.rjust(width) for cell, width in zip(middle, widths[2:5], strict=True)]
+        print("  ".join([*cells, document]).rstrip())
+    return 0
+
+
+def _row(session: ListedSession) -> tuple[str, ...]:
+    tokens = f"{session.tokens_read:,}"
+    if session.tokens_left:
+        tokens += f" of {session.tokens_read + session.tokens_left:,}"
+    if session.error is not None:
+        tokens = "-"
+    document = session.title or session.document
+    saved = session.saved.strftime("%Y-%m-%d %H:%M")
+    size = f"{session.bytes / 1e6:,.1f}"
+    return session.path.name, session.model, tokens, size, saved, session.error or document

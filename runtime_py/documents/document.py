@@ -1,0 +1,99 @@
+"""One function for every kind of document: `read_document`.
+
+What a document says is data. It is encoded apart from the chat template, so nothing in it becomes a
+control token (`control_tokens`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.documents import archive, docx, epub, markup, pdf, plain
+from edgeinfinite.runtime_py.documents.parts import Extracted
+
+KINDS = ("txt", "md", "html", "epub", "pdf", "docx")
+
+_OF_SUFFIX = {
+    **{kind: kind for kind in KINDS},
+    "markdown": "md",
+    "htm": "html",
+    "xhtml": "html",
+}
+_READERS = {
+    "txt": plain.read,
+    "md": plain.read,
+    "html": markup.read,
+    "epub": epub.read,
+    "pdf": pdf.read,
+    "docx": docx.read,
+}
+_OLD_OFFICE = bytes.fromhex("d0cf11e0a1b11ae1")
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document's text.
+
+    Args:
+        text: of headings Markdown, blank lines between paragraphs; plain text as it stands.
+        title: as the document gives it; "" if it doesn't.
+        kind: of `KINDS`.
+        notes: sentences for the user, such as a guess that may be wrong.
+        name: the file's, without its folder.
+        sha256: over the file's bytes.
+    """
+
+    text: str
+    title: str
+    kind: str
+    notes: tuple[str, ...]
+    name: str
+    sha256: str
+
+
+def read_document(path: Path) -> Document:
+    """Reads a document's text.
+
+    Args:
+        path: contents decide what it is, then the suffix; anything else is plain text.
+
+    Raises:
+        EdgeInfiniteError: it is damaged, encrypted, of another kind, has no text or an impossible
+            size, or the extra `documents` isn't installed.
+        OSError: the file can't be read; the message names it.
+    """
+    return document_of(path.name, path.read_bytes())
+
+
+def document_of(name: str, data: bytes) -> Document:
+    """`read_document` of a file's contents, as a browser uploads them.
+
+    Args:
+        name: the file's, for its suffix and for errors.
+        data: its contents.
+
+    Raises:
+        EdgeInfiniteError: as `read_document`.
+    """
+    kind = _kind(name, data)
+    extracted: Extracted = _READERS[kind](name, data)
+    if not extracted.text.strip():
+        raise EdgeInfiniteError(f"{name} holds no text; give a document with text in it")
+    digest = hashlib.sha256(data).hexdigest()
+    return Document(extracted.text, extracted.title, kind, extracted.notes, name, digest)
+
+
+def _kind(name: str, data: bytes) -> str:
+    if b"%PDF-" in data[:1024]:
+        return "pdf"
+    if data.startswith(_OLD_OFFICE):
+        raise EdgeInfiniteError(
+            f"{name} is encrypted or of an old Office format; save it as .docx without a password"
+        )
+    kind = _OF_SUFFIX.get(PurePath(name).suffix[1:].lower(), "txt")
+    if data.startswith(b"PK"):
+        return archive.kind(name, data)
+    return kind

@@ -1,0 +1,58 @@
+"""What came before each of the last turns, so that they can be taken back.
+
+What was evicted from the cache can't be brought back, so a turn is undone by going on from a fork
+that was made before it. Forks cost memory once the conversation reads on; a ring keeps the newest.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from edgeinfinite.runtime_py.conversation import Conversation
+
+UNDO_TURNS = 8
+"""How many turns are kept by default."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One thing that the user did.
+
+    Args:
+        before: the conversation as it was.
+        what: for the user, such as `/attach book.epub`.
+        message: the user's message, if it was one.
+    """
+
+    before: Conversation
+    what: str
+    message: str | None = None
+
+
+class Snapshots:
+    """The last turns, newest last.
+
+    Args:
+        most: how many are kept; each takes up to a whole state's bytes.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._turns: deque[Turn] = deque(maxlen=most)
+
+    def before(self, conversation: Conversation, what: str, message: str | None = None) -> None:
+        """Keeps the conversation as it is now, before a turn changes it."""
+        self._turns.append(Turn(conversation.fork(), what, message))
+
+    @property
+    def last(self) -> Turn | None:
+        """The newest turn; None if there is none that can be taken back."""
+        return self._turns[-1] if self._turns else None
+
+    def take_back(self) -> Turn:
+        """Removes the newest turn and returns it; go on with its `before`.
+
+        Raises:
+            IndexError: there is none.
+        """
+        return self._turns.pop()
