@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
+
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.sampling import Sampler
 from edgeinfinite.runtime_py.session import Cancelled, Session
@@ -47,7 +49,8 @@ class Generation:
         finish: None while the generation runs, then "stop", "length" or "cancelled".
 
     Raises:
-        EdgeInfiniteError: the prompt is empty, or `max_new_tokens` is below 1.
+        EdgeInfiniteError: the prompt is empty, `max_new_tokens` is below 1, or the sampler has a
+            logit bias for a token outside the vocabulary.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class Generation:
             raise EdgeInfiniteError("prompt is empty; give at least one token of text")
         if max_new_tokens < 1:
             raise EdgeInfiniteError(f"max-new-tokens is {max_new_tokens}; give at least 1")
+        sampler.options.check_vocabulary(session.engine.vocabulary)
         self._session = session
         self._tokens = tokens
         self._sampler = sampler
@@ -94,7 +98,7 @@ class Generation:
         finally:
             self._prompt_tokens = self._session.tokens_read - before
         self._prefill_s = time.perf_counter() - start
-        token = self._sampler.sample(logits)
+        token = self._sample(logits)
         self._ttft_s = time.perf_counter() - start
 
         while token not in self._stop_ids:
@@ -108,9 +112,12 @@ class Generation:
             if self._cancelled():
                 self.finish = "cancelled"
                 return
-            token = self._sampler.sample(logits)
+            token = self._sample(logits)
             self._steps.append(time.perf_counter() - start)
         self.finish = "stop"
+
+    def _sample(self, logits: np.ndarray) -> int:
+        return self._sampler.sample(logits, answer=self.token_ids, residual=self._session.residual)
 
     def statistics(self, *, text: str, engine: str, artifact: str) -> GenerationStatistics:
         """Times and counts of the answer so far.

@@ -92,6 +92,24 @@ def finite(text: str) -> float:
     return number
 
 
+def token_bias(text: str) -> tuple[int, float]:
+    """A token id and what is added to its logit, as `42=-100`."""
+    token, equals, bias = text.partition("=")
+    if not equals or not token.strip().isdecimal():
+        raise argparse.ArgumentTypeError(f"give ID=BIAS, such as 42=-100, not {text!r}")
+    return int(token), finite(bias)
+
+
+class Biases(argparse.Action):
+    """Gathers the `token_bias` pairs of a repeated option in one mapping."""
+
+    def __call__(
+        self, _: Any, arguments: argparse.Namespace, value: Any, option_string: Any = None
+    ) -> None:
+        token, bias = value
+        setattr(arguments, self.dest, {**getattr(arguments, self.dest, {}), token: bias})
+
+
 def cpu_threads(text: str) -> int:
     """A number of threads up to a sensible maximum, because engines hang on thousands of them."""
     number, most = positive(text), max(16, 4 * (os.cpu_count() or 1))

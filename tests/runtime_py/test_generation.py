@@ -63,6 +63,23 @@ def test_greedy_tokens_are_those_of_transformers() -> None:
     assert list(_generation(Session(engine), prompt, new=15)) == expected[0, 20:].tolist()
 
 
+def test_penalised_tokens_are_those_of_transformers() -> None:
+    prompt = random_tokens(20) * 2  # so that the residual has the tokens of the sinks, too
+    expected = tiny_llama().generate(
+        torch.tensor([prompt]),
+        max_new_tokens=15,
+        do_sample=False,
+        eos_token_id=None,
+        repetition_penalty=1.5,
+        sequence_bias=[[[7], 2.5]],
+    )
+    engine = TorchEngine(attached(Geometry(64, 4, 8), open_gates=False))
+    options = SamplingOptions(repetition_penalty=1.5, logit_bias={7: 2.5})
+    answer = list(_generation(Session(engine), prompt, new=15, options=options))
+    assert answer == expected[0, 40:].tolist()
+    assert answer != list(_generation(Session(engine), prompt, new=15))
+
+
 @pytest.mark.parametrize("prompt_length", [3, 12, 40])
 @pytest.mark.parametrize("end", ["length", "stop", "cancelled"])
 def test_the_session_has_read_what_was_handed_out_and_no_more(
