@@ -9,6 +9,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+from edgeinfinite.cli.answer_form import answer_form
 from edgeinfinite.cli.arguments import given
 from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError
@@ -32,8 +33,9 @@ def generate(arguments: argparse.Namespace) -> int:
         tokens = conversation.tokenizer.encode_text(prompt)
     else:
         tokens = conversation.turn(prompt)
+    form = answer_form(arguments, conversation)
     with interruptible() as interrupted:  # held until the figures of a partial answer are written
-        _answer(conversation, tokens, sampler, arguments.max_new_tokens, interrupted)
+        _answer(conversation, tokens, sampler, arguments.max_new_tokens, interrupted, **form)
         figures = conversation.statistics()
         assert figures is not None
         if arguments.stats:
@@ -112,6 +114,7 @@ def _answer(
     sampler: Sampler,
     max_new_tokens: int,
     interrupted: Interruption,
+    **form: Any,
 ) -> None:
     """Streams one answer to stdout; Ctrl-C ends the answer, a second Ctrl-C the program."""
     session = conversation.session
@@ -122,6 +125,7 @@ def _answer(
             max_new_tokens=max_new_tokens,
             cancelled=interrupted,
             progress=bar.update,
+            **form,
         )
         for piece in pieces:
             bar.close()

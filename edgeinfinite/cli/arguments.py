@@ -72,12 +72,21 @@ def given(arguments: argparse.Namespace, options: type[Any]) -> dict[str, Any]:
 
 def positive(text: str) -> int:
     """A whole number of at least 1."""
+    return _at_least(1, text)
+
+
+def whole(text: str) -> int:
+    """A whole number of at least 0."""
+    return _at_least(0, text)
+
+
+def _at_least(least: int, text: str) -> int:
     try:
         number = int(text)
     except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"give a whole number of at least 1, not {text!r}")
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"give a whole number of at least {least}, not {text!r}")
     return number
 
 

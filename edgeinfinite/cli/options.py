@@ -19,6 +19,7 @@ from edgeinfinite.cli.arguments import (
     option,
     positive,
     token_bias,
+    whole,
 )
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import read_text_file
@@ -184,12 +185,31 @@ PROMPT = {
     "--prompt-file": file_option("the message, UTF-8"),
 }
 
+FORM = {
+    "--json-schema": file_option("the answer is JSON of this schema"),
+    "--regex": option(
+        "the answer matches this pattern from start to end", default=None, metavar="PATTERN"
+    ),
+}
+
 GENERATE = ARTIFACT | {
     "--raw": option(
         "continue the text, no chat template; control tokens such as <|im_end|> that the text "
         "spells out become real ones, so use it for text that you trust",
         action="store_true",
         default=False,
+    ),
+    "--stop": option(
+        "the answer ends before this text; may be repeated",
+        action="append",
+        default=[],
+        metavar="TEXT",
+    ),
+    "--logprobs": option(
+        "in --stats-json, log-probabilities of the answer's tokens and of the N likeliest",
+        type=whole,
+        default=None,
+        metavar="N",
     ),
     "--stats": option("figures of the answer on stderr", action="store_true", default=False),
     "--stats-json": file_option("the same figures as a row"),
