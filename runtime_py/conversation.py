@@ -10,12 +10,15 @@ print(piece, end="")
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from edgeinfinite.artifact.manifest import read_manifest
+from edgeinfinite.runtime_py.answer_text import AnswerText
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS, Generation
+from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS, Generation, Grammar
+from edgeinfinite.runtime_py.guidance import Guidance
 from edgeinfinite.runtime_py.open_message import beginning_of_message, rest_of_message
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.saved_session import load_session, save_session
@@ -47,7 +50,7 @@ class Conversation:
         self.message_is_open = False
         self.document: ReadDocument | None = None
         self._generation: Generation | None = None
-        self._text: list[str] = []
+        self._text: AnswerText | None = None
 
     @classmethod
     def open(
@@ -101,6 +104,15 @@ class Conversation:
         fork = copy.copy(self)
         fork.session = self.session.fork()
         return fork
+
+    @cached_property
+    def guidance(self) -> Guidance:
+        """Makes grammars: `conversation.ask(text, grammar=conversation.guidance.regex("yes|no"))`.
+
+        Raises:
+            EdgeInfiniteError: llguidance isn't installed, or can't use the tokenizer.
+        """
+        return Guidance(self.tokenizer, self.session.engine.vocabulary)
 
     def reset(self) -> None:
         """Forgets everything that was read."""
@@ -164,6 +176,9 @@ class Conversation:
         *,
         sampler: Sampler | None = None,
         max_new_tokens: int = MAX_NEW_TOKENS,
+        stop: Sequence[str] = (),
+        grammar: Grammar | None = None,
+        logprobs: int | None = None,
         cancelled: Callable[[], bool] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[str]:
@@ -173,6 +188,11 @@ class Conversation:
             message: the user's message.
             sampler: chooses the tokens; None is greedy.
             max_new_tokens: the most tokens that the answer may have.
+            stop: the answer ends before the first of these strings. The session then hasn't read
+                the tokens that have characters of it.
+            grammar: what the answer must look like, from `guidance`; for one answer.
+            logprobs: how many of the likeliest tokens `statistics` lists with every token of the
+                answer, 0 for the chosen one alone; None lists nothing.
             cancelled: called between chunks of the message and between tokens; True stops.
             progress: called with the number of tokens newly read.
 
@@ -186,6 +206,9 @@ class Conversation:
             self.turn(message),
             sampler=sampler,
             max_new_tokens=max_new_tokens,
+            stop=stop,
+            grammar=grammar,
+            logprobs=logprobs,
             cancelled=cancelled,
             progress=progress,
         )
@@ -196,12 +219,14 @@ class Conversation:
         *,
         sampler: Sampler | None = None,
         max_new_tokens: int = MAX_NEW_TOKENS,
+        stop: Sequence[str] = (),
+        grammar: Grammar | None = None,
+        logprobs: int | None = None,
         cancelled: Callable[[], bool] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[str]:
         """Does what `ask` does, for a prompt that is already tokenized."""
-        stream = self.tokenizer.stream()
-        self._text = []
+        self._text = text = AnswerText(self.tokenizer.stream(), stop)
         self.message_is_open = False
         self._generation = generation = Generation(
             self.session,
@@ -209,28 +234,26 @@ class Conversation:
             sampler=sampler or Sampler(SamplingOptions()),
             stop_ids=self.tokenizer.stop_ids,
             max_new_tokens=max_new_tokens,
+            text=text,
+            grammar=grammar,
+            logprobs=logprobs,
             cancelled=cancelled,
             progress=progress,
         )
 
         def pieces() -> Iterator[str]:
-            for token in generation:
-                yield stream.push(token)
-            yield stream.flush()
+            for _ in generation:
+                yield text.take()
+            yield text.take()
 
-        return self._kept(pieces())
-
-    def _kept(self, pieces: Iterator[str]) -> Iterator[str]:
-        for piece in pieces:
-            self._text.append(piece)
-            yield piece
+        return pieces()
 
     def statistics(self) -> GenerationStatistics | None:
         """Statistics of the last answer; None before the first one."""
-        if self._generation is None:
+        if self._generation is None or self._text is None:
             return None
         return self._generation.statistics(
-            text="".join(self._text),
+            text=self._text.text,
             engine=self.session.engine.name,
             artifact=self.artifact,
         )

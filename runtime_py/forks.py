@@ -36,3 +36,11 @@ def part_from_forks(session: Session) -> None:
                 other.state = copied
             if len(others) > 1:
                 _sharers[copied] = others
+
+
+def leave(session: Session) -> None:
+    """The session gives its state up: what the others do with it no longer concerns it."""
+    with _lock:
+        sharers = _sharers.get(session.state)
+        if sharers is not None:
+            sharers.discard(session)

@@ -1,66 +1,45 @@
-"""Chooses the next token from logits in numpy: temperature, then top-k, then top-p.
+"""Chooses the next token from logits in numpy: penalties, temperature, top-k, top-p, min-p.
 
-The order and the kept tokens are those of transformers' logits warpers. V is the vocabulary size.
+The order and the kept tokens are those of transformers' logits processors and warpers. V is the
+vocabulary size.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.penalties import adjusted
+from edgeinfinite.runtime_py.sampling_options import SamplingOptions
 
-
-@dataclass(frozen=True)
-class SamplingOptions:
-    """How to sample; the default is greedy.
-
-    Args:
-        temperature: divides the logits; 0 takes the most likely token and ignores the rest.
-        top_k: sample among the k most likely tokens (and those equal to the k-th); 0 means all.
-        top_p: sample among the fewest tokens whose probabilities sum to at least p; 1 means all.
-        seed: the same seed gives the same choices; None draws a new one.
-
-    Raises:
-        EdgeInfiniteError: a value is out of range.
-    """
-
-    temperature: float = 0.0
-    top_k: int = 0
-    top_p: float = 1.0
-    seed: int | None = None
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.temperature) and self.temperature >= 0):
-            raise EdgeInfiniteError(
-                f"temperature is {self.temperature}; give a number of at least 0 (0 is greedy)"
-            )
-        if self.top_k < 0:
-            raise EdgeInfiniteError(
-                f"top-k is {self.top_k}; give a whole number of at least 0 (0 keeps all tokens)"
-            )
-        if not 0 < self.top_p <= 1:
-            raise EdgeInfiniteError(
-                f"top-p is {self.top_p}; give a number above 0 and at most 1 (1 keeps all tokens)"
-            )
-        if self.seed is not None and self.seed < 0:
-            raise EdgeInfiniteError(f"seed is {self.seed}; give a whole number of at least 0")
+__all__ = ["Sampler", "SamplingOptions", "candidates"]
 
 
 class Sampler:
     """Draws tokens. Use one sampler per conversation, so that the seed fixes all its answers."""
 
     def __init__(self, options: SamplingOptions) -> None:
-        self._options = options
+        self.options = options
         self._random = np.random.default_rng(options.seed)
 
-    def sample(self, logits: np.ndarray) -> int:
+    def sample(
+        self,
+        logits: np.ndarray,
+        *,
+        answer: Sequence[int] = (),
+        residual: Sequence[int] = (),
+        allowed: np.ndarray | None = None,
+    ) -> int:
         """The next token.
 
         Args:
             logits: float32 [V].
+            answer: the answer's tokens so far; penalties count them.
+            residual: the newest tokens of the text, which the repetition penalty counts, too.
+            allowed: bool [V], the tokens that a grammar allows; None allows all.
 
         Raises:
             EdgeInfiniteError: the logits hold NaN or +inf, or nothing but one number.
@@ -76,9 +55,17 @@ class Sampler:
                 f"the model gives every token the same logit ({logits[best]}): its weights may be "
                 "all zero; check the artifact with `edgeinfinite verify`"
             )
-        if self._options.temperature == 0:
+        changed = adjusted(logits, self.options, answer=answer, residual=residual, allowed=allowed)
+        if changed is not logits:
+            logits, best = changed, int(np.argmax(changed))
+        if logits[best] == -np.inf:
+            raise EdgeInfiniteError(
+                "the model gives no probability to any token that the grammar allows; "
+                "change the schema or the pattern"
+            )
+        if self.options.temperature == 0:
             return best
-        tokens, probabilities = candidates(logits, self._options)
+        tokens, probabilities = candidates(logits, self.options)
         bounds = np.cumsum(probabilities)
         drawn = self._random.random() * bounds[-1]
         return int(tokens[np.searchsorted(bounds[:-1], drawn, side="right")])
@@ -88,7 +75,7 @@ def candidates(logits: np.ndarray, options: SamplingOptions) -> tuple[np.ndarray
     """The tokens that sampling may choose, and their probabilities.
 
     Args:
-        logits: float32 [V], finite but for -inf.
+        logits: float32 or float64 [V], finite but for -inf; penalties are in them already.
         options: with a temperature above 0.
 
     Returns:
@@ -104,6 +91,9 @@ def candidates(logits: np.ndarray, options: SamplingOptions) -> tuple[np.ndarray
     probabilities = weights / weights.sum()
     if options.top_p < 1:
         kept = _top_p(probabilities, options.top_p)
+        tokens, probabilities = tokens[kept], probabilities[kept]
+    if options.min_p > 0:
+        kept = np.flatnonzero(probabilities >= options.min_p * probabilities.max())
         tokens, probabilities = tokens[kept], probabilities[kept]
     return tokens, probabilities / probabilities.sum()
 

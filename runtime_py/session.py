@@ -18,7 +18,7 @@ import numpy as np
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.base import Engine
-from edgeinfinite.runtime_py.forks import part_from_forks, share
+from edgeinfinite.runtime_py.forks import leave, part_from_forks, share
 from edgeinfinite.runtime_py.policies import POLICY_OF, Policy, make_room
 from edgeinfinite.runtime_py.state import State
 
@@ -77,6 +77,20 @@ class Session:
         fork.unread = new_unread(self.unread)
         share(self.state, self, fork)
         return fork
+
+    def go_back(self, fork: Session) -> None:
+        """Continues from where `fork` stands, in place; what was read since is forgotten.
+
+        Args:
+            fork: made by `fork`, of this session or of one like it. It stays as it is.
+        """
+        leave(self)
+        self.state = fork.state
+        self.tokens_read = fork.tokens_read
+        self.compressions = fork.compressions
+        self.residual = list(fork.residual)
+        self.unread = new_unread(fork.unread)
+        share(self.state, self, fork)
 
     @property
     def cached(self) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeinfinite.files import write_atomically
+from edgeinfinite.runtime_py.logprobs import TokenLogprobs
 from edgeinfinite.version import __version__
 
 
@@ -35,6 +36,7 @@ class GenerationStatistics:
         peak_rss_bytes: largest resident memory of the process so far; None on Windows.
         engine: name of the engine.
         artifact: the artifact's folder.
+        logprobs: of every token of the answer; None if they weren't asked for.
     """
 
     text: str
@@ -51,6 +53,7 @@ class GenerationStatistics:
     peak_rss_bytes: int | None
     engine: str
     artifact: str
+    logprobs: list[TokenLogprobs] | None = None
 
     def to_row(self) -> dict[str, Any]:
         """The fields by name, as JSON takes them."""

@@ -109,6 +109,10 @@ class TextTokenizer:
             lambda: self._tokenizer.decode(list(ids), skip_special_tokens=True),
         )
 
+    def to_json(self) -> str:
+        """The tokenizer as its file `tokenizer.json` has it, for other libraries."""
+        return str(self._tokenizer.to_str())
+
     def stream(self) -> TextStream:
         """A new decoder for one answer, token by token."""
         return TextStream(self._tokenizer)

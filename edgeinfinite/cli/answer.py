@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from edgeinfinite.cli.answer_form import answer_form
 from edgeinfinite.cli.arguments import given
 from edgeinfinite.cli.notes import note
 from edgeinfinite.cli.screen import PlainScreen, Screen
@@ -26,8 +27,10 @@ def generate(arguments: argparse.Namespace) -> int:
     check_writable(arguments.stats_json)
     conversation = opened(arguments, arguments.from_)
     tokens = _tokens(conversation, prompt, arguments)
+    form = answer_form(arguments, conversation)
+    screen, limit = PlainScreen(), arguments.max_new_tokens
     with interruptible() as interrupted:  # held until the figures of a partial answer are written
-        answer(conversation, tokens, sampler, arguments.max_new_tokens, interrupted, PlainScreen())
+        answer(conversation, tokens, sampler, limit, interrupted, screen, **form)
         figures = conversation.statistics()
         assert figures is not None
         if arguments.stats:
@@ -72,6 +75,7 @@ def answer(
     max_new_tokens: int,
     interrupted: Interruption,
     screen: Screen,
+    **form: Any,
 ) -> None:
     """Streams one answer to stdout; Ctrl-C ends the answer, a second Ctrl-C the program."""
     session = conversation.session
@@ -82,6 +86,7 @@ def answer(
             max_new_tokens=max_new_tokens,
             cancelled=interrupted,
             progress=bar.update,
+            **form,
         )
         try:
             for piece in pieces:

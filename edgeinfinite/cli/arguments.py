@@ -72,12 +72,21 @@ def given(arguments: argparse.Namespace, options: type[Any]) -> dict[str, Any]:
 
 def positive(text: str) -> int:
     """A whole number of at least 1."""
+    return _at_least(1, text)
+
+
+def whole(text: str) -> int:
+    """A whole number of at least 0."""
+    return _at_least(0, text)
+
+
+def _at_least(least: int, text: str) -> int:
     try:
         number = int(text)
     except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"give a whole number of at least 1, not {text!r}")
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"give a whole number of at least {least}, not {text!r}")
     return number
 
 
@@ -101,6 +110,24 @@ def finite(text: str) -> float:
     if not math.isfinite(number):
         raise argparse.ArgumentTypeError(f"give a number, not {text!r}")
     return number
+
+
+def token_bias(text: str) -> tuple[int, float]:
+    """A token id and what is added to its logit, as `42=-100`."""
+    token, equals, bias = text.partition("=")
+    if not equals or not token.strip().isdecimal():
+        raise argparse.ArgumentTypeError(f"give ID=BIAS, such as 42=-100, not {text!r}")
+    return int(token), finite(bias)
+
+
+class Biases(argparse.Action):
+    """Gathers the `token_bias` pairs of a repeated option in one mapping."""
+
+    def __call__(
+        self, _: Any, arguments: argparse.Namespace, value: Any, option_string: Any = None
+    ) -> None:
+        token, bias = value
+        setattr(arguments, self.dest, {**getattr(arguments, self.dest, {}), token: bias})
 
 
 def cpu_threads(text: str) -> int:

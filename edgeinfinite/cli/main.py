@@ -23,6 +23,7 @@ from edgeinfinite.cli.options import (
     BENCH,
     CHAT,
     EXPORT,
+    FORM,
     GENERATE,
     GEOMETRY,
     PROMPT,
@@ -118,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=command)
         if command is generate:
             add_options(sub.add_mutually_exclusive_group(required=True), PROMPT)
+            add_options(sub.add_mutually_exclusive_group(), FORM)
         add_options(sub, options, *read_by)
     add_train_scorer(commands)
     add_train_gate(commands)

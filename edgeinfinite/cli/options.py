@@ -10,6 +10,7 @@ from typing import Any
 from edgeinfinite.artifact.backends import BACKENDS
 from edgeinfinite.artifact.geometry import POLICIES, Geometry
 from edgeinfinite.cli.arguments import (
+    Biases,
     cpu_threads,
     file_option,
     finite,
@@ -18,6 +19,8 @@ from edgeinfinite.cli.arguments import (
     not_negative,
     option,
     positive,
+    token_bias,
+    whole,
 )
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import read_text_file
@@ -162,6 +165,26 @@ ANSWER = {
     "--temperature": option("0 is greedy", type=float, metavar="T"),
     "--top-k": option("sample among the K likeliest tokens, 0 for all", type=int, metavar="K"),
     "--top-p": option("sample among the likeliest that sum to P", type=float, metavar="P"),
+    "--min-p": option(
+        "sample among tokens at least P times as likely as the likeliest", type=float, metavar="P"
+    ),
+    "--repetition-penalty": option(
+        "makes tokens of the answer and of the newest text less likely, 1 for none",
+        type=float,
+        metavar="X",
+    ),
+    "--presence-penalty": option(
+        "taken from the logits of tokens that the answer has", type=float, metavar="X"
+    ),
+    "--frequency-penalty": option(
+        "the same for each time that the answer has a token", type=float, metavar="X"
+    ),
+    "--logit-bias": option(
+        "added to a token's logit; may be repeated",
+        type=token_bias,
+        action=Biases,
+        metavar="ID=BIAS",
+    ),
     "--seed": option("the same seed gives the same answer", type=int, metavar="N"),
     "--threads": option("default: the engine's own", type=cpu_threads, default=None, metavar="N"),
 }
@@ -169,6 +192,13 @@ ANSWER = {
 PROMPT = {
     "--prompt": option("the message", default=None, metavar="TEXT"),
     "--prompt-file": file_option("the message: text, .md, .html, .epub, .pdf or .docx"),
+}
+
+FORM = {
+    "--json-schema": file_option("the answer is JSON of this schema"),
+    "--regex": option(
+        "the answer matches this pattern from start to end", default=None, metavar="PATTERN"
+    ),
 }
 
 RAW = {
@@ -190,6 +220,18 @@ GENERATE = (
     | FROM
     | RAW
     | {
+        "--stop": option(
+            "the answer ends before this text; may be repeated",
+            action="append",
+            default=[],
+            metavar="TEXT",
+        ),
+        "--logprobs": option(
+            "in --stats-json, log-probabilities of the answer's tokens and of the N likeliest",
+            type=whole,
+            default=None,
+            metavar="N",
+        ),
         "--stats": option("figures of the answer on stderr", action="store_true", default=False),
         "--stats-json": file_option("the same figures as a row"),
     }

@@ -114,3 +114,31 @@ def test_a_fork_keeps_the_tokens_that_a_cancelled_reading_left() -> None:
     fork.append([])
 
     assert content(fork) == content(read(tokens))
+
+
+def test_going_back_to_a_fork_restores_every_array_bit_for_bit() -> None:
+    session = read(random_tokens(30))
+    before, fork = content(session), session.fork()
+    session.append(random_tokens(21))
+
+    session.go_back(fork)
+    assert content(session) == before
+
+    session.append(random_tokens(9, seed=1))
+    assert content(fork) == before, "the fork can be gone back to again"
+    alone = read(random_tokens(30))
+    alone.append(random_tokens(9, seed=1))
+    assert content(session) == content(alone)
+
+
+def test_a_session_that_went_back_has_nothing_to_do_with_its_other_forks() -> None:
+    session = read(random_tokens(30))
+    early = session.fork()
+    session.append(random_tokens(9))
+    late = session.fork()
+    session.go_back(early)
+    before = content(session)
+
+    late.append([1, 2, 3])
+
+    assert content(session) == content(early) == before

@@ -25,7 +25,8 @@ from tiny import attached, random_tokens, tiny_llama
 
 GREEDY = SamplingOptions()
 ROW = """text token_ids prompt_tokens new_tokens ttft_s prefill_tokens_per_s decode_tokens_per_s
-    median_token_s slowest_token_s compressions state_bytes peak_rss_bytes engine artifact"""
+    median_token_s slowest_token_s compressions state_bytes peak_rss_bytes engine artifact
+    logprobs"""
 SMALL = Geometry(segment_length=8, sink_length=2, window_length=3)
 
 
@@ -61,6 +62,23 @@ def test_greedy_tokens_are_those_of_transformers() -> None:
     )
     engine = TorchEngine(attached(Geometry(64, 4, 8), open_gates=False))
     assert list(_generation(Session(engine), prompt, new=15)) == expected[0, 20:].tolist()
+
+
+def test_penalised_tokens_are_those_of_transformers() -> None:
+    prompt = random_tokens(20) * 2  # so that the residual has the tokens of the sinks, too
+    expected = tiny_llama().generate(
+        torch.tensor([prompt]),
+        max_new_tokens=15,
+        do_sample=False,
+        eos_token_id=None,
+        repetition_penalty=1.5,
+        sequence_bias=[[[7], 2.5]],
+    )
+    engine = TorchEngine(attached(Geometry(64, 4, 8), open_gates=False))
+    options = SamplingOptions(repetition_penalty=1.5, logit_bias={7: 2.5})
+    answer = list(_generation(Session(engine), prompt, new=15, options=options))
+    assert answer == expected[0, 40:].tolist()
+    assert answer != list(_generation(Session(engine), prompt, new=15))
 
 
 @pytest.mark.parametrize("prompt_length", [3, 12, 40])

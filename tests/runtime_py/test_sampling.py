@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+from transformers import (
+    MinPLogitsWarper,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions, candidates
@@ -25,13 +32,20 @@ def _logits(seed: int, vocabulary: int, spread: float) -> np.ndarray:
     temperature=st.floats(0.1, 3),
     top_k=st.integers(0, 60),
     top_p=st.floats(0.01, 1),
+    min_p=st.floats(0, 1),
 )
 @settings(max_examples=300, deadline=None)
 def test_candidates_equal_transformers(
-    seed: int, vocabulary: int, spread: float, temperature: float, top_k: int, top_p: float
+    seed: int,
+    vocabulary: int,
+    spread: float,
+    temperature: float,
+    top_k: int,
+    top_p: float,
+    min_p: float,
 ) -> None:
     logits = _logits(seed, vocabulary, spread)
-    options = SamplingOptions(temperature=temperature, top_k=top_k, top_p=top_p)
+    options = SamplingOptions(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
     tokens, probabilities = candidates(logits, options)
 
     scores = torch.from_numpy(logits).double()[None]  # double: no rounding at the bound of top-p
@@ -40,6 +54,7 @@ def test_candidates_equal_transformers(
         scores = TopKLogitsWarper(top_k)(None, scores)
     if top_p < 1:
         scores = TopPLogitsWarper(top_p)(None, scores)
+    scores = MinPLogitsWarper(min_p)(None, scores)
     assert tokens.tolist() == scores[0].isfinite().nonzero()[:, 0].tolist()
     expected = scores[0].softmax(-1)[torch.from_numpy(tokens)].numpy()
     np.testing.assert_allclose(probabilities, expected, rtol=1e-6)
@@ -109,9 +124,17 @@ def test_logits_that_are_not_finite_are_refused(bad: float, temperature: float) 
         ({"top_k": -1}, "top-k is -1"),
         ({"top_p": 0.0}, "top-p is 0.0"),
         ({"top_p": 1.01}, "top-p is 1.01"),
+        ({"min_p": -0.1}, "min-p is -0.1"),
+        ({"min_p": float("nan")}, "min-p is nan"),
+        ({"repetition_penalty": 0.0}, "repetition-penalty is 0.0"),
+        ({"repetition_penalty": float("inf")}, "repetition-penalty is inf"),
+        ({"presence_penalty": float("nan")}, "presence-penalty is nan"),
+        ({"frequency_penalty": float("-inf")}, "frequency-penalty is -inf"),
+        ({"logit_bias": {-1: 1.0}}, "logit-bias of token -1"),
+        ({"logit_bias": {3: float("-inf")}}, "logit-bias of token 3 is -inf"),
         ({"seed": -1}, "seed is -1"),
     ],
 )
-def test_options_out_of_range_are_refused(options: dict[str, float], message: str) -> None:
+def test_options_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(EdgeInfiniteError, match=message):
-        SamplingOptions(**options)  # type: ignore[arg-type]
+        SamplingOptions(**options)
