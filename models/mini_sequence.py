@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import nn
@@ -34,7 +34,7 @@ class MiniSequence:
         while self._undo:
             self._undo.pop()()
 
-    def __enter__(self) -> MiniSequence:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -164,20 +164,20 @@ FAMILIES: dict[str, dict[str, object]] = {
 def tiny_family(name: str, **extra: object) -> PreTrainedModel:
     """A random model of 4 layers of any architecture; one of `FAMILIES` as it stands there."""
     prefix = "Gemma3Text" if name == "Gemma3" else name
-    config = getattr(transformers, f"{prefix}Config")(
-        vocab_size=VOCABULARY,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=4,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        max_position_embeddings=128,
-        initializer_range=0.3,
-        pad_token_id=0,
-        bos_token_id=1,
-        eos_token_id=2,
-        **(FAMILIES.get(name, {}) | extra),
-    )
+    settings: dict[str, object] = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "max_position_embeddings": 128,
+        "initializer_range": 0.3,
+        "pad_token_id": 0,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+    }
+    config = getattr(transformers, f"{prefix}Config")(**(settings | FAMILIES.get(name, {}) | extra))
     torch.manual_seed(0)
     return getattr(transformers, f"{name}ForCausalLM")(config).eval()
