@@ -51,7 +51,7 @@ class Conversation:
 
     def reset(self) -> None:
         """Forgets everything that was read."""
-        self.session = Session(self.session.engine)
+        self.session = type(self.session)(self.session.engine)
 
     def turn(self, message: str) -> list[int]:
         """Token ids of the user's next message, in the artifact's chat template.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeinfinite.cli.arguments import given
+from edgeinfinite.cli.mom import check_engine, open_conversation
 from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable, held_alone, read_text_file
@@ -101,8 +102,11 @@ def _save(conversation: Conversation, path: Path) -> bool:
 
 
 def _open(arguments: argparse.Namespace) -> Conversation:
+    check_engine(arguments)
     if sys.stderr.isatty():
         print(f"loading {arguments.artifact} ...", file=sys.stderr)
+    if arguments.engine == "mom":
+        return open_conversation(arguments)
     return Conversation.open(arguments.artifact, threads=arguments.threads)
 
 

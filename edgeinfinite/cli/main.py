@@ -17,6 +17,7 @@ from edgeinfinite.cli.artifact import export, quantize_report, verify
 from edgeinfinite.cli.bench import bench
 from edgeinfinite.cli.evaluate import add_evaluate
 from edgeinfinite.cli.lm_eval import add_lm_eval
+from edgeinfinite.cli.mom import MOM
 from edgeinfinite.cli.options import (
     ANSWER,
     BENCH,
@@ -102,8 +103,8 @@ def _parser() -> argparse.ArgumentParser:
         (export, EXPORT, (ExportOptions,)),
         (verify, VERIFY, ()),
         (quantize_report, QUANTIZE_REPORT, ()),
-        (generate, GENERATE | ANSWER, (SamplingOptions,)),
-        (chat, CHAT | ANSWER, (SamplingOptions,)),
+        (generate, GENERATE | ANSWER | MOM, (SamplingOptions,)),
+        (chat, CHAT | ANSWER | MOM, (SamplingOptions,)),
         (bench, BENCH, (BenchOptions,)),
     ):
         about = (command.__doc__ or "").strip()

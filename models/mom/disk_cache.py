@@ -38,18 +38,17 @@ class DiskLayer(CacheLayerMixin):
         self._file: SpillFile | None = None
         self._rows: torch.Tensor | None = None
         self._token_bytes = 0
-        self._reserved = 0
         self.length = 0
 
-    def reserve(self, tokens: int) -> None:
-        """Allocates the file for `tokens` tokens in all: now, or with the first of them.
+    def reserve(self, tokens: int, like: torch.Tensor) -> None:
+        """Allocates the file for `tokens` tokens in all, whose keys are `[B, K, any, D]` as `like`.
 
         Raises:
             EdgeInfiniteError: the disk is full.
         """
-        self._reserved = max(self._reserved, tokens)
-        if self._file is not None:
-            self._grow(self._reserved)
+        if not self.is_initialized:
+            self.lazy_initialization(like, like)
+        self._grow(tokens)
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
         """Creates the file for tensors of this shape `[B, K, T, D]` and dtype."""
@@ -71,7 +70,7 @@ class DiskLayer(CacheLayerMixin):
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         end = self.length + key_states.shape[2]
-        rows = self._grow(max(end, self._reserved))
+        rows = self._grow(end)
         for part, states in enumerate((key_states, value_states)):
             rows[self.length : end, part].copy_(states.permute(2, 0, 1, 3))
         self.length = end
@@ -161,10 +160,18 @@ class DiskCache(Cache):
         self._windows = [layer for layer in layers if isinstance(layer, DynamicSlidingWindowLayer)]
         self._mapped: int | None = None
 
-    def reserve(self, tokens: int) -> None:
-        """Has every file allocated for `tokens` tokens before the first is read."""
+    def reserve(self, tokens: int, like: torch.Tensor) -> None:
+        """Has every file allocated before the first token is read, which takes long.
+
+        Args:
+            tokens: how many in all.
+            like: keys `[B, K, any, D]` of the model's dtype.
+
+        Raises:
+            EdgeInfiniteError: the disk is full.
+        """
         for layer in self._disk.values():
-            layer.reserve(tokens)
+            layer.reserve(tokens, like)
 
     def update(
         self,

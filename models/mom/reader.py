@@ -6,6 +6,7 @@ Letters: T tokens of a call, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
@@ -13,6 +14,7 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attention import attention_implementation
 from edgeinfinite.models.mom.attention import EXACT_ATTENTION, LAST_LAYER_ARGUMENT
 from edgeinfinite.models.mom.disk_cache import DiskCache
@@ -79,13 +81,16 @@ class MomReader:
         if keep > 1 and tokens.shape[1] > self._chunk:
             raise EdgeInfiniteError(f"{keep} logits are asked for, of more than one chunk")
         restore, layers = self.cache.mark(), self.cache.layers
+        facts = architecture_of(self.model)
+        like = torch.empty(1, facts.kv_heads, 0, facts.head_dim, dtype=self.model.dtype)
+        self.cache.reserve(self.length + tokens.shape[1], like)
         arguments = {LAST_LAYER_ARGUMENT: len(layers) - 1} if keep == 1 else {}
         try:
-            with (
-                attention_implementation(self.model, EXACT_ATTENTION),
-                LayerChunks(self.model, self._chunk) as chunks,
-            ):
-                chunks.keep, chunks.before_chunk = keep, before_chunk
+            with ExitStack() as stack:
+                stack.enter_context(attention_implementation(self.model, EXACT_ATTENTION))
+                if tokens.shape[1] > 1:  # decoding, the model itself has nothing to cut
+                    chunks = stack.enter_context(LayerChunks(self.model, self._chunk))
+                    chunks.keep, chunks.before_chunk = keep, before_chunk
                 output = self.model(
                     input_ids=tokens, past_key_values=self.cache, use_cache=True, **arguments
                 )

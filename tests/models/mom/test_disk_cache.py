@@ -81,8 +81,10 @@ def test_a_prompt_that_does_not_fit_the_disk_leaves_the_reader_where_it_was(
     model, tokens = tiny_llama(heads=8, kv_heads=8), torch.tensor([random_tokens(9_000)])
     with MomReader(model, chunk=512, folder=tmp_path) as reader:
         reader.read(tokens[:, :10])
+        chunks: list[int] = []
         with pytest.raises(EdgeInfiniteError, match="no room"):
-            reader.read(tokens[:, 10:])
+            reader.read(tokens[:, 10:], before_chunk=chunks.append)
+        assert not chunks, "it is said before anything is computed"
         assert reader.length == 10
         expected = model(tokens[:, :12]).logits[:, -1]
         torch.testing.assert_close(reader.read(tokens[:, 10:12])[:, 0], expected)
