@@ -116,7 +116,7 @@ class Conversation:
 
     def reset(self) -> None:
         """Forgets everything that was read."""
-        self.session = Session(self.session.engine)
+        self.session = type(self.session)(self.session.engine)
         self.message_is_open, self.document = False, None
 
     def turn(self, message: str) -> list[int]:

@@ -34,7 +34,7 @@ class Snapshots:
     """The last turns, newest last.
 
     Args:
-        most: how many are kept; each takes up to a whole state's bytes.
+        most: how many are kept; each takes up to a whole state's bytes. With 0 nothing is forked.
     """
 
     def __init__(self, most: int) -> None:
@@ -42,7 +42,8 @@ class Snapshots:
 
     def before(self, conversation: Conversation, what: str, message: str | None = None) -> None:
         """Keeps the conversation as it is now, before a turn changes it."""
-        self._turns.append(Turn(conversation.fork(), what, message))
+        if self._turns.maxlen:
+            self._turns.append(Turn(conversation.fork(), what, message))
 
     @property
     def last(self) -> Turn | None:

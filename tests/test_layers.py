@@ -22,8 +22,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluation": {"artifact", "models", "runtime_py", "export", "training"},
     "cli": {"artifact", "models", "runtime_py", "export", "training", "evaluation"},
 }
-# The reference engine runs a checkpoint in PyTorch: the one place where the runtime needs models.
-TORCH_SIDE = {"edgeinfinite.runtime_py.engines.torch_engine"}
+# These run a checkpoint in PyTorch: the places where the runtime needs models.
+TORCH_SIDE = {
+    "edgeinfinite.runtime_py.engines.torch_engine",
+    "edgeinfinite.runtime_py.engines.mom_session",
+}
 # What the runtime may import when it is imported: it must run where torch isn't installed.
 RUNTIME_IMPORTS = {"jinja2", "msgspec", "numpy", "safetensors", "tokenizers", "tqdm"}
 # The engines' own packages, each in the file that needs it; the benchmark's peers likewise.

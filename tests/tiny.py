@@ -93,42 +93,6 @@ def assert_close(actual: object, expected: object, tolerance: float = 2e-5) -> N
         np.testing.assert_allclose(actual, expected, rtol=0, atol=limit)
 
 
-FAMILIES: dict[str, dict[str, object]] = {
-    "Llama": {},
-    "Qwen2": {},
-    "Qwen3": {},
-    "Mistral": {"sliding_window": 7},
-    "SmolLM3": {},
-    "Phi3": {},
-    "Granite": {"logits_scaling": 3.0, "attention_multiplier": 0.3},
-    "Olmo2": {},
-    "Gemma2": {"sliding_window": 7, "attn_logit_softcapping": 2.0},
-    "Gemma3": {"sliding_window": 7},
-}
-
-
-def family(name: str, **extra: object) -> PreTrainedModel:
-    """A random model of one of `FAMILIES`, with what is special about the family."""
-    prefix = "Gemma3Text" if name == "Gemma3" else name
-    config = getattr(transformers, f"{prefix}Config")(
-        vocab_size=VOCABULARY,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=4,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        max_position_embeddings=128,
-        initializer_range=0.3,
-        pad_token_id=0,
-        bos_token_id=1,
-        eos_token_id=2,
-        **(FAMILIES.get(name, {}) | extra),
-    )
-    torch.manual_seed(0)
-    return getattr(transformers, f"{name}ForCausalLM")(config).eval()
-
-
 _HYBRIDS: dict[str, dict[str, object]] = {
     "Gemma2": {"attn_logit_softcapping": 2.0},
     "Gemma3": {"layer_types": ["sliding_attention", "full_attention"] * 2},
@@ -180,3 +144,40 @@ def tiny_hybrid(
         **extra,
     )
     return getattr(transformers, f"{family}ForCausalLM")(config).eval()
+
+
+FAMILIES: dict[str, dict[str, object]] = {
+    "Llama": {},
+    "Qwen2": {},
+    "Qwen3": {},
+    "Mistral": {"sliding_window": 7},
+    "SmolLM3": {},
+    "Phi3": {},
+    "Granite": {"logits_scaling": 3.0, "attention_multiplier": 0.3},
+    "Olmo2": {},
+    "Gemma2": {"sliding_window": 7, "attn_logit_softcapping": 2.0},
+    "Gemma3": {"sliding_window": 7},
+}
+"""The tested architectures, with what makes each special."""
+
+
+def tiny_family(name: str, **extra: object) -> PreTrainedModel:
+    """A random model of 4 layers of any architecture; one of `FAMILIES` as it stands there."""
+    prefix = "Gemma3Text" if name == "Gemma3" else name
+    settings: dict[str, object] = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "max_position_embeddings": 128,
+        "initializer_range": 0.3,
+        "pad_token_id": 0,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+    }
+    config = getattr(transformers, f"{prefix}Config")(**(settings | FAMILIES.get(name, {}) | extra))
+    torch.manual_seed(0)
+    return getattr(transformers, f"{name}ForCausalLM")(config).eval()

@@ -9,6 +9,7 @@ from typing import Any
 
 from edgeinfinite.cli.answer_form import answer_form
 from edgeinfinite.cli.arguments import given
+from edgeinfinite.cli.mom import check_engine, open_conversation
 from edgeinfinite.cli.notes import note
 from edgeinfinite.cli.screen import PlainScreen, Screen
 from edgeinfinite.errors import EdgeInfiniteError
@@ -58,8 +59,11 @@ def _tokens(conversation: Conversation, prompt: str, arguments: argparse.Namespa
 
 def opened(arguments: argparse.Namespace, session: Path | None = None) -> Conversation:
     """Opens the artifact, and a session file to go on from, which isn't changed."""
+    check_engine(arguments)
     if sys.stderr.isatty():
         print(f"loading {arguments.artifact} ...", file=sys.stderr)
+    if arguments.engine == "mom":
+        return open_conversation(arguments)
     conversation = Conversation.open(arguments.artifact, session=session, threads=arguments.threads)
     if session is not None and sys.stderr.isatty():
         told = f"{conversation.session.tokens_read:,} tokens were read"

@@ -18,6 +18,7 @@ from edgeinfinite.cli.bench import bench
 from edgeinfinite.cli.chat import chat
 from edgeinfinite.cli.evaluate import add_evaluate
 from edgeinfinite.cli.lm_eval import add_lm_eval
+from edgeinfinite.cli.mom import MOM
 from edgeinfinite.cli.options import (
     ANSWER,
     BENCH,
@@ -107,8 +108,8 @@ def _parser() -> argparse.ArgumentParser:
         (export, EXPORT, (ExportOptions,)),
         (verify, VERIFY, ()),
         (quantize_report, QUANTIZE_REPORT, ()),
-        (generate, GENERATE | ANSWER, (SamplingOptions,)),
-        (chat, CHAT, (SamplingOptions,)),
+        (generate, GENERATE | ANSWER | MOM, (SamplingOptions,)),
+        (chat, CHAT | MOM, (SamplingOptions,)),
         (read, READ, ()),
         (sessions, SESSIONS, ()),
         (bench, BENCH, (BenchOptions,)),

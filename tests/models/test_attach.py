@@ -17,15 +17,15 @@ from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
-from tiny import FAMILIES, attached, family, random_tokens, tiny_llama
+from tiny import FAMILIES, attached, random_tokens, tiny_family, tiny_llama
 
 GEOMETRY = Geometry(segment_length=12, sink_length=4, window_length=6)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_short_prompt_equals_the_base_model(name):
-    base = family(name)
-    engine = TorchEngine(attach(family(name), EdgeInfiniteConfig(GEOMETRY)))
+    base = tiny_family(name)
+    engine = TorchEngine(attach(tiny_family(name), EdgeInfiniteConfig(GEOMETRY)))
     tokens = random_tokens(GEOMETRY.capacity - 1)
     session = Session(engine, chunk_length=5)
     session.append(tokens[:9])
@@ -38,7 +38,7 @@ def test_a_short_prompt_equals_the_base_model(name):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_any_split_gives_the_same_logits_past_three_compressions(name):
-    engine = TorchEngine(attach(family(name), EdgeInfiniteConfig(GEOMETRY)))
+    engine = TorchEngine(attach(tiny_family(name), EdgeInfiniteConfig(GEOMETRY)))
     tokens = random_tokens(60)
     expected = Session(engine).append(tokens)
     session = Session(engine, chunk_length=5)
@@ -108,9 +108,9 @@ def test_a_cache_too_long_for_the_backbone_is_refused_with_all_its_parts(geometr
 
 def test_keys_that_carry_cannot_move_are_refused_when_attaching():
     """Cohere's RoPE turns neighbouring dimensions."""
-    attach(family("Cohere"), EdgeInfiniteConfig(GEOMETRY))
+    attach(tiny_family("Cohere"), EdgeInfiniteConfig(GEOMETRY))
     with pytest.raises(EdgeInfiniteError, match="use --policy reencode"):
-        attach(family("Cohere"), EdgeInfiniteConfig(replace(GEOMETRY, policy="carry")))
+        attach(tiny_family("Cohere"), EdgeInfiniteConfig(replace(GEOMETRY, policy="carry")))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import argparse
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 from edgeinfinite.artifact.session_file import read_session_header
 from edgeinfinite.cli.answer import answer, opened, reading_bar, told
@@ -53,7 +54,7 @@ def chat(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _sampling(artifact: Path) -> dict[str, object]:
+def _sampling(artifact: Path) -> dict[str, Any]:
     known = SamplingOptions.__dataclass_fields__
     return {k: v for k, v in conversation_sampling(artifact).items() if k in known}
 
@@ -88,9 +89,10 @@ class _Chat:
         self._sampler = sampler
         self._path = path
         self._most_new = arguments.max_new_tokens
-        self._undo_turns = arguments.undo
+        self._is_exact = arguments.engine == "mom"
+        self._undo_turns = 0 if self._is_exact else arguments.undo  # its cache can't be forked
         self._asker = asker
-        self._past = Snapshots(arguments.undo)
+        self._past = Snapshots(self._undo_turns)
         self._is_saved = True
         self._draft = ""
 
@@ -98,8 +100,9 @@ class _Chat:
         """Says whom the user talks to, and how to get on."""
         model = self._conversation.model or self._conversation.artifact
         state = self._conversation.session.state_bytes / 1e6
+        kept = f"in a state of {state:,.1f} MB for texts of any length"
         print(
-            f"{model}, in a state of {state:,.1f} MB for texts of any length\n"
+            f"{model}, {'exact attention, its KV cache on disk' if self._is_exact else kept}\n"
             "/help lists the commands; Ctrl-C ends an answer, /exit the chat",
             file=sys.stderr,
         )

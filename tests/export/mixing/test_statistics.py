@@ -11,7 +11,7 @@ from edgeinfinite.export.mixing.statistics import WeightStatistics, collect
 from edgeinfinite.export.onnx import BACKEND
 from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.models.loading import Backbone
-from tiny import VOCABULARY, family, tiny_hybrid, tiny_llama
+from tiny import VOCABULARY, tiny_family, tiny_hybrid, tiny_llama
 
 TEXT = torch.randint(0, VOCABULARY, (1, 40), generator=torch.Generator().manual_seed(0))
 
@@ -19,7 +19,7 @@ TEXT = torch.randint(0, VOCABULARY, (1, 40), generator=torch.Generator().manual_
 @pytest.mark.parametrize("name", ["Llama", "Granite", "Gemma2", "Olmo2", "Phi3"])
 def test_the_head_gives_the_models_own_logits(name):
     """With Granite's factor and Gemma 2's cap, and the model as it was afterwards."""
-    model = family(name)
+    model = tiny_family(name)
     decoder = model.base_model
     with torch.no_grad():
         expected = model(input_ids=TEXT).logits

@@ -1,0 +1,139 @@
+"""Exact causal attention without a mask of T x n, behind transformers' attention interface.
+
+Letters: B batch, H query heads, K KV heads, G = H / K, T queries, n keys, D head dimension.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+from transformers import AttentionInterface, AttentionMaskInterface
+
+from edgeinfinite.models.attention_call import AttentionCall
+
+EXACT_ATTENTION = "edgeinfinite-exact"
+LAST_LAYER_ARGUMENT = "edgeinfinite_last_layer"
+
+_QUERIES = 512
+"""Queries of one block. With a multiple of 512, PyTorch's CPU kernel cuts the work as it does for
+a whole prompt, and the results are the same bit for bit."""
+
+_CAPPED_QUERIES = 128
+"""Queries of a block where scores are capped and so stand in memory, `[B, H, T, n]`."""
+
+
+def lean_attention(call: AttentionCall, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """softmax(Q Kᵀ · scaling) V of the newest T of n tokens, each over itself and all before it.
+
+    Args:
+        call: the queries `[B, H, T, D]`; its own key and value aren't used.
+        key, value: `[B, K, n, D]`, the newest last.
+
+    Returns:
+        `[B, H, T, D]`.
+    """
+    tokens, slots = call.query.shape[2], key.shape[2]
+    window = slots if call.sliding_window is None else min(call.sliding_window, slots)
+    if call.softcap is None and tokens == slots == window and tokens > 1:
+        return functional.scaled_dot_product_attention(
+            call.query, key, value, is_causal=True, scale=call.scaling, enable_gqa=True
+        )
+    block = _QUERIES if call.softcap is None else _CAPPED_QUERIES
+    if tokens <= block:
+        return _block(call, call.query, key, value, window)
+    attended = torch.empty_like(call.query)
+    for start in range(0, tokens, block):
+        end = min(start + block, tokens)
+        last = slots - tokens + end
+        seen = slice(max(0, last - (end - start) - window + 1), last)
+        attended[:, :, start:end] = _block(
+            call, call.query[:, :, start:end], key[:, :, seen], value[:, :, seen], window
+        )
+    return attended
+
+
+def _block(
+    call: AttentionCall,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    window: int,
+) -> torch.Tensor:
+    """Attention of a few queries; the last one is the last key's."""
+    if query.shape[2] == 1:
+        key, value = key[:, :, -window:], value[:, :, -window:]
+        if call.softcap is None:
+            return functional.scaled_dot_product_attention(
+                query, key, value, scale=call.scaling, enable_gqa=True
+            )
+    mask = _mask_of_reversed(query, key.shape[2], window)
+    query = query.flip(2)
+    if call.softcap is not None:
+        return _capped(call, query, key, value, mask).flip(2)
+    return functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask, scale=call.scaling, enable_gqa=True
+    ).flip(2)
+
+
+def _mask_of_reversed(query: torch.Tensor, slots: int, window: int) -> torch.Tensor:
+    """0 where queries, the newest first, may look, else -inf: `[T, n]` in T + n - 1 numbers.
+
+    Query i of the reversed order sees key j if n - window <= i + j <= n - 1. So the mask's entries
+    depend on i + j alone, and each row is a view of one vector, one further than the row before.
+    """
+    tokens = query.shape[2]
+    line = query.new_full((tokens + slots - 1,), float("-inf"))
+    line[max(0, slots - window) : slots] = 0
+    mask = line.as_strided((tokens, slots), (1, 1))
+    return mask if query.device.type == "cpu" else mask.contiguous()  # GPU kernels need rows
+
+
+def _capped(
+    call: AttentionCall,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor,
+) -> torch.Tensor:
+    """Attention whose scores are capped to softcap * tanh(scores / softcap)."""
+    batch, heads, tokens, dim = query.shape
+    kv_heads = key.shape[1]
+    grouped = query.reshape(batch, kv_heads, heads // kv_heads, tokens, dim)
+    scores = grouped @ key.unsqueeze(2).transpose(3, 4) * call.scaling
+    assert call.softcap is not None
+    scores = scores.div_(call.softcap).tanh_().mul_(call.softcap).add_(mask)
+    weights = scores.softmax(-1, dtype=torch.float32).to(query.dtype)
+    return (weights @ value.unsqueeze(2)).view(batch, heads, tokens, dim)
+
+
+def exact_attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,  # noqa: ARG001  (there is none)
+    scaling: float | None = None,
+    dropout: float = 0.0,  # noqa: ARG001  (frozen backbone)
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, None]:
+    """Transformers' attention function; returns `[B, T, H, D]`.
+
+    In the layer that `LAST_LAYER_ARGUMENT` names, only the last token's attention is read.
+    """
+    call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
+    tokens = query.shape[2]
+    if call.layer == kwargs.get(LAST_LAYER_ARGUMENT) and tokens > 1:
+        last = AttentionCall(
+            call.layer, query[:, :, -1:], key, value, call.scaling, sliding_window, softcap
+        )
+        return lean_attention(last, key, value).transpose(1, 2).expand(-1, tokens, -1, -1), None
+    return lean_attention(call, key, value).transpose(1, 2), None
+
+
+AttentionInterface.register(EXACT_ATTENTION, exact_attention)
+AttentionMaskInterface.register(EXACT_ATTENTION, lambda *args, **kwargs: None)
