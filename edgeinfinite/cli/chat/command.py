@@ -6,6 +6,7 @@ import argparse
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 from edgeinfinite.artifact.session_file import read_session_header
 from edgeinfinite.cli.answer import answer, opened, reading_bar, told
@@ -53,7 +54,7 @@ def chat(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _sampling(artifact: Path) -> dict[str, object]:
+def _sampling(artifact: Path) -> dict[str, Any]:
     known = SamplingOptions.__dataclass_fields__
     return {k: v for k, v in conversation_sampling(artifact).items() if k in known}
 
