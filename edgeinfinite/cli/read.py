@@ -81,7 +81,7 @@ def sessions(arguments: argparse.Namespace) -> int:
     found = sessions_in(arguments.folder)
     if not found:
         note(f"there is no session file in {arguments.folder}")
-    rows = [("FILE", "MODEL", "TOKENS", "MB", "SAVED", "DOCUMENT")]
+    rows: list[tuple[str, ...]] = [("FILE", "MODEL", "TOKENS", "MB", "SAVED", "DOCUMENT")]
     rows += [_row(one) for one in found]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows if found else []:
