@@ -6,7 +6,6 @@ with impossible ones is damaged, and other programs read it.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,16 +40,10 @@ def stop_ids(path: Path, fields: Mapping[str, Any], vocabulary: int | None) -> f
             raise _damaged(path, f"{name} is {value!r:.80}, not a number")
         given[name] = value
     try:
-        SamplingOptions(**_taken(given))
+        SamplingOptions(**given)
     except (EdgeInfiniteError, OverflowError) as error:
         raise _damaged(path, error) from error
     return ids["eos_token_id"]
-
-
-def _taken(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that the sampler has."""
-    names = {field.name for field in dataclasses.fields(SamplingOptions)}
-    return {name: value for name, value in settings.items() if name in names}
 
 
 def _ids(path: Path, name: str, value: Any, vocabulary: int | None) -> frozenset[int]:

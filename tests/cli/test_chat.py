@@ -25,7 +25,7 @@ LONG = "It was a bright cold day in April, and the clocks were striking thirteen
 
 def _chat(artifact: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
-    greedy = ("--temperature", "0", "--max-new-tokens", "8")
+    greedy = ("--temperature", "0", "--repetition-penalty", "1", "--max-new-tokens", "8")
     assert main(["chat", str(artifact), *greedy, *options]) == 0
 
 

@@ -6,7 +6,6 @@ import argparse
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 from edgeinfinite.artifact.session_file import read_session_header
 from edgeinfinite.cli.answer import answer, opened, reading_bar, told
@@ -41,7 +40,7 @@ def chat(arguments: argparse.Namespace) -> int:
     asker = lines(NAMES, arguments.history)
     with nullcontext() if path is None else held_alone(path):
         conversation = opened(arguments)
-        sampling = SamplingOptions(**_sampling(arguments.artifact) | asked)
+        sampling = SamplingOptions(**conversation_sampling(arguments.artifact) | asked)
         begun = path if path is not None and path.exists() else arguments.from_
         if begun is not None:
             conversation.resume(begun)
@@ -52,11 +51,6 @@ def chat(arguments: argparse.Namespace) -> int:
             here.greet()
         here.run()
     return 0
-
-
-def _sampling(artifact: Path) -> dict[str, Any]:
-    known = SamplingOptions.__dataclass_fields__
-    return {k: v for k, v in conversation_sampling(artifact).items() if k in known}
 
 
 def _check_can_chat(conversation: Conversation, begun: Path | None) -> None:
