@@ -57,8 +57,8 @@ class MarkdownScreen:
 
     def write(self, piece: str) -> None:
         finished, self._block = split_blocks(self._block + visible(piece))
-        if finished.strip():
-            self._finish(finished)
+        for block in finished:
+            self._finish(block)
         if self._block.strip() and time.monotonic() - self._shown_at >= _REFRESH_S:
             self._show()
 
@@ -76,7 +76,7 @@ class MarkdownScreen:
                 console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop"
             )
             self._live.start()
-        self._live.update(_Tail(self._rendered(self._block)), refresh=True)
+        self._live.update(self._rendered(self._block, most=True), refresh=True)
         self._shown_at = time.monotonic()
 
     def _finish(self, block: str) -> None:
@@ -84,12 +84,11 @@ class MarkdownScreen:
         self._console.print(self._rendered(block))
         self._is_first = False
 
-    def _rendered(self, block: str) -> Any:
-        from rich.console import Group
+    def _rendered(self, block: str, *, most: bool = False) -> Any:
         from rich.markdown import Markdown
 
-        shown = Markdown(block.strip("\n"))
-        return shown if self._is_first else Group("", shown)
+        most_lines = max(1, self._console.height - 1) if most else None
+        return _Block(Markdown(block.strip("\n")), self._is_first, most_lines)
 
     def _stop(self) -> None:
         if self._live is not None:
@@ -97,17 +96,29 @@ class MarkdownScreen:
             self._live = None
 
 
-class _Tail:
-    """The last lines of something that is higher than the terminal."""
+class _Block:
+    """A block with one blank line before it, whatever its own margins.
 
-    def __init__(self, shown: Any) -> None:
+    Args:
+        shown: what rich renders.
+        is_first: whether it is the answer's first.
+        most_lines: shows its last lines only; None shows all.
+    """
+
+    def __init__(self, shown: Any, is_first: bool, most_lines: int | None) -> None:
         self._shown = shown
+        self._is_first = is_first
+        self._most_lines = most_lines
 
     def __rich_console__(self, console: Any, options: Any) -> Any:
         from rich.segment import Segment
 
         lines = console.render_lines(self._shown, options, pad=False)
-        for line in lines[-max(1, console.height - 1) :]:
+        written = [i for i, line in enumerate(lines) if any(part.text.strip() for part in line)]
+        lines = lines[written[0] : written[-1] + 1] if written else []
+        if not self._is_first:
+            lines.insert(0, [])
+        for line in lines[-self._most_lines if self._most_lines else 0 :]:
             yield from line
             yield Segment.line()
 
@@ -124,17 +135,20 @@ def screen() -> Screen:
     return PlainScreen() if console.is_dumb_terminal else MarkdownScreen(console)
 
 
-def split_blocks(text: str) -> tuple[str, str]:
-    """Markdown that is finished, up to its last blank line outside code, and the rest."""
-    end = position = 0
+def split_blocks(text: str) -> tuple[list[str], str]:
+    """Blocks of Markdown that are finished, each up to a blank line outside code, and the rest."""
+    blocks = []
+    start = position = 0
     fence: str | None = None
     for line in text.splitlines(keepends=True):
         position += len(line)
         if found := _FENCE.match(line):
             fence = None if fence == found[1] else fence or found[1]
         elif fence is None and not line.strip() and line.endswith("\n"):
-            end = position
-    return text[:end], text[end:]
+            if text[start:position].strip():
+                blocks.append(text[start:position])
+            start = position
+    return blocks, text[start:]
 
 
 def visible(text: str) -> str:
