@@ -130,29 +130,111 @@ def write_manifests(folder: Path) -> None:
 
 
 def write_sampling(folder: Path) -> None:
-    """`cases.json`: logits, options, and the tokens that may be drawn with their probabilities."""
+    """`cases.json`: logits, options, and the tokens that may be drawn with their probabilities;
+    `penalties.json`: the logits after bias and penalties; `stops.json`: what is shown of an answer.
+    """
+    random = np.random.default_rng(0)
+    write_json(folder / "cases.json", _sampling_cases(random))
+    write_json(folder / "penalties.json", _penalty_cases(random))
+    write_json(folder / "stops.json", _stop_cases(random))
+
+
+def _sampling_cases(random: np.random.Generator) -> list[dict[str, Any]]:
     from edgeinfinite.runtime_py.sampling import SamplingOptions, candidates
 
-    random = np.random.default_rng(0)
+    kinds = ((0, 1.0, 0.0), (3, 1.0, 0.0), (0, 0.9, 0.0), (0, 0.05, 0.0), (5, 0.5, 0.0))
+    kinds += ((1, 1.0, 0.0), (0, 1.0, 0.1), (0, 0.9, 0.3), (4, 0.8, 1.0))
     cases = []
     for size in (1, 2, 7, 300):
         for temperature in (0.01, 0.7, 1.0, 2.5):
-            for top_k, top_p in ((0, 1.0), (3, 1.0), (0, 0.9), (0, 0.05), (5, 0.5), (1, 1.0)):
+            for top_k, top_p, min_p in kinds:
                 logits = (random.normal(size=size) * 3).astype(np.float32)
                 logits[random.integers(size)] = logits[0]
-                options = SamplingOptions(temperature=temperature, top_k=top_k, top_p=top_p)
-                tokens, probabilities = candidates(logits, options)
+                given = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+                tokens, probabilities = candidates(logits, SamplingOptions(**given))
                 cases.append(
                     {
                         "logits": logits.tolist(),
-                        "temperature": temperature,
-                        "top_k": top_k,
-                        "top_p": top_p,
+                        **given,
                         "tokens": tokens.tolist(),
                         "probabilities": probabilities.tolist(),
                     }
                 )
-    write_json(folder / "cases.json", cases)
+    return cases
+
+
+def _penalty_cases(random: np.random.Generator) -> list[dict[str, Any]]:
+    from edgeinfinite.runtime_py.penalties import adjusted
+    from edgeinfinite.runtime_py.sampling import SamplingOptions
+
+    cases = []
+    for repetition in (1.0, 1.3, 0.5):
+        for presence, frequency in ((0.0, 0.0), (0.5, 0.0), (0.0, 0.7), (-1.0, 0.25)):
+            for bias in ({}, {3: 2.5, 17: -100.0}):
+                given: dict[str, Any] = {
+                    "repetition_penalty": repetition,
+                    "presence_penalty": presence,
+                    "frequency_penalty": frequency,
+                    "logit_bias": bias,
+                }
+                logits = (random.normal(size=20) * 3).astype(np.float32)
+                answer, residual = (random.integers(20, size=size).tolist() for size in (9, 5))
+                changed = adjusted(
+                    logits, SamplingOptions(**given), answer=answer, residual=residual
+                )
+                cases.append(
+                    {
+                        **given,
+                        "logits": logits.tolist(),
+                        "answer": answer,
+                        "residual": residual,
+                        "adjusted": changed.tolist(),
+                    }
+                )
+    return cases
+
+
+def _stop_cases(random: np.random.Generator) -> list[dict[str, Any]]:
+    """Answers of up to ten tokens over three letters, with up to three stop strings."""
+
+    def word(longest: int) -> str:
+        return "".join(random.choice([*"ab."], random.integers(longest + 1)).tolist())
+
+    cases = []
+    for _ in range(400):
+        pieces = [word(3) for _ in range(random.integers(1, 11))]
+        stop = [one for one in (word(4) for _ in range(3)) if one]
+        end = word(2)
+        case = {"pieces": pieces, "end": end, "stop": stop}
+        cases.append(case | _shown(pieces, end, stop))
+    return cases
+
+
+def _shown(pieces: list[str], end: str, stop: list[str]) -> dict[str, Any]:
+    """What `AnswerText` shows after every token, and at the end."""
+    from edgeinfinite.runtime_py.answer_text import AnswerText
+
+    class Pieces:
+        def push(self, token: int) -> str:
+            return pieces[token]
+
+        def flush(self) -> str:
+            return end
+
+    answer = AnswerText(Pieces(), stop)
+    steps = []
+    for token in range(len(pieces)):
+        answer.push(token)
+        steps.append({"text": answer.text, "whole_tokens": answer.whole_tokens})
+        if answer.stopped_by is not None:
+            break
+    answer.finish()
+    return {
+        "steps": steps,
+        "text": answer.text,
+        "whole_tokens": answer.whole_tokens,
+        "stopped_by": answer.stopped_by,
+    }
 
 
 def write_json(path: Path, value: Any) -> None:

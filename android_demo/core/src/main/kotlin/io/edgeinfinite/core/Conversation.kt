@@ -9,35 +9,10 @@ import kotlinx.coroutines.flow.flowOn
 import kotlinx.coroutines.sync.Mutex
 import kotlinx.coroutines.sync.withLock
 import kotlinx.coroutines.withContext
-import kotlinx.serialization.SerialName
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.SerializationException
 import kotlinx.serialization.json.Json
 import java.io.File
-
-/**
- * One entry of a conversation's history.
- *
- * @property text the message; for a document its name.
- */
-@Serializable
-data class Turn(
-    val kind: Kind,
-    val text: String,
-) {
-    /** Who or what. */
-    @Serializable
-    enum class Kind {
-        @SerialName("user")
-        USER,
-
-        @SerialName("assistant")
-        ASSISTANT,
-
-        @SerialName("document")
-        DOCUMENT,
-    }
-}
 
 /**
  * A chat of any length: documents, questions and answers in a fixed-size state.
@@ -49,14 +24,18 @@ data class Turn(
  * @param tokenizer the artifact's, with a chat template.
  * @param dispatcher for all computing; conversations may share it, and don't close it.
  * @param autosave saves running operations; null to save only by [save].
+ * @param undoSteps how many of the newest questions and documents [undo] can take back. Each costs
+ *   the memory of one more state.
  */
 class Conversation(
     val session: Session,
     private val tokenizer: TextTokenizer,
     private val dispatcher: EngineDispatcher,
     private val autosave: Autosave? = null,
+    undoSteps: Int = 0,
 ) : AutoCloseable {
     private val running = Mutex()
+    private val undoRing = UndoRing(undoSteps)
     private val history = ArrayList<Turn>()
 
     /** A document was read, and the question about it is still to come. */
@@ -101,6 +80,7 @@ class Conversation(
         exclusively {
             if (text.isBlank()) throw EdgeInfiniteException("$name is empty; choose a text")
             val parts = parts(text)
+            keepForUndo()
             remember(Turn(Turn.Kind.DOCUMENT, name))
             val total = (session.unread.size + parts.sumOf { it.size }).toLong()
             var read = 0L
@@ -158,12 +138,14 @@ class Conversation(
      * Asks, and streams the answer.
      *
      * @param sampler keep one per conversation, so that a seed fixes all of its answers.
+     * @param stop the answer ends before the first of these strings, see [Generator].
      * @return see [Generator.events]; computed on the dispatcher.
      */
     fun ask(
         question: String,
         sampler: Sampler,
         maxNewTokens: Int = Generator.MAX_NEW_TOKENS,
+        stop: List<String> = emptyList(),
     ): Flow<GenerationEvent> =
         exclusively {
             if (question.isBlank()) throw EdgeInfiniteException("the question is empty; write one")
@@ -175,9 +157,10 @@ class Conversation(
                 }
             lateinit var generator: Generator
             generator =
-                Generator(session, tokenizer, tokens, sampler, maxNewTokens) {
+                Generator(session, tokenizer, tokens, sampler, maxNewTokens, stop) {
                     keep(turns + Turn(Turn.Kind.ASSISTANT, generator.text))
                 }
+            keepForUndo()
             current = generator
             turnIsOpen = false
             remember(Turn(Turn.Kind.USER, question))
@@ -206,6 +189,33 @@ class Conversation(
         autosave?.request()
     }
 
+    /** How many turns [undo] can take back now; read it only while nothing runs. */
+    val undoable: Int get() = undoRing.count
+
+    /**
+     * Takes the newest question and its answer back, or the newest document: session and history are
+     * as they were before, bit for bit. Also what a stopped reading has left is as it was.
+     *
+     * @return what was taken back, oldest first, for another try; empty if nothing can be.
+     */
+    suspend fun undo(): List<Turn> =
+        running.withLock {
+            withContext(dispatcher) {
+                undoRing.take()?.let(::goBack).orEmpty()
+            }
+        }
+
+    private fun goBack(before: UndoRing.Snapshot): List<Turn> {
+        session.goBack(before.session)
+        before.session.close()
+        turnIsOpen = before.turnIsOpen
+        isInterrupted = false
+        return synchronized(history) {
+            val newer = history.subList(before.turns, history.size)
+            newer.toList().also { newer.clear() }
+        }
+    }
+
     /** Gives up what a stopped reading has left. */
     suspend fun dropUnread() =
         running.withLock {
@@ -221,7 +231,12 @@ class Conversation(
     suspend fun figures(): SessionFigures = running.withLock { SessionFigures.of(session) }
 
     /** Frees the state; the engine stays open. */
-    override fun close() = session.close()
+    override fun close() {
+        undoRing.close()
+        session.close()
+    }
+
+    private fun keepForUndo() = undoRing.keep(session, turns.size, turnIsOpen)
 
     private fun isFirst() = session.tokensRead == 0L && session.unread.isEmpty()
 
@@ -284,9 +299,10 @@ class Conversation(
             file: File,
             dispatcher: EngineDispatcher,
             autosave: Autosave? = null,
+            undoSteps: Int = 0,
         ): Conversation {
             val (session, extra) = SessionFile.load(engine, file)
-            val conversation = Conversation(session, tokenizer, dispatcher, autosave)
+            val conversation = Conversation(session, tokenizer, dispatcher, autosave, undoSteps)
             val text = extra[EXTRA] ?: return conversation
             try {
                 val saved = json.decodeFromString<History>(text)

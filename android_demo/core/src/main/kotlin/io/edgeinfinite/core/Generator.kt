@@ -55,13 +55,19 @@ sealed interface GenerationEvent {
  * whatever ended it. An answer stopped during prefill leaves the rest of the prompt as unread
  * tokens, which the next `append` reads first.
  *
+ * When a stop string ends the answer, the session goes back: it hasn't read the tokens of the stop
+ * string, nor a token that holds both its first characters and the answer's last ones. For that it
+ * keeps a fork while text is held back, and the next token copies the state.
+ *
  * @param session the text so far; the prompt is appended to it.
  * @param tokens the prompt or the appended turn; may be empty if there are unread tokens.
  * @param sampler chooses the tokens.
  * @param maxNewTokens longest answer in tokens.
+ * @param stop the answer ends before the first of these strings.
  * @param afterStep called between two chunks or tokens, when the session has read all emitted
  *   tokens; its time counts to no step.
- * @throws EdgeInfiniteException [maxNewTokens] is below 1.
+ * @throws EdgeInfiniteException [maxNewTokens] is below 1, a stop string is empty, or the sampler has
+ *   a logit bias for a token outside the vocabulary.
  */
 class Generator(
     private val session: Session,
@@ -69,11 +75,15 @@ class Generator(
     private val tokens: IntArray,
     private val sampler: Sampler,
     private val maxNewTokens: Int = MAX_NEW_TOKENS,
+    stop: List<String> = emptyList(),
     private val afterStep: () -> Unit = {},
 ) {
     private val stopped = AtomicBoolean(false)
-    private val stream = tokenizer.stream()
-    private val answer = StringBuilder()
+    private val answer = AnswerText(tokenizer.stream(), stop)
+
+    /** A fork from before the first token whose text is held back, and how much it has read. */
+    private var fork: Session? = null
+    private var forkTokens = 0
     private val tokenIds = ArrayList<Int>()
     private val steps = ArrayList<Double>()
     private var promptTokens = 0L
@@ -84,10 +94,11 @@ class Generator(
         if (maxNewTokens < 1) {
             throw EdgeInfiniteException("the longest answer is $maxNewTokens tokens; give at least 1")
         }
+        sampler.options.checkVocabulary(session.engine.vocabulary)
     }
 
     /** The answer's text so far; complete once the flow has ended. */
-    val text: String get() = answer.toString()
+    val text: String get() = answer.text
 
     /** Ends the answer after the chunk or token that is being computed; from any thread. */
     fun stop() = stopped.set(true)
@@ -113,8 +124,13 @@ class Generator(
                 } finally {
                     promptTokens = session.tokensRead - before
                 }
-            val reason = if (logits == null) FinishReason.CANCELLED else answer(logits, start)
-            answer.append(stream.flush())
+            val reason =
+                try {
+                    val ended = if (logits == null) FinishReason.CANCELLED else answer(logits, start)
+                    if (finishText()) FinishReason.STOP else ended
+                } finally {
+                    dropFork()
+                }
             emit(GenerationEvent.Finished(reason, text, statistics()))
         }
 
@@ -153,12 +169,12 @@ class Generator(
         first: FloatArray,
         promptStart: Double,
     ): FinishReason {
-        var token = sampler.sample(first)
+        var token = choose(first)
         ttftS = now() - promptStart
         while (token !in tokenizer.stopIds) {
             tokenIds += token
-            val piece = stream.push(token)
-            answer.append(piece)
+            val piece = answer.push(token)
+            if (endsInText()) break
             val start: Double
             val logits: FloatArray
             try {
@@ -166,18 +182,61 @@ class Generator(
             } catch (gone: CancellationException) {
                 // It was emitted, so the text must contain it.
                 session.append(intArrayOf(token))
-                answer.append(stream.flush())
+                finishText()
                 throw gone
             }
             start = now()
             logits = session.append(intArrayOf(token))
             if (tokenIds.size == maxNewTokens) return FinishReason.LENGTH
             if (stopped.get() || !currentCoroutineContext().isActive) return FinishReason.CANCELLED
-            token = sampler.sample(logits)
+            token = choose(logits)
             steps += now() - start
             afterStep()
         }
         return FinishReason.STOP
+    }
+
+    private fun choose(logits: FloatArray): Int = sampler.sample(logits, tokenIds, session.residual.toIntArray())
+
+    /** Whether the newest token, not read yet, completes a stop string. */
+    private fun endsInText(): Boolean {
+        if (!answer.hasStop) return false
+        if (answer.stoppedBy != null) {
+            forgetStopString()
+            return true
+        }
+        if (answer.wholeTokens == tokenIds.size) {
+            dropFork()
+        } else if (fork == null) {
+            fork = session.fork()
+            forkTokens = tokenIds.size - 1
+        }
+        return false
+    }
+
+    /** Completes the text; whether a stop string stands in it. */
+    private fun finishText(): Boolean {
+        val wasStopped = answer.stoppedBy != null
+        answer.finish()
+        if (!wasStopped && answer.stoppedBy != null) forgetStopString()
+        dropFork()
+        return answer.stoppedBy != null
+    }
+
+    /** Takes the stop string's tokens back; the session may have read all but the last. */
+    private fun forgetStopString() {
+        val whole = answer.wholeTokens
+        fork?.let {
+            session.goBack(it)
+            dropFork()
+            if (forkTokens < whole) session.append(tokenIds.subList(forkTokens, whole).toIntArray())
+        }
+        tokenIds.subList(whole, tokenIds.size).clear()
+    }
+
+    private fun dropFork() {
+        fork?.close()
+        fork = null
     }
 
     private fun statistics(): GenerationStatistics {

@@ -1,38 +1,7 @@
 package io.edgeinfinite.core
 
-import kotlinx.serialization.Serializable
 import java.util.Random
 import kotlin.math.exp
-
-/**
- * How to sample; the default is greedy.
- *
- * @property temperature divides the logits; 0 takes the most likely token and ignores the rest.
- * @property topK sample among the k most likely tokens (and those equal to the k-th); 0 means all.
- * @property topP sample among the fewest tokens whose probabilities sum to at least p; 1 means all.
- * @property seed the same seed gives the same choices; null draws a new one.
- * @throws EdgeInfiniteException a value is out of range.
- */
-@Serializable
-data class SamplingOptions(
-    val temperature: Double = 0.0,
-    val topK: Int = 0,
-    val topP: Double = 1.0,
-    val seed: Long? = null,
-) {
-    init {
-        if (!(temperature.isFinite() && temperature >= 0)) {
-            refuse("temperature is $temperature; give a number of at least 0 (0 is greedy)")
-        }
-        if (topK < 0) refuse("top-k is $topK; give a whole number of at least 0 (0 keeps all tokens)")
-        if (!(topP > 0 && topP <= 1)) {
-            refuse("top-p is $topP; give a number above 0 and at most 1 (1 keeps all tokens)")
-        }
-        if (seed != null && seed < 0) refuse("seed is $seed; give a whole number of at least 0")
-    }
-
-    private fun refuse(message: String): Nothing = throw EdgeInfiniteException(message)
-}
 
 /**
  * Draws tokens; use one per conversation, so that a seed fixes all of its answers.
@@ -41,7 +10,7 @@ data class SamplingOptions(
  * Java's: a seed gives the same answer on every device, but another one than Python.
  */
 class Sampler(
-    private val options: SamplingOptions,
+    val options: SamplingOptions,
 ) {
     private val random = options.seed?.let(::Random) ?: Random()
 
@@ -49,9 +18,30 @@ class Sampler(
      * The next token.
      *
      * @param logits `[V]`.
+     * @param answer the answer's tokens so far; penalties count them.
+     * @param residual the newest tokens of the text, which the repetition penalty counts, too.
      * @throws EdgeInfiniteException the logits hold NaN or +inf, or nothing but one number.
      */
-    fun sample(logits: FloatArray): Int {
+    fun sample(
+        logits: FloatArray,
+        answer: List<Int> = emptyList(),
+        residual: IntArray = IntArray(0),
+    ): Int {
+        val best = checkedBest(logits)
+        if (options.temperature == 0.0 && !options.changesLogits) return best
+        val changed = adjusted(logits, options, answer, residual)
+        if (options.temperature == 0.0) return indexOfLargest(changed)
+        val kept = candidates(changed, options)
+        val drawn = random.nextDouble() * kept.probabilities.sum()
+        var bound = 0.0
+        for (index in kept.tokens.indices) {
+            bound += kept.probabilities[index]
+            if (drawn < bound) return kept.tokens[index]
+        }
+        return kept.tokens.last()
+    }
+
+    private fun checkedBest(logits: FloatArray): Int {
         val best = indexOfLargest(logits)
         if (!logits[best].isFinite()) {
             throw EdgeInfiniteException(
@@ -65,15 +55,7 @@ class Sampler(
                     "zero; check the artifact with `edgeinfinite verify`",
             )
         }
-        if (options.temperature == 0.0) return best
-        val kept = candidates(logits, options)
-        val drawn = random.nextDouble() * kept.probabilities.sum()
-        var bound = 0.0
-        for (index in kept.tokens.indices) {
-            bound += kept.probabilities[index]
-            if (drawn < bound) return kept.tokens[index]
-        }
-        return kept.tokens.last()
+        return best
     }
 }
 
@@ -84,17 +66,18 @@ internal class Candidates(
 )
 
 /**
- * Temperature, then top-k, then top-p, with the kept sets of transformers' logits warpers.
+ * Temperature, top-k, top-p and min-p, in this order, with the kept sets of transformers' logits
+ * warpers.
  *
- * @param logits `[V]`, finite but for -inf.
+ * @param logits `[V]`, finite but for -inf; penalties are in them already.
  * @param options with a temperature above 0.
  */
 internal fun candidates(
-    logits: FloatArray,
+    logits: DoubleArray,
     options: SamplingOptions,
 ): Candidates {
     // The maximum is subtracted first: a tiny temperature must not overflow.
-    val largest = logits[indexOfLargest(logits)].toDouble()
+    val largest = logits[indexOfLargest(logits)]
     val scaled = DoubleArray(logits.size) { (logits[it] - largest) / options.temperature }
     var tokens = IntArray(logits.size) { it }
     if (options.topK in 1 until logits.size) {
@@ -104,6 +87,12 @@ internal fun candidates(
     var probabilities = normalized(DoubleArray(tokens.size) { exp(scaled[tokens[it]]) })
     if (options.topP < 1) {
         val kept = topP(probabilities, options.topP)
+        tokens = IntArray(kept.size) { tokens[kept[it]] }
+        probabilities = normalized(DoubleArray(kept.size) { probabilities[kept[it]] })
+    }
+    if (options.minP > 0) {
+        val least = options.minP * probabilities.max()
+        val kept = probabilities.indices.filter { probabilities[it] >= least }
         tokens = IntArray(kept.size) { tokens[kept[it]] }
         probabilities = normalized(DoubleArray(kept.size) { probabilities[kept[it]] })
     }
@@ -134,6 +123,13 @@ private fun topP(
 private fun normalized(weights: DoubleArray): DoubleArray {
     val sum = weights.sum()
     return DoubleArray(weights.size) { weights[it] / sum }
+}
+
+/** The first of the largest. */
+private fun indexOfLargest(values: DoubleArray): Int {
+    var best = 0
+    for (index in values.indices) if (values[index] > values[best]) best = index
+    return best
 }
 
 /** The first of the largest; NaN counts as the largest. */

@@ -15,26 +15,33 @@ class ReadingCancelled : Exception("cancelled")
  * V vocabulary.
  *
  * @property engine computes the graphs; may be shared with other sessions.
- * @param chunkLength most tokens of one prefill call, null for the engine's choice. It changes
- *   speed and memory, never the result: chunks of one segment read the same memory.
- * @throws EdgeInfiniteException chunkLength is below 1, or there is no memory for the state.
  */
-class Session(
+class Session private constructor(
     val engine: Engine,
-    chunkLength: Int? = null,
+    private val chunkLength: Int,
+    state: State,
 ) : AutoCloseable {
-    private val chunkLength = chunkLength ?: engine.chunkLength
+    /**
+     * A session that has read nothing.
+     *
+     * @param engine computes the graphs.
+     * @param chunkLength most tokens of one prefill call, null for the engine's choice. It changes
+     *   speed and memory, never the result: chunks of one segment read the same memory.
+     * @throws EdgeInfiniteException chunkLength is below 1, or there is no memory for the state.
+     */
+    constructor(engine: Engine, chunkLength: Int? = null) :
+        this(engine, atLeastOne(chunkLength ?: engine.chunkLength), engine.newState())
+
     private val geometry = engine.geometry
     private val policy = Policy.named(geometry.policy)
 
-    init {
-        if (this.chunkLength < 1) {
-            throw EdgeInfiniteException("chunk length is ${this.chunkLength}; give at least 1")
-        }
-    }
+    /** The tensors, see [State]; shared with forks until one of them reads. */
+    var state: State = state
+        private set
 
-    /** The tensors, see [State]. */
-    val state: State = engine.newState()
+    init {
+        state.sharers += this
+    }
 
     /** Tokens of the text in the cache or in the memory. */
     var tokensRead: Long = 0
@@ -85,6 +92,7 @@ class Session(
         if (tokens.isEmpty() && unread.isEmpty()) {
             throw EdgeInfiniteException("there is no token to read; give at least one")
         }
+        partFromForks()
         unread.addLast(tokens)
         var logits: FloatArray? = null
         while (!unread.isEmpty()) {
@@ -105,8 +113,58 @@ class Session(
     /** Drops the tokens that a cancelled [append] has not read; the text ends at [tokensRead]. */
     fun dropUnread() = unread.clear()
 
-    /** Frees the engine's resources for the state. */
-    override fun close() = state.close()
+    /**
+     * A session that goes on from here by itself, and leaves this one as it is. To be closed.
+     *
+     * Both share the state's memory until one of them reads a token; only then is it copied. What
+     * was evicted can't be brought back, so a fork is also the only way to undo: fork before a turn,
+     * and [goBack] to the fork.
+     */
+    fun fork(): Session = Session(engine, chunkLength, state).also { it.copyCounters(this) }
+
+    /**
+     * Continues from where [fork] stands, in place; what was read since is forgotten.
+     *
+     * @param fork made by [fork], of this session or of one like it. It stays as it is.
+     */
+    fun goBack(fork: Session) {
+        if (fork === this) return
+        leaveState()
+        state = fork.state
+        state.sharers += this
+        copyCounters(fork)
+    }
+
+    /** Frees the engine's resources for the state, unless a fork has it, too. Safe to call twice. */
+    override fun close() = leaveState()
+
+    private fun leaveState() {
+        state.sharers -= this
+        if (state.sharers.isEmpty()) state.close()
+    }
+
+    private fun copyCounters(other: Session) {
+        tokensRead = other.tokensRead
+        compressions = other.compressions
+        unread.clear()
+        unread.addLast(other.unread.toIntArray())
+        residual.clear()
+        residual.addLast(other.residual.toIntArray())
+    }
+
+    /**
+     * Makes this session the only one that has its state; before it is written to.
+     *
+     * The session keeps the buffers, which the engine has bound; the others get one copy together.
+     */
+    private fun partFromForks() {
+        val others = state.sharers - this
+        if (others.isEmpty()) return
+        val copy = state.copy()
+        state.sharers -= others
+        copy.sharers += others
+        others.forEach { it.state = copy }
+    }
 
     /** Tokens of the text before the next unread one; below [tokensRead] while re-reading. */
     private val position: Long get() =
@@ -132,5 +190,12 @@ class Session(
         state.setLengths { state.lengthOf(it) + count }
         tokensRead = maxOf(tokensRead, position)
         return logits
+    }
+
+    private companion object {
+        fun atLeastOne(chunkLength: Int): Int {
+            if (chunkLength < 1) throw EdgeInfiniteException("chunk length is $chunkLength; give at least 1")
+            return chunkLength
+        }
     }
 }

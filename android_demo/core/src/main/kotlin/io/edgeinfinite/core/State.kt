@@ -32,10 +32,13 @@ fun interface BufferAllocator {
  */
 class State(
     val specs: List<TensorSpec>,
-    buffers: BufferAllocator = BufferAllocator.Direct,
+    private val buffers: BufferAllocator = BufferAllocator.Direct,
 ) : AutoCloseable {
     private val byName: Map<String, ByteBuffer> =
         specs.associate { spec -> spec.name to allocate(spec, buffers) }
+
+    /** The sessions that share this state until one of them reads; see [Session.fork]. */
+    internal val sharers = LinkedHashSet<Session>()
     private val resources = HashMap<Any, AutoCloseable>()
 
     /** `length [L]` int64, slots in use per layer. */
@@ -90,6 +93,21 @@ class State(
         owner: Any,
         create: () -> T,
     ): T = resources.getOrPut(owner) { create() } as T
+
+    /**
+     * A state with the same content; slots that aren't in use are zeros.
+     *
+     * @throws EdgeInfiniteException there is no memory for it.
+     */
+    internal fun copy(): State {
+        val copy = State(specs, buffers)
+        for (spec in specs) {
+            val slots = if (spec.isCache) Slots.of(spec, 0, lengthOf(requireNotNull(spec.layer))) else Slots.all(spec)
+            val pairs = slots.views(buffer(spec.name)) zip slots.views(copy.buffer(spec.name))
+            pairs.forEach { (from, to) -> to.put(from) }
+        }
+        return copy
+    }
 
     /** Frees the engines' resources. The state can't be used afterwards. Safe to call twice. */
     override fun close() {

@@ -11,7 +11,7 @@ import io.edgeinfinite.core.tokenizer.Tokenizer
  */
 class TextStream internal constructor(
     private val tokenizer: Tokenizer,
-) {
+) : TokenText {
     /** Tokens of the last piece, because the next tokens may need them. */
     private var shown = IntArray(0)
 
@@ -19,7 +19,7 @@ class TextStream internal constructor(
     private var held = IntArray(0)
 
     /** The text that [token] completes, often empty. */
-    fun push(token: Int): String {
+    override fun push(token: Int): String {
         held += token
         val piece = heldText()
         if (piece.isEmpty() || piece.endsWith(REPLACEMENT)) return ""
@@ -29,7 +29,7 @@ class TextStream internal constructor(
     }
 
     /** The rest of the answer's text, when no token follows. */
-    fun flush(): String {
+    override fun flush(): String {
         var piece = heldText()
         // A real U+FFFD in the answer looks like an unfinished character, but encodes to itself.
         val encoded = tokenizer.encode(piece, addSpecialTokens = false)

@@ -18,6 +18,7 @@ class SamplerTest {
         val temperature: Double,
         @SerialName("top_k") val topK: Int,
         @SerialName("top_p") val topP: Double,
+        @SerialName("min_p") val minP: Double,
         val tokens: List<Int>,
         val probabilities: List<Double>,
     )
@@ -27,11 +28,56 @@ class SamplerTest {
         val cases = Json.decodeFromJsonElement<List<Case>>(Fixtures.json("sampling/cases.json"))
         assertTrue(cases.size > 50)
         for (case in cases) {
-            val options = SamplingOptions(case.temperature, case.topK, case.topP)
-            val kept = candidates(case.logits.toFloatArray(), options)
+            val options = SamplingOptions(case.temperature, case.topK, case.topP, case.minP)
+            val kept = candidates(DoubleArray(case.logits.size) { case.logits[it].toDouble() }, options)
             assertEquals(case.tokens, kept.tokens.toList())
             assertArrayEquals(case.probabilities.toDoubleArray(), kept.probabilities, 1e-12)
         }
+    }
+
+    @Serializable
+    private class PenaltyCase(
+        val logits: List<Float>,
+        val answer: List<Int>,
+        val residual: List<Int>,
+        @SerialName("repetition_penalty") val repetition: Double,
+        @SerialName("presence_penalty") val presence: Double,
+        @SerialName("frequency_penalty") val frequency: Double,
+        @SerialName("logit_bias") val bias: Map<Int, Double>,
+        val adjusted: List<Double>,
+    )
+
+    @Test
+    fun `bias and penalties change logits as in Python`() {
+        val cases = Json.decodeFromJsonElement<List<PenaltyCase>>(Fixtures.json("sampling/penalties.json"))
+        assertTrue(cases.size > 20)
+        for (case in cases) {
+            val options =
+                SamplingOptions(
+                    repetitionPenalty = case.repetition,
+                    presencePenalty = case.presence,
+                    frequencyPenalty = case.frequency,
+                    logitBias = case.bias,
+                )
+            val changed = adjusted(case.logits.toFloatArray(), options, case.answer, case.residual.toIntArray())
+            assertArrayEquals(case.adjusted.toDoubleArray(), changed, 1e-12)
+        }
+    }
+
+    @Test
+    fun `penalties count for greedy answers`() {
+        val logits = floatArrayOf(3f, 2.9f, 0f)
+        val greedy = Sampler(SamplingOptions(repetitionPenalty = 1.1))
+        assertEquals(0, greedy.sample(logits))
+        assertEquals(1, greedy.sample(logits, answer = listOf(0)))
+        assertEquals(1, greedy.sample(logits, residual = intArrayOf(0)))
+    }
+
+    @Test
+    fun `a bias of a token outside the vocabulary is refused`() {
+        val options = SamplingOptions(logitBias = mapOf(7 to 1.0))
+        options.checkVocabulary(8)
+        assertThrows(EdgeInfiniteException::class.java) { options.checkVocabulary(7) }
     }
 
     @Test
@@ -78,6 +124,13 @@ class SamplerTest {
                 { SamplingOptions(topK = -1) },
                 { SamplingOptions(topP = 0.0) },
                 { SamplingOptions(topP = 1.1) },
+                { SamplingOptions(minP = -0.1) },
+                { SamplingOptions(minP = Double.NaN) },
+                { SamplingOptions(repetitionPenalty = 0.0) },
+                { SamplingOptions(presencePenalty = Double.NaN) },
+                { SamplingOptions(frequencyPenalty = Double.POSITIVE_INFINITY) },
+                { SamplingOptions(logitBias = mapOf(-1 to 1.0)) },
+                { SamplingOptions(logitBias = mapOf(1 to Double.NEGATIVE_INFINITY)) },
                 { SamplingOptions(seed = -1) },
             )
         bad.forEach { make -> assertThrows(EdgeInfiniteException::class.java) { make() } }
