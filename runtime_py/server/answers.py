@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.generation import Generation
+from edgeinfinite.runtime_py.answer_text import AnswerText
+from edgeinfinite.runtime_py.generation import Generation, Grammar
+from edgeinfinite.runtime_py.guidance import Guidance
+from edgeinfinite.runtime_py.logprobs import TokenLogprobs
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.server.jobs import Job
 from edgeinfinite.runtime_py.server.metrics import Metrics
@@ -31,11 +35,17 @@ class Ask:
         encode: makes the prompt's tokens.
         sampling: how to choose the answer's tokens.
         max_new_tokens: the most tokens that the answer may have.
+        stop: strings that end the answer.
+        logprobs: how many likely tokens to list for each token; None lists nothing.
+        schema: a JSON schema that the answer must follow, as JSON; None for any text.
     """
 
     encode: Callable[[TextTokenizer], list[int]]
     sampling: SamplingOptions
     max_new_tokens: int
+    stop: tuple[str, ...] = ()
+    logprobs: int | None = None
+    schema: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,9 +66,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of the answer's text, never empty."""
+    """A piece of the answer's text, and the log-probabilities of its tokens if asked for.
+
+    Text may come before its tokens' log-probabilities, where a stop string may follow.
+    """
 
     text: str
+    logprobs: tuple[TokenLogprobs, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,31 +96,46 @@ class Answers:
         self.tokenizer = tokenizer
         self._states = states
         self._metrics = metrics
+        self._lock = threading.Lock()
+        self._guidance: Guidance | None = None
 
     def answer(self, ask: Ask, job: Job) -> None:
         """Emits `Started`, `Reading`s, `Piece`s and `Finished`."""
+        grammar = self._grammar(ask.schema)
         tokens = ask.encode(self.tokenizer)
         session = self._begin(tokens, job)
+        text = AnswerText(self.tokenizer.stream(), ask.stop)
         generation = Generation(
             session,
             tokens[session.tokens_read :],
             sampler=Sampler(ask.sampling),
             stop_ids=self.tokenizer.stop_ids,
             max_new_tokens=ask.max_new_tokens,
+            text=text,
+            grammar=grammar,
+            logprobs=ask.logprobs,
             cancelled=job.cancelled,
             progress=self._progress(tokens, session, job),
         )
-        stream = self.tokenizer.stream()
-        for token in generation:
+        told = 0
+        for _ in generation:
             if len(generation.token_ids) == 1:
                 self._metrics.first_token.observe(time.perf_counter() - job.created)
-            _emit(job, stream.push(token))
-        self._metrics.answer_tokens.inc(len(generation.token_ids))
+            told = _tell(job, text.take(), generation.logprobs, told, text.whole_tokens)
+        new_tokens = len(generation.token_ids)
+        _tell(job, text.take(), generation.logprobs, told, new_tokens)
+        self._metrics.answer_tokens.inc(new_tokens)
         self._save([*tokens, *generation.token_ids], session, job)
-        if generation.finish == "cancelled":
-            return
-        _emit(job, stream.flush())
-        job.emit(Finished(generation.finish or "stop", len(generation.token_ids)))
+        if generation.finish != "cancelled":
+            job.emit(Finished(generation.finish or "stop", new_tokens))
+
+    def _grammar(self, schema: str | None) -> Grammar | None:
+        if schema is None:
+            return None
+        with self._lock:
+            if self._guidance is None:
+                self._guidance = Guidance(self.tokenizer, self._states.engine.vocabulary)
+        return self._guidance.json_schema(schema)
 
     def read(self, tokens: Sequence[int], job: Job) -> None:
         """Reads a text ahead; emits `Started` and `Reading`s."""
@@ -162,6 +191,9 @@ def _may_stop_anywhere(session: Session) -> bool:
     return session.engine.geometry.policy == "carry"
 
 
-def _emit(job: Job, text: str) -> None:
-    if text:
-        job.emit(Piece(text))
+def _tell(job: Job, text: str, logprobs: Sequence[TokenLogprobs], told: int, whole: int) -> int:
+    """Emits new text, and the log-probabilities from token `told` to `whole`, which it returns."""
+    new = tuple(logprobs[told:whole])
+    if text or new:
+        job.emit(Piece(text, new))
+    return whole

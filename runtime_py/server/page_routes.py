@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from importlib import resources
 
@@ -14,7 +14,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from edgeinfinite.runtime_py.server.answers import Reading, Started
+from edgeinfinite.runtime_py.documents.document import Document, document_of
+from edgeinfinite.runtime_py.open_message import SEPARATOR, beginning_of_message
+from edgeinfinite.runtime_py.server.answers import Answers, Reading, Started
 from edgeinfinite.runtime_py.server.jobs import Job
 from edgeinfinite.runtime_py.server.patience import LARGEST_DOCUMENT, read_body
 from edgeinfinite.runtime_py.server.problems import ApiProblem
@@ -25,13 +27,6 @@ from edgeinfinite.runtime_py.server.routes import (
     started_of,
 )
 from edgeinfinite.runtime_py.server.service import Service
-from edgeinfinite.runtime_py.tokenizer import TextTokenizer
-
-SEPARATOR = "\n\n"
-"""Between a document and the first question about it, in one message of the user."""
-
-_BEGINNINGS = ("A", "1?")
-"""Of two questions. The tokens that both prompts have in common are those of the document."""
 
 
 def page_routes(service: Service) -> list[Route]:
@@ -42,45 +37,34 @@ def page_routes(service: Service) -> list[Route]:
     ]
 
 
-def document_tokens(tokenizer: TextTokenizer, text: str) -> Sequence[int]:
-    """What a prompt with this document and any question begins with."""
-
-    def prompt(question: str) -> list[int]:
-        content = text + SEPARATOR + question
-        if tokenizer.has_chat_template:
-            return tokenizer.encode_chat([{"role": "user", "content": content}])
-        return tokenizer.encode_text(content)
-
-    first, second = map(prompt, _BEGINNINGS)
-    pairs = enumerate(zip(first, second, strict=False))
-    return first[: next((i for i, (one, other) in pairs if one != other), len(first))]
-
-
 async def _document(service: Service, request: Request) -> Response:
     """Reads a document and streams how it goes, one JSON object per line."""
-    text = _text(await read_body(request, largest=LARGEST_DOCUMENT))
-    job = service.jobs.start(partial(_read, service, text))
+    name = request.query_params.get("name", "")[:255] or "document.txt"
+    body = await read_body(request, largest=LARGEST_DOCUMENT)
+    job = service.jobs.start(partial(_read, service.answers, name, body))
     async with cancelled_if_left(request, job):
+        document = await job.next()
+        if not isinstance(document, Document):
+            raise ApiProblem(499, "the client left")
         started = await started_of(job)
-    return JobStream(job, _lines(job, started, text), "application/x-ndjson")
+    return JobStream(job, _lines(job, started, document), "application/x-ndjson")
 
 
-def _read(service: Service, text: str, job: Job) -> None:
-    service.answers.read(document_tokens(service.answers.tokenizer, text), job)
+def _read(answers: Answers, name: str, body: bytes, job: Job) -> None:
+    """Reads a document as the beginning of a message whose question isn't known yet."""
+    document = document_of(name, body)
+    job.emit(document)
+    answers.read(beginning_of_message(answers.tokenizer, document.text, first=True), job)
 
 
-def _text(body: bytes) -> str:
-    try:
-        text = body.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ApiProblem(400, "the document isn't UTF-8 text; convert it first") from error
-    if not text.strip():
-        raise ApiProblem(400, "the document has no text")
-    return text
-
-
-async def _lines(job: Job, started: Started, text: str) -> AsyncIterator[bytes]:
-    yield _line(tokens=started.prompt_tokens, cached_tokens=started.cached_tokens)
+async def _lines(job: Job, started: Started, document: Document) -> AsyncIterator[bytes]:
+    yield _line(
+        title=document.title,
+        kind=document.kind,
+        notes=document.notes,
+        tokens=started.prompt_tokens,
+        cached_tokens=started.cached_tokens,
+    )
     try:
         async for happened in job.events():
             if isinstance(happened, Reading):
@@ -88,14 +72,15 @@ async def _lines(job: Job, started: Started, text: str) -> AsyncIterator[bytes]:
     except ApiProblem as problem:
         yield _line(**problem.body())
     else:
-        yield _line(text=text)
+        # A message that begins with this, and the question after it, continues what was read.
+        yield _line(beginning=document.text.strip() + SEPARATOR)
 
 
 def _line(**fields: object) -> bytes:
     return msgspec.json.encode(fields) + b"\n"
 
 
-def _page() -> object:
+def _page() -> Callable[[Request], Awaitable[Response]]:
     """The page, with a policy by which a browser runs only its own script and asks only us."""
     html = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
     sources = {

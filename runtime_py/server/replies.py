@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from edgeinfinite.runtime_py.server.answers import Finished, Started
+from edgeinfinite.runtime_py.logprobs import TokenLogprobs
+from edgeinfinite.runtime_py.server.answers import Finished, Piece, Started
+from edgeinfinite.runtime_py.tokenizer import TextTokenizer
 
 DONE = b"data: [DONE]\n\n"
 
@@ -32,19 +35,30 @@ class Reply:
         model: the model's name.
         fingerprint: of the model's weights and geometry.
         chat: `/v1/chat/completions`, else `/v1/completions`.
+        tokenizer: writes tokens beside their log-probabilities; None where nobody asked for them.
     """
 
     model: str
     fingerprint: str
     chat: bool
+    tokenizer: TextTokenizer | None
     number: str = field(default_factory=lambda: secrets.token_hex(12))
     created: int = field(default_factory=lambda: int(time.time()))
 
-    def whole(self, text: str, started: Started, finished: Finished) -> dict[str, Any]:
+    def whole(
+        self, pieces: Sequence[Piece], started: Started, finished: Finished
+    ) -> dict[str, Any]:
         """The answer in one object."""
+        text = "".join(piece.text for piece in pieces)
+        logprobs = [one for piece in pieces for one in piece.logprobs]
         content = {"role": "assistant", "content": text, "refusal": None}
         said = {"message": content} if self.chat else {"text": text}
-        choice = {"index": 0, **said, "logprobs": None, "finish_reason": finished.reason}
+        choice = {
+            "index": 0,
+            **said,
+            "logprobs": self._logprobs(logprobs),
+            "finish_reason": finished.reason,
+        }
         usage = usage_of(started, finished)
         return self._head("chat.completion") | {"choices": [choice], "usage": usage}
 
@@ -54,8 +68,9 @@ class Reply:
             return b""
         return self._chunk({"role": "assistant", "content": ""}, None)
 
-    def piece(self, text: str) -> bytes:
-        return self._chunk({"content": text} if self.chat else text, None)
+    def piece(self, piece: Piece) -> bytes:
+        said = {"content": piece.text} if self.chat else piece.text
+        return self._chunk(said, None, piece.logprobs)
 
     def last(self, finished: Finished) -> bytes:
         """The event that says why the answer ended."""
@@ -66,10 +81,22 @@ class Reply:
         head = self._head("chat.completion.chunk")
         return event(head | {"choices": [], "usage": usage_of(started, finished)})
 
-    def _chunk(self, said: Any, reason: str | None) -> bytes:
-        name = "delta" if self.chat else "text"
-        choice = {"index": 0, name: said, "logprobs": None, "finish_reason": reason}
+    def _chunk(
+        self, said: Any, reason: str | None, logprobs: Sequence[TokenLogprobs] = ()
+    ) -> bytes:
+        choice = {
+            "index": 0,
+            "delta" if self.chat else "text": said,
+            "logprobs": self._logprobs(logprobs) if logprobs else None,
+            "finish_reason": reason,
+        }
         return event(self._head("chat.completion.chunk") | {"choices": [choice]})
+
+    def _logprobs(self, logprobs: Sequence[TokenLogprobs]) -> dict[str, Any] | None:
+        if self.tokenizer is None:
+            return None
+        written = logprobs_of if self.chat else completion_logprobs_of
+        return written(self.tokenizer, logprobs)
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {
@@ -88,4 +115,31 @@ def usage_of(started: Started, finished: Finished) -> dict[str, Any]:
         "completion_tokens": finished.new_tokens,
         "total_tokens": started.prompt_tokens + finished.new_tokens,
         "prompt_tokens_details": {"cached_tokens": started.cached_tokens},
+    }
+
+
+def logprobs_of(tokenizer: TextTokenizer, logprobs: Sequence[TokenLogprobs]) -> dict[str, Any]:
+    """Log-probabilities as `/v1/chat/completions` has them."""
+
+    def token(number: int, logprob: float) -> dict[str, Any]:
+        text = tokenizer.decode([number])
+        return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
+
+    content = [
+        token(one.token, one.logprob) | {"top_logprobs": [token(*likely) for likely in one.top]}
+        for one in logprobs
+    ]
+    return {"content": content, "refusal": None}
+
+
+def completion_logprobs_of(
+    tokenizer: TextTokenizer, logprobs: Sequence[TokenLogprobs]
+) -> dict[str, Any]:
+    """Log-probabilities as `/v1/completions` has them."""
+    return {
+        "tokens": [tokenizer.decode([one.token]) for one in logprobs],
+        "token_logprobs": [one.logprob for one in logprobs],
+        "top_logprobs": [
+            {tokenizer.decode([number]): logprob for number, logprob in one.top} for one in logprobs
+        ],
     }

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.chat_template import Message
 from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS
 from edgeinfinite.runtime_py.sampling import SamplingOptions
@@ -17,10 +16,16 @@ from edgeinfinite.runtime_py.server.problems import ApiProblem
 _Count = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
 _Temperature = Annotated[float, msgspec.Meta(ge=0, le=2)]
 _Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
+_Penalty = Annotated[float, msgspec.Meta(ge=-2, le=2)]
+_Bias = Annotated[float, msgspec.Meta(ge=-100, le=100)]
+_TokenId = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,9}$")]
 
-SAMPLING = SamplingOptions(temperature=0.7, top_p=0.9)
-"""What a request doesn't say."""
+_SAMPLING = (
+    *("temperature", "top_p", "top_k", "min_p"),
+    *("presence_penalty", "frequency_penalty", "repetition_penalty"),
+)
 
+_MOST_STOPS = 16
 _COMPLETION_TOKENS = 16
 """OpenAI's default of `max_tokens` in `/v1/completions`."""
 
@@ -29,18 +34,12 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "audio": (),
     "best_of": (1,),
     "echo": (False,),
-    "frequency_penalty": (0,),
     "function_call": ("none",),
     "functions": ([],),
-    "logit_bias": ({},),
-    "logprobs": (False,),
     "modalities": (["text"],),
     "n": (1,),
     "parallel_tool_calls": (True, False),
-    "presence_penalty": (0,),
-    "response_format": ({"type": "text"},),
     "service_tier": ("auto", "default"),
-    "stop": ([],),
     "store": (False,),
     "suffix": ("",),
     "tool_choice": ("none",),
@@ -68,25 +67,41 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     temperature: _Temperature | None = None
     top_p: _Share | None = None
     top_k: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    min_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    presence_penalty: _Penalty | None = None
+    frequency_penalty: _Penalty | None = None
+    repetition_penalty: Annotated[float, msgspec.Meta(gt=0, le=10)] | None = None
+    logit_bias: dict[_TokenId, _Bias] | None = None
     seed: int | None = None
+    stop: str | list[str] | None = None
 
-    def sampling(self) -> SamplingOptions:
-        """How to choose tokens.
+    def sampling(self, default: SamplingOptions) -> SamplingOptions:
+        """How to choose tokens; what the request leaves out is as in `default`.
 
-        Raises:
-            ApiProblem: a number is out of range.
+        Whoever asks for temperature 0 wants the likeliest tokens, so no default changes them.
         """
-        given = {
-            name: value
-            for name in ("temperature", "top_p", "top_k")
-            if (value := getattr(self, name)) is not None
-        }
+        if self.temperature == 0:
+            default = SamplingOptions()
+        given = {name: value for name in _SAMPLING if (value := getattr(self, name)) is not None}
         if self.seed is not None:
             given["seed"] = self.seed % 2**64  # OpenAI's may be negative
-        try:
-            return dataclasses.replace(SAMPLING, **given)
-        except EdgeInfiniteError as error:
-            raise ApiProblem(400, str(error)) from error
+        if self.logit_bias is not None:
+            given["logit_bias"] = {int(token): bias for token, bias in self.logit_bias.items()}
+        return dataclasses.replace(default, **given)
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The strings that end the answer.
+
+        Raises:
+            ApiProblem: there are too many, or one is empty.
+        """
+        stops = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+        if len(stops) > _MOST_STOPS or not all(stops):
+            raise ApiProblem(
+                400, f"stop: give at most {_MOST_STOPS} strings, none of them empty", param="stop"
+            )
+        return stops
 
 
 class TextPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -110,11 +125,53 @@ class ChatMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {"role": "system" if self.role == "developer" else self.role, "content": text}
 
 
+class JsonSchema(msgspec.Struct, frozen=True):
+    """`json_schema` of `response_format`; it always holds strictly."""
+
+    schema: dict[str, Any]
+    name: str = ""
+    strict: bool | None = None
+    description: str | None = None
+
+
+class ResponseFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`response_format`."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchema | None = None
+
+
 class ChatRequest(Settings, frozen=True, kw_only=True):
     """`/v1/chat/completions`."""
 
     messages: Annotated[list[ChatMessage], msgspec.Meta(min_length=1)]
     max_completion_tokens: _Count | None = None
+    response_format: ResponseFormat | None = None
+    logprobs: bool = False
+    top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] = 0
+
+    @property
+    def listed_logprobs(self) -> int | None:
+        """How many likely tokens to list for each token; None lists nothing."""
+        return self.top_logprobs if self.logprobs else None
+
+    @property
+    def schema(self) -> str | None:
+        """The JSON schema that the answer must follow.
+
+        Raises:
+            ApiProblem: it is missing.
+        """
+        wanted = self.response_format
+        if wanted is None or wanted.type == "text":
+            return None
+        if wanted.type == "json_object":
+            return '{"type": "object"}'
+        if wanted.json_schema is None:
+            raise ApiProblem(
+                400, "response_format has no json_schema; give one", param="response_format"
+            )
+        return msgspec.json.encode(wanted.json_schema.schema).decode()
 
     @property
     def most_tokens(self) -> int:
@@ -125,6 +182,7 @@ class CompletionRequest(Settings, frozen=True, kw_only=True):
     """`/v1/completions`; one prompt."""
 
     prompt: str
+    logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
 
     @property
     def most_tokens(self) -> int:

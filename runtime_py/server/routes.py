@@ -71,7 +71,12 @@ async def _chat(service: Service, request: Request) -> Response:
     asked: ChatRequest = parse_chat(await read_body(request))
     messages = [message.plain() for message in asked.messages]
     ask = Ask(
-        lambda tokenizer: tokenizer.encode_chat(messages), asked.sampling(), asked.most_tokens
+        lambda tokenizer: tokenizer.encode_chat(messages),
+        asked.sampling(service.sampling),
+        asked.most_tokens,
+        stop=asked.stops,
+        logprobs=asked.listed_logprobs,
+        schema=asked.schema,
     )
     return await _answer(service, request, asked, ask, chat=True)
 
@@ -79,7 +84,11 @@ async def _chat(service: Service, request: Request) -> Response:
 async def _completion(service: Service, request: Request) -> Response:
     asked: CompletionRequest = parse_completion(await read_body(request))
     ask = Ask(
-        lambda tokenizer: tokenizer.encode_text(asked.prompt), asked.sampling(), asked.most_tokens
+        lambda tokenizer: tokenizer.encode_text(asked.prompt),
+        asked.sampling(service.sampling),
+        asked.most_tokens,
+        stop=asked.stops,
+        logprobs=asked.logprobs,
     )
     return await _answer(service, request, asked, ask, chat=False)
 
@@ -89,7 +98,7 @@ async def _answer(
 ) -> Response:
     service.check_model(asked.model)
     job = service.jobs.start(partial(service.answers.answer, ask))
-    reply = service.reply(chat=chat)
+    reply = service.reply(chat=chat, logprobs=ask.logprobs is not None)
     async with cancelled_if_left(request, job):
         started = await started_of(job)
         if not asked.stream:
@@ -111,12 +120,12 @@ async def started_of(job: Job) -> Started:
 
 
 async def _whole(job: Job, reply: Reply, started: Started) -> Response:
-    pieces: list[str] = []
+    pieces: list[Piece] = []
     async for happened in job.events():
         if isinstance(happened, Piece):
-            pieces.append(happened.text)
+            pieces.append(happened)
         elif isinstance(happened, Finished):
-            return json_response(reply.whole("".join(pieces), started, happened))
+            return json_response(reply.whole(pieces, started, happened))
     raise _left()
 
 
@@ -144,7 +153,7 @@ async def _events(job: Job, reply: Reply, started: Started, *, usage: bool) -> A
         yield reply.first()
         async for happened in job.events():
             if isinstance(happened, Piece):
-                yield reply.piece(happened.text)
+                yield reply.piece(happened)
             elif isinstance(happened, Reading) and time.monotonic() - said > _COMMENT_SECONDS:
                 said = time.monotonic()
                 yield comment(f"read {happened.tokens} of {started.prompt_tokens} tokens")

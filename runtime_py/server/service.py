@@ -9,6 +9,8 @@ from typing import Any
 
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.sampling import SamplingOptions
+from edgeinfinite.runtime_py.sampling_defaults import conversation_sampling
 from edgeinfinite.runtime_py.server.answers import Answers
 from edgeinfinite.runtime_py.server.jobs import Jobs
 from edgeinfinite.runtime_py.server.metrics import Metrics
@@ -53,6 +55,8 @@ class Service:
         self.states = SavedStates(engine, options.cache_mb * _MB, folder)
         self.jobs = Jobs(options.parallel, options.waiting)
         self.answers = Answers(tokenizer, self.states, self.metrics)
+        self.sampling = SamplingOptions(**conversation_sampling(artifact))
+        self._tokenizer = tokenizer
         self._created = int(time.time())
         self._fingerprint = hashlib.sha256(engine.fingerprint.encode()).hexdigest()[:16]
         backbone = manifest.backbone
@@ -77,8 +81,9 @@ class Service:
             "edgeinfinite": self._about,
         }
 
-    def reply(self, *, chat: bool) -> Reply:
-        return Reply(self.model, self._fingerprint, chat)
+    def reply(self, *, chat: bool, logprobs: bool) -> Reply:
+        """How an answer is written."""
+        return Reply(self.model, self._fingerprint, chat, self._tokenizer if logprobs else None)
 
     def check_model(self, name: str | None) -> None:
         """Whether a request asks for the model that is here; without a name it does.

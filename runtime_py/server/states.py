@@ -57,7 +57,7 @@ class SavedStates:
     """
 
     def __init__(self, engine: Engine, most_bytes: int, folder: StateFolder | None = None) -> None:
-        self._engine = engine
+        self.engine = engine
         self._most_bytes = most_bytes
         self._folder = folder
         self._lock = threading.Lock()
@@ -80,7 +80,7 @@ class SavedStates:
             session = self._in_memory(key) or self._on_disk(key)
             if session is not None:
                 return session
-        return Session(self._engine)
+        return Session(self.engine)
 
     def keep(self, tokens: Sequence[int], session: Session, *, on_disk: bool) -> None:
         """Keeps a copy of a session.

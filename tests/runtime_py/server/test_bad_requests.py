@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import socket
 import urllib.error
@@ -10,6 +11,7 @@ import urllib.request
 
 import pytest
 
+from edgeinfinite.runtime_py.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server import patience
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.requests import parse_chat, parse_completion
@@ -53,6 +55,11 @@ def refused(request: object, parse=parse_chat) -> ApiProblem:
         ({"messages": HI, "top_p": 0}, "top_p"),
         ({"messages": HI, "stream": "yes"}, "stream: Expected `bool`"),
         ({"messages": HI, "seed": 1.5}, "seed"),
+        ({"messages": HI, "presence_penalty": 3}, "presence_penalty"),
+        ({"messages": HI, "logit_bias": {"a": 1}}, "logit_bias"),
+        ({"messages": HI, "logit_bias": {"1": 101}}, "logit_bias"),
+        ({"messages": HI, "response_format": {"type": "xml"}}, "response_format.type"),
+        ({"messages": HI, "top_logprobs": 50}, "top_logprobs"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(body, says):
@@ -77,6 +84,12 @@ def test_images_are_refused_by_their_name_and_parts_of_text_are_joined():
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     request = parse_chat(json.dumps({"messages": [{"role": "user", "content": parts}]}).encode())
     assert request.messages[0].plain()["content"] == "ab"
+
+
+@pytest.mark.parametrize("stop", [[""], "", ["x"] * 17])
+def test_stop_strings_are_few_and_not_empty(stop):
+    with pytest.raises(ApiProblem, match="at most 16 strings, none of them empty"):
+        parse_chat(json.dumps({"messages": HI, "stop": stop}).encode()).stops  # noqa: B018
 
 
 @pytest.mark.parametrize("prompt", [["a", "b"], [1, 2], [[1]], 5, {}])
@@ -150,3 +163,15 @@ def test_noise_is_refused(server):
     with contextlib.suppress(ConnectionError):  # closed while more of it was on its way
         assert server.raw(endless).startswith(b"HTTP/1.1 4")
     assert lives(server)
+
+
+def test_what_a_request_leaves_out_is_the_default_unless_it_asks_for_the_likeliest_tokens():
+    default = SamplingOptions(temperature=0.7, top_p=0.9, repetition_penalty=1.1)
+
+    def sampling(**fields: object) -> SamplingOptions:
+        return parse_chat(json.dumps({"messages": HI} | fields).encode()).sampling(default)
+
+    assert sampling() == default
+    assert sampling(top_p=0.5, seed=3) == dataclasses.replace(default, top_p=0.5, seed=3)
+    assert sampling(temperature=0) == SamplingOptions()
+    assert sampling(temperature=0, logit_bias={"7": -2}) == SamplingOptions(logit_bias={7: -2})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import numpy as np
@@ -209,3 +210,66 @@ def test_those_that_would_wait_too_long_are_sent_away(serve):
         stream.close()
         server.until(lambda: server.service.jobs.running == 0)
         chat(server, user("Hi"))
+
+
+def test_an_answer_ends_before_a_stop_string(server, artifact):
+    whole = chat(server, user("Tell me.")).choices[0].message.content
+    middle = len(whole) // 2
+    stop = whole[middle : middle + 2]
+    cut = chat(server, user("Tell me."), stop=[stop, "never in it"])
+    assert cut.choices[0].message.content == whole[: whole.index(stop)]
+    assert cut.choices[0].finish_reason == "stop"
+    chunks = chat(server, user("Tell me."), stop=stop, stream=True)
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+    assert text == cut.choices[0].message.content
+
+
+def test_penalties_and_biases_change_the_answer(server):
+    def first_token(**options) -> str:
+        return chat(server, user("Tell me."), max_tokens=1, **options).choices[0].message.content
+
+    letter = "70"
+    likeliest = first_token()
+    biased = first_token(logit_bias={letter: 100})
+    assert biased != likeliest
+    assert first_token(logit_bias={letter: 0}) == likeliest
+    repeated = chat(server, user("Tell me."), logit_bias={letter: 12}, max_tokens=8)
+    varied = chat(
+        server, user("Tell me."), logit_bias={letter: 12}, max_tokens=8, frequency_penalty=2
+    )
+    assert varied.choices[0].message.content != repeated.choices[0].message.content
+
+
+def test_log_probabilities_belong_to_the_answers_tokens(server):
+    asked = {"logprobs": True, "top_logprobs": 3}
+    done = chat(server, user("Tell me."), **asked)
+    listed = done.choices[0].logprobs.content
+    assert len(listed) == done.usage.completion_tokens
+    assert b"".join(bytes(one.bytes or []) for one in listed)
+    for one in listed:  # greedy: the chosen token is the likeliest
+        assert len(one.top_logprobs) == 3
+        assert one.logprob == one.top_logprobs[0].logprob <= 0
+    streamed = chat(server, user("Tell me."), stream=True, **asked)
+    parts = [c.choices[0].logprobs.content for c in streamed if c.choices[0].logprobs]
+    assert [one.logprob for part in parts for one in part] == [one.logprob for one in listed]
+    text = server.client().completions.create(
+        model="tiny", prompt="Once", temperature=0, logprobs=2
+    )
+    assert len(text.choices[0].logprobs.token_logprobs) == text.usage.completion_tokens
+
+
+def test_an_answer_follows_a_json_schema(server):
+    pytest.importorskip("llguidance")
+    schema = {
+        "type": "object",
+        "properties": {"yes": {"type": "boolean"}},
+        "required": ["yes"],
+        "additionalProperties": False,
+    }
+    wanted = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
+    done = chat(server, user("Is it so?"), response_format=wanted, max_tokens=100)
+    assert json.loads(done.choices[0].message.content)["yes"] in (True, False)
+    assert done.choices[0].finish_reason == "stop"
+    wanted["json_schema"]["schema"] = {"type": "nonsense"}
+    with pytest.raises(openai.BadRequestError, match="JSON schema can't be used"):
+        chat(server, user("Is it so?"), response_format=wanted)
