@@ -29,13 +29,15 @@ TORCH_SIDE = {
 }
 # What the runtime may import when it is imported: it must run where torch isn't installed.
 RUNTIME_IMPORTS = {"jinja2", "msgspec", "numpy", "safetensors", "tokenizers", "tqdm"}
-# The engines' own packages, each in the file that needs it; the benchmark's peers likewise.
+# The engines' own packages, each in the file that needs it; the benchmark's peers likewise, and the
+# server's, of the extra `serve`.
 ENGINE_IMPORTS = {
     "edgeinfinite.runtime_py.engines": {"onnxruntime", "executorch"},
     "edgeinfinite.runtime_py.benchmark": {"matplotlib", "onnxruntime", "psutil"},
     "edgeinfinite.runtime_py.benchmark.systems": {
         *("llama_cpp", "onnxruntime_genai", "torch", "transformers"),
     },
+    "edgeinfinite.runtime_py.server": {"prometheus_client", "starlette", "uvicorn"},
 }
 
 

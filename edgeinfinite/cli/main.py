@@ -30,11 +30,13 @@ from edgeinfinite.cli.options import (
     PROMPT,
     QUANTIZE_REPORT,
     READ,
+    SERVE,
     SESSIONS,
     VERIFY,
 )
 from edgeinfinite.cli.quiet import quieten
 from edgeinfinite.cli.read import read, sessions
+from edgeinfinite.cli.serve import serve
 from edgeinfinite.cli.train_gate import add_train_gate
 from edgeinfinite.cli.train_scorer import add_train_scorer
 from edgeinfinite.errors import EdgeInfiniteError
@@ -42,6 +44,7 @@ from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.runtime_py.benchmark.options import BenchOptions
 from edgeinfinite.runtime_py.generation import Terminated
 from edgeinfinite.runtime_py.sampling import SamplingOptions
+from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.version import __version__
 
 
@@ -112,6 +115,7 @@ def _parser() -> argparse.ArgumentParser:
         (chat, CHAT | MOM, (SamplingOptions,)),
         (read, READ, ()),
         (sessions, SESSIONS, ()),
+        (serve, SERVE, (ServeOptions,)),
         (bench, BENCH, (BenchOptions,)),
     ):
         about = (command.__doc__ or "").strip()

@@ -298,3 +298,26 @@ CHAT = (
     | ANSWER
     | _OF_CHECKPOINT
 )
+
+SERVE = ARTIFACT | {
+    "--host": option("any other than this machine's own needs --api-key", metavar="ADDRESS"),
+    "--port": option("0 takes a free one", type=int, metavar="N"),
+    "--api-key": option(
+        "what clients must send (default: the variable EDGEINFINITE_API_KEY, which other users of "
+        "the machine can't see)",
+        metavar="KEY",
+    ),
+    "--cache-mb": option("megabytes of saved states in memory", type=int, metavar="N"),
+    "--cache-dir": option(
+        "also keep saved states in this folder, for the next start", type=Path, metavar="FOLDER"
+    ),
+    "--cache-dir-mb": option("megabytes of saved states in that folder", type=int, metavar="N"),
+    "--parallel": option("requests answered at once", type=int, metavar="N"),
+    "--waiting": option("requests that may wait; those beyond get a 503", type=int, metavar="N"),
+    "--allow-origin": option(
+        "web pages of other origins that may ask, such as http://localhost:3000",
+        type=names,
+        metavar="LIST",
+    ),
+    "--threads": ANSWER["--threads"],
+}

@@ -1,0 +1,38 @@
+"""`edgeinfinite serve`: an artifact as an HTTP server."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from edgeinfinite.cli.arguments import given
+from edgeinfinite.cli.notes import note
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.server.options import ServeOptions
+
+_KEY_VARIABLE = "EDGEINFINITE_API_KEY"
+
+
+def serve(arguments: argparse.Namespace) -> int:
+    """Serves OpenAI's chat and completions routes and a page to ask about documents."""
+    values = {"api_key": os.environ.get(_KEY_VARIABLE)} | given(arguments, ServeOptions)
+    options = ServeOptions(**values)
+    try:
+        from edgeinfinite.runtime_py.server.app import bind, run
+        from edgeinfinite.runtime_py.server.service import Service
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("edgeinfinite"):
+            raise
+        raise EdgeInfiniteError(
+            f"serve needs the package {error.name}; install it with: "
+            "pip install 'edgeinfinite[serve]'"
+        ) from error
+    with bind(options) as listener:
+        service = Service(arguments.artifact, options, threads=arguments.threads)
+        port = listener.getsockname()[1]
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        note(
+            f"{service.model} answers at http://{host}:{port}/v1, its page is http://{host}:{port}/"
+        )
+        run(service, listener)
+    return 0

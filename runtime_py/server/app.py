@@ -1,0 +1,110 @@
+"""The application, and the server around it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.server.guard import Guard
+from edgeinfinite.runtime_py.server.options import ServeOptions
+from edgeinfinite.runtime_py.server.page_routes import page_routes
+from edgeinfinite.runtime_py.server.patience import PatientProtocol
+from edgeinfinite.runtime_py.server.problems import ApiProblem
+from edgeinfinite.runtime_py.server.routes import api_routes
+from edgeinfinite.runtime_py.server.service import Service
+
+_MOST_CONNECTIONS = 1_000
+_SECONDS_TO_END = 3
+
+
+def build_app(service: Service) -> Starlette:
+    """The ASGI application of a service."""
+    options = service.options
+    middleware = [Middleware(Guard, options=options)]
+    if options.allow_origin:
+        cors = Middleware(
+            CORSMiddleware,
+            allow_origins=options.allow_origin,
+            allow_methods=["GET", "POST"],
+            allow_headers=["*"],
+        )
+        middleware.insert(0, cors)  # browsers ask about a request without its key
+    return Starlette(
+        routes=[*api_routes(service), *page_routes(service)],
+        middleware=middleware,
+        exception_handlers={HTTPException: _no_route, Exception: _failed},
+    )
+
+
+def bind(options: ServeOptions) -> socket.socket:
+    """A listening socket.
+
+    Raises:
+        EdgeInfiniteError: the address isn't this machine's, or the port is taken.
+    """
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((options.host, options.port))
+    except OSError as error:
+        listener.close()
+        raise EdgeInfiniteError(
+            f"can't listen on {options.host} port {options.port}: {error.strerror or error}; give "
+            "another --port or --host"
+        ) from error
+    return listener
+
+
+def run(
+    service: Service,
+    listener: socket.socket,
+    *,
+    prepared: Callable[[uvicorn.Server], None] | None = None,
+) -> None:
+    """Serves until the process is told to end, then closes the service.
+
+    Args:
+        service: what is served.
+        listener: from `bind`.
+        prepared: called with the server before it starts; its `should_exit` ends it.
+    """
+    server = uvicorn.Server(
+        uvicorn.Config(
+            build_app(service),
+            http=PatientProtocol,
+            ws="none",
+            lifespan="off",
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=_MOST_CONNECTIONS,
+            timeout_graceful_shutdown=_SECONDS_TO_END,
+        )
+    )
+    if prepared is not None:
+        prepared(server)
+    try:
+        server.run(sockets=[listener])
+    finally:
+        service.close()
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    message = f"{request.method} {request.url.path[:80]}: {error.detail}; see docs/server.md"
+    return ApiProblem(error.status_code, message).response()
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    return ApiProblem(500, f"the server failed: {type(error).__name__}: {error}").response()

@@ -1,0 +1,81 @@
+"""Who may ask: the checks before every request (docs/server.md, security)."""
+
+from __future__ import annotations
+
+import hmac
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from edgeinfinite.runtime_py.server.options import ServeOptions, is_loopback
+from edgeinfinite.runtime_py.server.problems import ApiProblem
+
+_OPEN = {"/", "/health"}
+"""Paths without a text of anybody; they need no key."""
+
+
+class Guard:
+    """ASGI middleware: refuses foreign names, foreign web pages and wrong keys.
+
+    A web page that rebinds its own name to 127.0.0.1 (DNS rebinding) still sends its own name as
+    Host, so a server on loopback answers to loopback's names only. A page of another origin sends
+    its Origin along, also with the simple requests that browsers don't ask about first.
+    """
+
+    def __init__(self, app: ASGIApp, options: ServeOptions) -> None:
+        self._app = app
+        self._options = options
+        key = options.api_key
+        self._key = None if key is None else key.strip().encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            try:
+                self._check(scope["path"], Headers(scope=scope))
+            except ApiProblem as problem:
+                await problem.response()(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _check(self, path: str, headers: Headers) -> None:
+        host = headers.get("host", "")
+        if self._options.is_local and not is_loopback(_name_of(host)):
+            raise ApiProblem(
+                421, f"this server answers to localhost and 127.0.0.1 only, not to {host[:80]!r}"
+            )
+        origin = headers.get("origin")
+        if origin is not None and not self._is_known(origin, host):
+            raise ApiProblem(
+                403,
+                f"web pages of {origin[:80]!r} may not ask this server; start it with "
+                "--allow-origin to let them",
+                code="origin_not_allowed",
+            )
+        if self._key is not None and path not in _OPEN:
+            kind, _, given = headers.get("authorization", "").partition(" ")
+            given_key = given.strip().encode("latin-1", "replace")
+            same = hmac.compare_digest(given_key, self._key)
+            if kind.lower() != "bearer" or not same:
+                raise ApiProblem(
+                    401,
+                    "the API key is missing or wrong; send it as `Authorization: Bearer KEY`",
+                    code="invalid_api_key",
+                )
+
+    def _is_known(self, origin: str, host: str) -> bool:
+        if origin in self._options.allow_origin:
+            return True
+        try:
+            parts = urlsplit(origin)
+        except ValueError:
+            return False
+        return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
+
+
+def _name_of(host: str) -> str:
+    """The name in a Host header, without port and brackets; empty for nonsense."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""

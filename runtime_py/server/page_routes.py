@@ -1,0 +1,108 @@
+"""The page at `/`, and the reading of documents that it asks for."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from importlib import resources
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from edgeinfinite.runtime_py.documents.document import Document, document_of
+from edgeinfinite.runtime_py.open_message import SEPARATOR, beginning_of_message
+from edgeinfinite.runtime_py.server.answers import Answers, Reading, Started
+from edgeinfinite.runtime_py.server.jobs import Job
+from edgeinfinite.runtime_py.server.patience import LARGEST_DOCUMENT, read_body
+from edgeinfinite.runtime_py.server.problems import ApiProblem
+from edgeinfinite.runtime_py.server.routes import (
+    JobStream,
+    cancelled_if_left,
+    counted,
+    started_of,
+)
+from edgeinfinite.runtime_py.server.service import Service
+
+
+def page_routes(service: Service) -> list[Route]:
+    """The routes that the page uses beside OpenAI's."""
+    return [
+        Route("/", _page(), methods=["GET"]),
+        Route("/documents", counted(service, "/documents", _document), methods=["POST"]),
+    ]
+
+
+async def _document(service: Service, request: Request) -> Response:
+    """Reads a document and streams how it goes, one JSON object per line."""
+    name = request.query_params.get("name", "")[:255] or "document.txt"
+    body = await read_body(request, largest=LARGEST_DOCUMENT)
+    job = service.jobs.start(partial(_read, service.answers, name, body))
+    async with cancelled_if_left(request, job):
+        document = await job.next()
+        if not isinstance(document, Document):
+            raise ApiProblem(499, "the client left")
+        started = await started_of(job)
+    return JobStream(job, _lines(job, started, document), "application/x-ndjson")
+
+
+def _read(answers: Answers, name: str, body: bytes, job: Job) -> None:
+    """Reads a document as the beginning of a message whose question isn't known yet."""
+    document = document_of(name, body)
+    job.emit(document)
+    answers.read(beginning_of_message(answers.tokenizer, document.text, first=True), job)
+
+
+async def _lines(job: Job, started: Started, document: Document) -> AsyncIterator[bytes]:
+    yield _line(
+        title=document.title,
+        kind=document.kind,
+        notes=document.notes,
+        tokens=started.prompt_tokens,
+        cached_tokens=started.cached_tokens,
+    )
+    try:
+        async for happened in job.events():
+            if isinstance(happened, Reading):
+                yield _line(read=happened.tokens, compressions=happened.compressions)
+    except ApiProblem as problem:
+        yield _line(**problem.body())
+    else:
+        # A message that begins with this, and the question after it, continues what was read.
+        yield _line(beginning=document.text.strip() + SEPARATOR)
+
+
+def _line(**fields: object) -> bytes:
+    return msgspec.json.encode(fields) + b"\n"
+
+
+def _page() -> Callable[[Request], Awaitable[Response]]:
+    """The page, with a policy by which a browser runs only its own script and asks only us."""
+    html = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
+    sources = {
+        tag: " ".join(
+            f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+            for content in re.findall(rf"<{tag}>(.*?)</{tag}>", html, flags=re.S)
+        )
+        for tag in ("script", "style")
+    }
+    policy = (
+        f"default-src 'none'; connect-src 'self'; img-src data:; script-src {sources['script']}; "
+        f"style-src {sources['style']}; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
+    )
+    headers = {
+        "Content-Security-Policy": policy,
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "no-cache",
+    }
+
+    async def endpoint(_: Request) -> Response:
+        return HTMLResponse(html, headers=headers)
+
+    return endpoint

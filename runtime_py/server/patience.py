@@ -1,0 +1,90 @@
+"""Slow clients: a request's head and body have a limited time, and a body a limited size."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import ClientDisconnect, Request
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from edgeinfinite.runtime_py.server.problems import ApiProblem
+
+HEAD_SECONDS = 10.0
+"""For a request's line and headers."""
+
+BODY_SECONDS = 60.0
+"""For its body."""
+
+LARGEST_BODY = 8 * 2**20
+"""Bytes of a JSON body: about two million tokens."""
+
+LARGEST_DOCUMENT = 64 * 2**20
+"""Bytes of a document's file."""
+
+_DRAINED = 4
+"""So many times the limit is read and thrown away, so that a client that sends before it reads
+gets to see the refusal."""
+
+
+class PatientProtocol(H11Protocol):
+    """uvicorn's HTTP/1.1, which by itself waits without end for a head that comes in drips."""
+
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_timer()
+        super().connection_lost(exc)
+
+    def _watch_head(self) -> None:
+        """Starts the clock when a head has begun, stops it when the head is whole."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._forget_timer()
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._lose_patience)
+
+    def _lose_patience(self) -> None:
+        self._head_timer = None
+        if not self.transport.is_closing() and (self.cycle is None or self.cycle.response_complete):
+            line = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+            self.transport.write(line)
+            self.transport.close()
+
+    def _forget_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+
+async def read_body(request: Request, *, largest: int = LARGEST_BODY) -> bytes:
+    """A request's body.
+
+    Raises:
+        ApiProblem: 413 it is too large, 408 it takes too long.
+    """
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                size += len(part)
+                if size <= largest:
+                    parts.append(part)
+                elif size > _DRAINED * largest:
+                    break
+    except TimeoutError as error:
+        raise ApiProblem(
+            408, f"the body didn't arrive within {BODY_SECONDS:.0f} seconds; send it again"
+        ) from error
+    except ClientDisconnect as error:
+        raise ApiProblem(400, "the client left before its request was whole") from error
+    if size > largest:
+        raise ApiProblem(413, f"the body has more than {largest:,} bytes; send less at once")
+    return b"".join(parts)

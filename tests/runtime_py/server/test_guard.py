@@ -1,0 +1,76 @@
+"""Keys, names and origins."""
+
+from __future__ import annotations
+
+import http.client
+
+import openai
+import pytest
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.server.app import bind
+from edgeinfinite.runtime_py.server.options import ServeOptions
+
+
+def status(server, path: str = "/v1/models", method: str = "GET", **headers: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection.request(method, path, headers=headers)
+    try:
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_a_key_is_asked_for_everywhere_but_on_the_page_and_in_health(serve):
+    with serve(api_key="secret") as server:
+        assert [model.id for model in server.client("secret").models.list()] == ["tiny"]
+        with pytest.raises(openai.AuthenticationError, match="missing or wrong"):
+            server.client("secre").models.list()
+        for path in ("/v1/models", "/metrics", "/documents", "/nothing"):
+            assert status(server, path) == 401
+        assert status(server, Authorization="Basic secret") == 401
+        assert status(server, Authorization="Bearer \xe4\xf6") == 401
+        assert status(server, "/") == status(server, "/health") == 200
+
+
+def test_an_address_that_others_can_reach_needs_a_key():
+    for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
+        with pytest.raises(EdgeInfiniteError, match="give --api-key"):
+            ServeOptions(host=host)
+        assert not ServeOptions(host=host, api_key="secret").is_local
+    for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost"):
+        assert ServeOptions(host=host).is_local
+    with pytest.raises(EdgeInfiniteError, match="the API key is empty"):
+        ServeOptions(host="0.0.0.0", api_key=" ")
+
+
+def test_a_web_page_that_rebinds_its_name_is_refused(server):
+    for host in ("evil.example", f"evil.example:{server.port}", "127.0.0.1.evil.example", "[", ""):
+        assert status(server, Host=host) == 421
+    for host in ("localhost:1", "127.0.0.1", "[::1]:80", "LOCALHOST"):
+        assert status(server, Host=host) == 200
+
+
+def test_web_pages_of_other_origins_are_refused_unless_they_are_allowed(serve, server):
+    own = f"127.0.0.1:{server.port}"
+    assert status(server, Host=own, Origin=f"http://{own}") == 200
+    for origin in (
+        "http://evil.example",
+        "null",
+        f"http://127.0.0.1:{server.port + 1}",
+        "http://[",
+    ):
+        assert status(server, Host=own, Origin=origin) == 403
+    friend = "http://localhost:3000"
+    with serve(allow_origin=(friend,), api_key="secret") as other:
+        asks = {"Access-Control-Request-Method": "POST", "Origin": friend}
+        assert status(other, "/v1/chat/completions", "OPTIONS", **asks) == 200
+        assert status(other, Origin=friend, Authorization="Bearer secret") == 200
+        assert status(other, Origin=friend) == 401
+        foreign = asks | {"Origin": "http://evil.example"}
+        assert status(other, "/v1/chat/completions", "OPTIONS", **foreign) == 400
+
+
+def test_a_taken_port_is_one_line(server):
+    with pytest.raises(EdgeInfiniteError, match="can't listen on"):
+        bind(ServeOptions(port=server.port))
