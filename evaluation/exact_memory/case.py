@@ -107,8 +107,10 @@ class MemoryRow:
     is above `weights_bytes`: activations, and the cache as far as it is in memory.
     `prefill_bytes` is the same of the prefill alone. `disk_bytes` are keys and values in files.
     Pages of those files in the system's cache, which it drops where memory is short, aren't
-    counted. `nats_per_token` is the loss of the tokens after the prompt. `logit_difference` is the
-    largest difference of the prompt's logits from those of the first method at that length.
+    counted. `prefill_cpu_s` is the processor time of the prefill, in all threads and the system: on
+    a busy machine it says more than `ttft_s`. `nats_per_token` is the loss of the tokens after the
+    prompt. `logit_difference` is the largest difference of the prompt's logits from those of the
+    first method at that length.
     """
 
     method: str
@@ -123,6 +125,7 @@ class MemoryRow:
     prefill_bytes: float | None = None
     disk_bytes: float | None = None
     ttft_s: float | None = None
+    prefill_cpu_s: float | None = None
     decode_tokens_per_s: float | None = None
     nats_per_token: float | None = None
     logit_difference: float | None = None

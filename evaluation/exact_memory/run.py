@@ -33,6 +33,7 @@ _MEDIANS = (
     "activation_bytes",
     "prefill_bytes",
     "ttft_s",
+    "prefill_cpu_s",
     "decode_tokens_per_s",
 )
 

@@ -40,9 +40,9 @@ def measure(case: MemoryCase) -> MemoryRow:
     _touch(model)
     weights = _settled_bytes()
     method = method_of(case, model)
-    started = time.perf_counter()
+    started, worked = time.perf_counter(), time.process_time()
     logits = method.read(tokens[:, : case.prompt_tokens])
-    ttft = time.perf_counter() - started
+    ttft, cpu = time.perf_counter() - started, time.process_time() - worked
     prefill = _status("VmHWM")
     if case.logits:
         np.save(case.logits, logits.float().numpy())
@@ -67,6 +67,7 @@ def measure(case: MemoryCase) -> MemoryRow:
         prefill_bytes=prefill - weights,
         disk_bytes=method.disk_bytes,
         ttft_s=ttft,
+        prefill_cpu_s=cpu,
         decode_tokens_per_s=step_figures(steps)[0],
         nats_per_token=float(np.mean(losses)) if case.tokens and losses else None,
     )
