@@ -7,6 +7,7 @@ import dataclasses
 from pathlib import Path
 
 from edgeinfinite.cli.arguments import given
+from edgeinfinite.cli.bench_methods import bench_methods
 from edgeinfinite.files import check_writable
 from edgeinfinite.runtime_py.benchmark.options import BenchOptions
 from edgeinfinite.runtime_py.statistics import write_rows
@@ -14,6 +15,8 @@ from edgeinfinite.runtime_py.statistics import write_rows
 
 def bench(arguments: argparse.Namespace) -> int:
     """Measures speed and memory by prompt length, for artifacts and installed peers."""
+    if arguments.methods is not None:
+        return bench_methods(arguments)
     from edgeinfinite.runtime_py.benchmark import report
     from edgeinfinite.runtime_py.benchmark.run import run_bench
 

@@ -15,6 +15,7 @@ from edgeinfinite.cli.answer import generate
 from edgeinfinite.cli.arguments import add_options
 from edgeinfinite.cli.artifact import export, quantize_report, verify
 from edgeinfinite.cli.bench import bench
+from edgeinfinite.cli.bench_methods import BENCH_METHODS
 from edgeinfinite.cli.chat import chat
 from edgeinfinite.cli.evaluate import add_evaluate
 from edgeinfinite.cli.lm_eval import add_lm_eval
@@ -116,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
         (read, READ, ()),
         (sessions, SESSIONS, ()),
         (serve, SERVE, (ServeOptions,)),
-        (bench, BENCH, (BenchOptions,)),
+        (bench, BENCH | BENCH_METHODS, (BenchOptions,)),
     ):
         about = (command.__doc__ or "").strip()
         name = command.__name__.replace("_", "-")

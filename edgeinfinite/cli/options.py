@@ -238,7 +238,7 @@ GENERATE = (
 )
 
 BENCH = {
-    "artifacts": option("artifacts' folders", type=Path, nargs="+", metavar="DIR"),
+    "artifacts": option("artifacts' folders", type=Path, nargs="*", default=[], metavar="DIR"),
     "--lengths": option("prompt lengths, such as 2048,8192", type=lengths, metavar="LIST"),
     "--peers": option(
         "llama.cpp,onnxruntime-genai,transformers, or as llama.cpp:f16",

@@ -1,4 +1,4 @@
-"""A transformers `Cache` whose keys and values lie in files; one layer at a time is in memory.
+"""A transformers `Cache` whose keys and values lie in files; few layers at a time are in memory.
 
 Letters: B batch, K KV heads, T new tokens, n tokens in the cache, D head dimension.
 """
@@ -6,6 +6,7 @@ Letters: B batch, K KV heads, T new tokens, n tokens in the cache, D head dimens
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -91,12 +92,7 @@ class DiskLayer(CacheLayerMixin):
         return self._rows
 
     def prefetch(self) -> None:
-        """Reads ahead what the next attention will need."""
-        if self._file is not None:
-            self._file.prefetch(self.length * self._token_bytes)
-
-    def map_in(self) -> None:
-        """Before a reading of everything: one call in place of many page faults."""
+        """Brings the tokens into this process's memory before an attention needs them."""
         if self._file is not None:
             self._file.map_in(self.length * self._token_bytes)
 
@@ -141,8 +137,8 @@ class DiskLayer(CacheLayerMixin):
 class DiskCache(Cache):
     """Keys and values of full-attention layers in files, of sliding layers in memory.
 
-    While a layer attends, its file is mapped. The one before leaves this process's memory, and the
-    system reads the next one ahead. Sliding layers hold their own window as transformers does.
+    While a layer attends, a thread takes the one before out of this process's memory and brings the
+    next one in. Sliding layers hold their own window, as transformers' caches do.
 
     Args:
         config: the model's.
@@ -159,6 +155,8 @@ class DiskCache(Cache):
         self._disk = {i: layer for i, layer in enumerate(layers) if isinstance(layer, DiskLayer)}
         self._windows = [layer for layer in layers if isinstance(layer, DynamicSlidingWindowLayer)]
         self._mapped: int | None = None
+        self._thread = ThreadPoolExecutor(1, "edgeinfinite-offload")
+        self._turning: Future[None] | None = None
 
     def reserve(self, tokens: int, like: torch.Tensor) -> None:
         """Has every file allocated before the first token is read, which takes long.
@@ -187,13 +185,19 @@ class DiskCache(Cache):
         return super().update(key_states, value_states, layer_idx, *args, **kwargs)
 
     def _turn_to(self, layer_idx: int) -> None:
-        if self._mapped is not None:
-            self._disk[self._mapped].offload()
-        self._mapped = layer_idx
+        if self._turning is not None:
+            self._turning.result()  # so no more than three layers are ever in memory
+        before, self._mapped = self._mapped, layer_idx
         order = list(self._disk)
         following = order[(order.index(layer_idx) + 1) % len(order)]
-        self._disk[following].prefetch()
-        self._disk[layer_idx].map_in()
+
+        def turn() -> None:
+            if before is not None:
+                self._disk[before].offload()
+            if following != layer_idx:
+                self._disk[following].prefetch()
+
+        self._turning = self._thread.submit(turn)
 
     def mark(self) -> Callable[[], None]:
         """Remembers the cache as it is; calling the result brings it back after a failed call."""
@@ -213,15 +217,9 @@ class DiskCache(Cache):
         """Bytes of keys and values in files."""
         return sum(layer.nbytes for layer in self._disk.values())
 
-    @property
-    def memory_bytes(self) -> int:
-        """Bytes of keys and values in memory: the windows, and the longest layer of the files."""
-        states = (part for layer in self._windows for part in (layer.keys, layer.values))
-        held = sum(part.nbytes for part in states if part is not None)
-        return held + max((layer.nbytes for layer in self._disk.values()), default=0)
-
     def close(self) -> None:
         """Gives the disk's space back."""
+        self._thread.shutdown()
         for layer in self._disk.values():
             layer.close()
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import functools
 import mmap
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -67,22 +70,20 @@ class SpillFile:
         # The old map is closed when the last tensor that uses it is gone.
         self.mapped, self.size = mapped, size
 
-    def prefetch(self, size: int) -> None:
-        """Asks the system to read the first `size` bytes ahead, in the background."""
+    def map_in(self, size: int) -> None:
+        """Reads the first `size` bytes and maps them, in a few calls in place of page faults.
+
+        May run in another thread than the file's use, as `release` may.
+        """
         if size and hasattr(os, "posix_fadvise"):
             os.posix_fadvise(self._file.fileno(), 0, size, os.POSIX_FADV_WILLNEED)
-
-    def map_in(self, size: int) -> None:
-        """Maps the first `size` bytes in one call, where the system can; saves page faults."""
-        if size and self.mapped is not None and _populates():
-            self.mapped.madvise(_POPULATE_READ, 0, size)
+        _advise(self.mapped, size, _POPULATE_READ)
 
     def release(self) -> None:
         """Takes the pages out of this process's memory. They stay in the file, and as long as
         memory isn't short, in the system's cache of it.
         """
-        if self.mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
-            self.mapped.madvise(mmap.MADV_DONTNEED)
+        _advise(self.mapped, self.size, getattr(mmap, "MADV_DONTNEED", None))
 
     def close(self) -> None:
         """Gives the disk's space back, once no tensor uses it any more."""
@@ -108,16 +109,19 @@ class SpillFile:
         )
 
 
-def _populates() -> bool:
-    global _known
-    if _known is None:
-        try:
-            with mmap.mmap(-1, mmap.PAGESIZE) as probe:
-                probe.madvise(_POPULATE_READ)
-            _known = os.uname().sysname == "Linux"
-        except (AttributeError, OSError, ValueError):
-            _known = False
-    return _known
+def _advise(mapped: mmap.mmap | None, size: int, advice: int | None) -> None:
+    """madvise without Python's lock, which mmap's own method holds; Linux only.
+
+    What it refuses (POPULATE_READ before Linux 5.14) is refused silently: it's only advice.
+    """
+    if mapped is None or not size or advice is None or sys.platform != "linux":
+        return
+    exported = ctypes.c_char.from_buffer(mapped)  # while it lives, the map does
+    _libc().madvise(ctypes.addressof(exported), size, advice)
 
 
-_known: bool | None = None
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None)
+    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return libc

@@ -148,8 +148,8 @@ def test_a_killed_process_leaves_no_file(tmp_path: Path) -> None:
 
 
 @LINUX
-def test_one_layer_at_a_time_is_in_memory(tmp_path: Path) -> None:
-    """Resident pages of files grow by one layer's keys and values, not by eight layers'."""
+def test_few_layers_at_a_time_are_in_memory(tmp_path: Path) -> None:
+    """Resident pages of files are those of two layers in prefill and three in decode, of eight."""
     model = tiny_family("Llama", num_hidden_layers=8, head_dim=512)
     tokens = torch.tensor([random_tokens(2_000)])
     with MomReader(model, chunk=512, folder=tmp_path) as reader:
@@ -162,10 +162,10 @@ def test_one_layer_at_a_time_is_in_memory(tmp_path: Path) -> None:
         reader.read(tokens, before_chunk=watch)
         layer = reader.cache.layers[0].nbytes
         assert reader.cache.disk_bytes == 8 * layer == 8 * 2_000 * 2 * 2 * 512 * 4
-        assert 0.9 * layer < most < 1.5 * layer
+        assert 0.9 * layer < most < 2.2 * layer  # the one before leaves while this one grows
         for token in random_tokens(3):
             reader.read(torch.tensor([[token]]), before_chunk=watch)
-        assert most < 2 * layer
+        assert most < 3.2 * layer  # and the next one comes
 
 
 def _file_pages() -> int:
