@@ -21,6 +21,10 @@ from edgeinfinite.models.mom.reader import CHUNK, MomReader
 from edgeinfinite.runtime_py.session import Cancelled, Session, new_unread
 
 
+_PENALISED = 576
+"""Tokens that a repetition penalty counts: a residual of as many as the default geometry's."""
+
+
 @dataclass(frozen=True, eq=False)
 class MomEngine:
     """A checkpoint, and how to read with it; several sessions may share it.
@@ -64,6 +68,7 @@ class MomSession(Session):
         self.tokens_read = 0
         self.compressions = 0
         self.unread = new_unread()
+        self.residual: list[int] = []  # the newest tokens, which penalties count
         self.reader = MomReader(engine.model, chunk=engine.chunk, folder=engine.folder)
 
     def fork(self) -> Session:
@@ -109,6 +114,7 @@ class MomSession(Session):
         ids = torch.tensor([self.unread.tolist()])
         logits = self.reader.read(ids, before_chunk=steps)
         steps.finish()
+        self.residual = (self.residual + ids[0, -_PENALISED:].tolist())[-_PENALISED:]
         del self.unread[:]
         self.tokens_read += count
         last: np.ndarray = logits[0, -1].float().numpy()

@@ -58,6 +58,7 @@ def test_a_chat_goes_on_with_the_whole_conversation_and_reset_starts_over(
     def chat(*lines: str) -> list[str]:
         monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
         command = ["chat", str(checkpoint), "--engine", "mom", "--max-new-tokens", "8"]
+        command += ["--temperature", "0", "--repetition-penalty", "1"]
         assert main(command) == 0
         return capsys.readouterr().out.split("\n")
 
@@ -86,7 +87,7 @@ def test_half_precision_and_a_seed_give_one_answer(
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (["chat", "--engine", "mom", "--session", "s"], "--session saves a fixed state"),
+        (["chat", "--engine", "mom", "--session", "s"], "--session is for a fixed state"),
         (["generate", "--prompt", "a", "--dtype", "bfloat16"], "--dtype belongs to --engine mom"),
         (["generate", "--prompt", "a", "--chunk", "8"], "--chunk belongs to --engine mom"),
         (
