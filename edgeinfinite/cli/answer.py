@@ -58,18 +58,27 @@ def _tokens(conversation: Conversation, prompt: str, arguments: argparse.Namespa
 
 
 def opened(arguments: argparse.Namespace, session: Path | None = None) -> Conversation:
-    """Opens the artifact, and a session file to go on from, which isn't changed."""
+    """`open_artifact`, or the checkpoint of `--engine mom`."""
     check_engine(arguments)
-    if sys.stderr.isatty():
-        print(f"loading {arguments.artifact} ...", file=sys.stderr)
     if arguments.engine == "mom":
+        _show_loading(arguments)
         return open_conversation(arguments)
+    return open_artifact(arguments, session)
+
+
+def open_artifact(arguments: argparse.Namespace, session: Path | None = None) -> Conversation:
+    """Opens the artifact, and a session file to go on from, which isn't changed."""
+    _show_loading(arguments)
     conversation = Conversation.open(arguments.artifact, session=session, threads=arguments.threads)
     if session is not None and sys.stderr.isatty():
-        told = f"{conversation.session.tokens_read:,} tokens were read"
         about = conversation.document.name if conversation.document else session.name
-        print(f"{about}: {told}", file=sys.stderr)
+        print(f"{about}: {conversation.session.tokens_read:,} tokens were read", file=sys.stderr)
     return conversation
+
+
+def _show_loading(arguments: argparse.Namespace) -> None:
+    if sys.stderr.isatty():
+        print(f"loading {arguments.artifact} ...", file=sys.stderr)
 
 
 def answer(

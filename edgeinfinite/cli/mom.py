@@ -38,7 +38,8 @@ def check_engine(arguments: argparse.Namespace) -> None:
         for name in ("session", "from_"):
             if getattr(arguments, name, None) is not None:
                 raise EdgeInfiniteError(
-                    f"--{name.rstrip('_')} is for a fixed state; --engine mom has none: leave it"
+                    f"--{name.rstrip('_')} is for a state of fixed size, which --engine mom has "
+                    "not: leave one of them out"
                 )
         return
     given = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from edgeinfinite.cli.answer import opened, reading_bar, told
+from edgeinfinite.cli.answer import open_artifact, reading_bar, told
 from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable, held_alone
@@ -52,7 +52,7 @@ def _begun(arguments: argparse.Namespace, data: bytes) -> Conversation:
     path: Path = arguments.output
     if path.exists():
         read = document_in(path, data)
-        conversation = opened(arguments, path)
+        conversation = open_artifact(arguments, path)
         if read.raw != (arguments.raw or not conversation.tokenizer.has_chat_template):
             way = "with" if read.raw else "without"
             raise EdgeInfiniteError(
@@ -60,7 +60,7 @@ def _begun(arguments: argparse.Namespace, data: bytes) -> Conversation:
             )
         return conversation
     document = told(document_of(arguments.file.name, data))
-    conversation = opened(arguments)
+    conversation = open_artifact(arguments)
     raw = arguments.raw
     if not raw and not conversation.tokenizer.has_chat_template:
         note("the artifact has no chat template, so the text is read as it stands")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,8 +20,8 @@ WITHOUT = "import sys; sys.modules['prompt_toolkit'] = sys.modules['rich'] = Non
 RUN = "from edgeinfinite.cli import main; sys.exit(main(sys.argv[1:]))"
 GREEDY = ("--temperature", "0", "--max-new-tokens", "4")
 ENDLESS = ("--temperature", "3", "--max-new-tokens", "10000000", "--logit-bias", "1=-100")
+TERMINAL = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
 STATUS = r"tokens read · state [\d.]+ MB( · \d+ tokens/s)?"
-_STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 @pytest.fixture(params=["with the extra", "without"])
@@ -50,7 +50,7 @@ def open_chat(
         )
         opened.append(child)
         child.expect("/help lists the commands; Ctrl-C ends an answer")
-        child.expect("> ")
+        child.expect(">")
         return child
 
     yield opened_chat
@@ -86,13 +86,13 @@ def test_ctrl_c_at_the_prompt_is_a_hint_and_twice_the_end(open_chat) -> None:
     child = open_chat(*GREEDY)
     child.sendintr()
     child.expect("Ctrl-C once more, or /exit, ends the chat")
-    child.expect("> ")
+    child.expect(">")
     child.sendline("hello")
     child.expect(STATUS)
-    child.expect("> ")
+    child.expect(">")
     child.sendintr()
     child.expect("Ctrl-C once more")
-    child.expect("> ")
+    child.expect(">")
     child.sendintr()
     assert _end(child) == 130
 
@@ -102,10 +102,11 @@ def test_ctrl_c_ends_the_answer_and_not_the_chat(open_chat, artifact: Path, tmp_
     child = open_chat(*ENDLESS, "--session", str(file))
     for _ in range(2):
         child.sendline("hello")
-        child.expect(r"hello[^\n]*\n.*\S")  # the echo, and the answer's beginning
+        child.expect("hello")
+        time.sleep(1)  # the answer is endless, so it can't be over
         child.sendintr()
         child.expect(STATUS)
-        child.expect("> ")
+        child.expect(">")
     child.sendline("/undo")
     child.expect("took back: hello")
     child.sendeof()
@@ -118,7 +119,7 @@ def test_edit_puts_the_last_message_into_the_line(open_chat, tmp_path: Path) -> 
     child.sendline("hello there")
     child.expect(STATUS)
     child.sendline("/edit")
-    child.expect("> .*hello there")
+    child.expect(">.*hello there")
     child.sendline(" and you")
     child.expect(STATUS)
     child.sendline("/undo")

@@ -87,7 +87,8 @@ def test_half_precision_and_a_seed_give_one_answer(
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (["chat", "--engine", "mom", "--session", "s"], "--session is for a fixed state"),
+        (["chat", "--engine", "mom", "--session", "s"], "--session is for a state of fixed size"),
+        (["generate", "--engine", "mom", "--prompt", "a", "--from", "s"], "--from is for a state"),
         (["generate", "--prompt", "a", "--dtype", "bfloat16"], "--dtype belongs to --engine mom"),
         (["generate", "--prompt", "a", "--chunk", "8"], "--chunk belongs to --engine mom"),
         (
@@ -99,7 +100,7 @@ def test_half_precision_and_a_seed_give_one_answer(
             "was trained on 512 positions; exact attention ends there: shorten the text",
         ),
     ],
-    ids=["session", "dtype", "chunk", "folder", "length"],
+    ids=["session", "from", "dtype", "chunk", "folder", "length"],
 )
 def test_mistakes_are_one_line(
     command: list[str],

@@ -226,6 +226,10 @@ class _Chat:
         self._save()
 
     def _take_back(self) -> Turn:
+        if not self._undo_turns:
+            raise EdgeInfiniteError(
+                "turns can't be taken back with --engine mom or --undo 0; /reset forgets them all"
+            )
         if self._past.last is None:
             raise EdgeInfiniteError(
                 f"there is nothing to take back; a chat remembers its last {self._undo_turns} "
@@ -248,6 +252,8 @@ class _Chat:
     def _save_to(self, name: str) -> None:
         if not name:
             raise EdgeInfiniteError("give a file: /save FILE")
+        if self._is_exact:
+            raise EdgeInfiniteError("--engine mom has no state of fixed size that could be saved")
         path = Path(name).expanduser()
         check_writable(path, again=True)
         if path.exists():
