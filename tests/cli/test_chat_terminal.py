@@ -58,6 +58,13 @@ def open_chat(
         child.close(force=True)
 
 
+def _say(child: pexpect.spawn, line: str, then: str) -> None:
+    """Sends a line, and waits for what follows and for the next prompt."""
+    child.sendline(line)
+    child.expect(then)
+    child.expect(">")
+
+
 def _end(child: pexpect.spawn) -> int:
     child.expect(pexpect.EOF)
     child.close()
@@ -67,16 +74,11 @@ def _end(child: pexpect.spawn) -> int:
 def test_a_chat_greets_helps_and_goes_on_after_a_mistake(open_chat, tmp_path: Path) -> None:
     (tmp_path / "scan.pdf").write_bytes(pdf(""))
     child = open_chat(*GREEDY)
-    child.sendline("/help")
-    child.expect("/regenerate +answer the last message again")
-    child.sendline("/dance")
-    child.expect("error: there is no command /dance; /help lists them")
-    child.sendline("/attach scan.pdf")
-    child.expect("error: scan.pdf has 1 pages and no text")
-    child.sendline("/undo")
-    child.expect("error: there is nothing to take back")
-    child.sendline("hello")
-    child.expect(STATUS)
+    _say(child, "/help", "/regenerate +answer the last message again")
+    _say(child, "/dance", "error: there is no command /dance; /help lists them")
+    _say(child, "/attach scan.pdf", "error: scan.pdf has 1 pages and no text")
+    _say(child, "/undo", "error: there is nothing to take back")
+    _say(child, "hello", STATUS)
     child.sendline("/exit")
     assert _end(child) == 0
     assert sorted(tmp_path.iterdir()) == [tmp_path / "scan.pdf"], "no history is written unasked"
@@ -87,9 +89,7 @@ def test_ctrl_c_at_the_prompt_is_a_hint_and_twice_the_end(open_chat) -> None:
     child.sendintr()
     child.expect("Ctrl-C once more, or /exit, ends the chat")
     child.expect(">")
-    child.sendline("hello")
-    child.expect(STATUS)
-    child.expect(">")
+    _say(child, "hello", STATUS)
     child.sendintr()
     child.expect("Ctrl-C once more")
     child.expect(">")
@@ -107,8 +107,7 @@ def test_ctrl_c_ends_the_answer_and_not_the_chat(open_chat, artifact: Path, tmp_
         child.sendintr()
         child.expect(STATUS)
         child.expect(">")
-    child.sendline("/undo")
-    child.expect("took back: hello")
+    _say(child, "/undo", "took back: hello")
     child.sendeof()
     assert _end(child) == 0
     assert load_session(load_engine(artifact), file)[0].tokens_read > 10
@@ -116,16 +115,12 @@ def test_ctrl_c_ends_the_answer_and_not_the_chat(open_chat, artifact: Path, tmp_
 
 def test_edit_puts_the_last_message_into_the_line(open_chat, tmp_path: Path) -> None:
     child = open_chat(*GREEDY)
-    child.sendline("hello there")
-    child.expect(STATUS)
+    _say(child, "hello there", STATUS)
     child.sendline("/edit")
     child.expect(">.*hello there")
-    child.sendline(" and you")
-    child.expect(STATUS)
-    child.sendline("/undo")
-    child.expect("took back: hello there and you")
-    child.sendline("/undo")
-    child.expect("nothing to take back")
+    _say(child, " and you", STATUS)
+    _say(child, "/undo", "took back: hello there and you")
+    _say(child, "/undo", "nothing to take back")
 
 
 def test_sigterm_while_a_chat_waits_leaves_the_terminal_as_it_was(open_chat) -> None:
@@ -138,8 +133,7 @@ def test_lines_are_kept_only_where_the_user_says(open_chat, tmp_path: Path, requ
     if "without" in request.node.name:
         pytest.skip("the readline library's history isn't kept")
     child = open_chat(*GREEDY, "--history", str(tmp_path / "lines"))
-    child.sendline("hello there")
-    child.expect(STATUS)
+    _say(child, "hello there", STATUS)
     child.sendline("/exit")
     assert _end(child) == 0
     assert "hello there" in (tmp_path / "lines").read_text()
