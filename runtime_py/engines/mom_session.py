@@ -20,7 +20,6 @@ from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.mom.reader import CHUNK, MomReader
 from edgeinfinite.runtime_py.session import Cancelled, Session, new_unread
 
-
 _PENALISED = 576
 """Tokens that a repetition penalty counts: a residual of as many as the default geometry's."""
 

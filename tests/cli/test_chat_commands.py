@@ -11,7 +11,7 @@ from tiny_documents import pdf
 
 from edgeinfinite.artifact.session_file import read_session_file
 from edgeinfinite.cli import main
-from edgeinfinite.cli.chat import command
+from edgeinfinite.cli.chat import talk
 from edgeinfinite.cli.chat.commands import command_of, message_of
 from edgeinfinite.cli.screen import PlainScreen
 from edgeinfinite.errors import EdgeInfiniteError
@@ -54,7 +54,7 @@ class Chat:
         given = io.StringIO("".join(f"{line}\n" for line in lines))
         self._monkeypatch.setattr(sys, "stdin", given)
         answers: list[str] = []
-        self._monkeypatch.setattr(command, "screen", lambda: _Recorder(answers))
+        self._monkeypatch.setattr(talk, "screen", lambda: _Recorder(answers))
         self._capsys.readouterr()
         assert main(["chat", str(self.artifact), *GREEDY, *options]) == code
         printed = self._capsys.readouterr()
