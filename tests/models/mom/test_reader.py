@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,23 @@ def test_no_activation_is_longer_than_a_chunk_and_the_last_layer_computes_one_to
             layer.mlp.gate_proj.register_forward_pre_hook(lambda _, x: seen.append(x[0].shape[1]))
         reader.read(ids(10))
     assert seen == [4, 4, 2] * 2 + [1, 1, 1]
+
+
+def test_readers_in_several_threads_share_a_model(tmp_path: Path) -> None:
+    model, texts = tiny_llama(), [ids(40, seed) for seed in range(4)]
+
+    def read(text: torch.Tensor) -> torch.Tensor:
+        with MomReader(model, chunk=7, folder=tmp_path) as reader:
+            reader.read(text[:, :30])
+            for at in range(30, 40):
+                logits = reader.read(text[:, at : at + 1])
+        return logits[:, 0]
+
+    with torch.no_grad():
+        expected = [model(text).logits[:, -1] for text in texts]
+    with ThreadPoolExecutor(4) as threads:
+        for found, logits in zip(threads.map(read, texts), expected, strict=True):
+            assert_close(found, logits)
 
 
 def test_what_it_cannot_read_is_refused(tmp_path: Path) -> None:
