@@ -30,8 +30,8 @@ def test_the_last_tokens_logits_are_those_of_the_model(
         with apply_mini_sequence(model, size, last_token_only=False):
             whole = model(tokens).logits
         again = model(tokens).logits
-    assert_close(logits, expected[:, -1:], 1e-6)
-    assert_close(whole, expected, 1e-6)
+    assert_close(logits, expected[:, -1:], 4e-6)
+    assert_close(whole, expected, 4e-6)
     assert torch.equal(again, expected), "the model has its own forward pass back"
 
 
