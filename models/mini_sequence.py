@@ -150,7 +150,7 @@ class LastTokens:
     def _cut_input(self, module: nn.Module, arguments: Any) -> Any:
         if self.keep > 1 or not arguments or not isinstance(arguments[0], torch.Tensor):
             return None
-        return arguments[0][:, -1:], *arguments[1:]
+        return arguments[0][:, -1:].contiguous(), *arguments[1:]
 
     def _end(self, module: nn.Module, arguments: Any, output: Any) -> Any:
         self.restart()
@@ -166,14 +166,13 @@ def _by_chunks(forward: Callable[..., Any], size: int) -> Callable[..., Any]:
         tokens = hidden.shape[1] if hidden.dim() == 3 else 0
         if tokens <= size:
             return forward(hidden, *arguments, **named)
+        # Contiguous, because mixtures of experts `view` their input.
+        parts = (part.contiguous() for part in hidden.split(size, 1))
         if torch.is_grad_enabled():
-            return torch.cat(
-                [forward(part, *arguments, **named) for part in hidden.split(size, 1)], 1
-            )
+            return torch.cat([forward(part, *arguments, **named) for part in parts], 1)
         whole = torch.empty_like(hidden)
-        for start in range(0, tokens, size):
-            part = forward(hidden[:, start : start + size], *arguments, **named)
-            whole[:, start : start + size] = part
+        for start, part in zip(range(0, tokens, size), parts, strict=True):
+            whole[:, start : start + size] = forward(part, *arguments, **named)
         return whole
 
     return chunked

@@ -160,9 +160,18 @@ FAMILIES: dict[str, dict[str, object]] = {
 }
 """The tested architectures, with what makes each special."""
 
+MORE_FAMILIES: dict[str, dict[str, object]] = {
+    "Cohere2": {"sliding_window": 7},
+    "Exaone4": {"sliding_window": 7, "sliding_window_pattern": 4},
+    "Gemma": {},
+    "Mixtral": {"num_local_experts": 4},
+    "Qwen3Moe": {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16},
+}
+"""Attention and MLP side by side, experts, and others that exact reading takes as they are."""
+
 
 def tiny_family(name: str, **extra: object) -> PreTrainedModel:
-    """A random model of 4 layers of any architecture; one of `FAMILIES` as it stands there."""
+    """A random model of 4 layers of any architecture; one of the lists as it stands there."""
     prefix = "Gemma3Text" if name == "Gemma3" else name
     settings: dict[str, object] = {
         "vocab_size": VOCABULARY,
@@ -178,6 +187,7 @@ def tiny_family(name: str, **extra: object) -> PreTrainedModel:
         "bos_token_id": 1,
         "eos_token_id": 2,
     }
-    config = getattr(transformers, f"{prefix}Config")(**(settings | FAMILIES.get(name, {}) | extra))
+    special = (FAMILIES | MORE_FAMILIES).get(name, {})
+    config = getattr(transformers, f"{prefix}Config")(**(settings | special | extra))
     torch.manual_seed(0)
     return getattr(transformers, f"{name}ForCausalLM")(config).eval()

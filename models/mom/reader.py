@@ -5,6 +5,7 @@ Letters: T tokens of a call, V vocabulary.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,9 +24,14 @@ from edgeinfinite.models.mom.layer_chunks import LayerChunks
 CHUNK = 512
 """Tokens that a layer reads at a time; see `attention._QUERIES`."""
 
+_one_at_a_time = threading.Lock()
+"""A reading changes the model's layers and its attention while it runs."""
+
 
 class MomReader:
-    """The model over one text, with its own cache on disk; several readers may share a model.
+    """The model over one text, with its own cache on disk.
+
+    Several readers may share a model, also in several threads: they read one after the other.
 
     Args:
         model: a supported causal LM on the CPU, float32 or bfloat16.
@@ -46,11 +52,11 @@ class MomReader:
                 "the cache on disk is for the CPU; on a GPU use apply_mini_sequence with "
                 "DynamicCache(config, offloading=True)"
             )
+        with _one_at_a_time:
+            self._facts = architecture_of(model)  # refuses an unsupported model now
         self.model = model
         self.cache = DiskCache(model.config, folder)
         self._chunk = chunk
-        with LayerChunks(model, chunk):
-            pass  # refuses an unsupported model now
 
     @property
     def length(self) -> int:
@@ -81,12 +87,12 @@ class MomReader:
         if keep > 1 and tokens.shape[1] > self._chunk:
             raise EdgeInfiniteError(f"{keep} logits are asked for, of more than one chunk")
         restore, layers = self.cache.mark(), self.cache.layers
-        facts = architecture_of(self.model)
-        like = torch.empty(1, facts.kv_heads, 0, facts.head_dim, dtype=self.model.dtype)
+        heads, dim = self._facts.kv_heads, self._facts.head_dim
+        like = torch.empty(1, heads, 0, dim, dtype=self.model.dtype)
         self.cache.reserve(self.length + tokens.shape[1], like)
         arguments = {LAST_LAYER_ARGUMENT: len(layers) - 1} if keep == 1 else {}
         try:
-            with ExitStack() as stack:
+            with _one_at_a_time, ExitStack() as stack:
                 stack.enter_context(attention_implementation(self.model, EXACT_ATTENTION))
                 if tokens.shape[1] > 1:  # decoding, the model itself has nothing to cut
                     chunks = stack.enter_context(LayerChunks(self.model, self._chunk))

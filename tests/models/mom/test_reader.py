@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,14 @@ import torch
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.mom.reader import MomReader
-from tiny import FAMILIES, assert_close, random_tokens, tiny_family, tiny_llama
+from tiny import FAMILIES, MORE_FAMILIES, assert_close, random_tokens, tiny_family, tiny_llama
 
 
 def ids(count: int, seed: int = 0) -> torch.Tensor:
     return torch.tensor([random_tokens(count, seed)])
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", FAMILIES | MORE_FAMILIES)
 @pytest.mark.parametrize(("length", "chunk"), [(29, 8), (16, 16), (31, 7), (5, 64)])
 def test_prompt_and_decode_give_the_models_logits(
     name: str, length: int, chunk: int, tmp_path: Path
@@ -33,7 +34,7 @@ def test_prompt_and_decode_give_the_models_logits(
         assert torch.equal(model(tokens).logits, expected), "the model is as it was"
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", FAMILIES | MORE_FAMILIES)
 def test_turns_of_any_length_and_all_logits_of_a_chunk(name: str, tmp_path: Path) -> None:
     model, tokens = tiny_family(name), ids(40)
     with torch.no_grad():
@@ -93,6 +94,23 @@ def test_no_activation_is_longer_than_a_chunk_and_the_last_layer_computes_one_to
             layer.mlp.gate_proj.register_forward_pre_hook(lambda _, x: seen.append(x[0].shape[1]))
         reader.read(ids(10))
     assert seen == [4, 4, 2] * 2 + [1, 1, 1]
+
+
+def test_readers_in_several_threads_share_a_model(tmp_path: Path) -> None:
+    model, texts = tiny_llama(), [ids(40, seed) for seed in range(4)]
+
+    def read(text: torch.Tensor) -> torch.Tensor:
+        with MomReader(model, chunk=7, folder=tmp_path) as reader:
+            reader.read(text[:, :30])
+            for at in range(30, 40):
+                logits = reader.read(text[:, at : at + 1])
+        return logits[:, 0]
+
+    with torch.no_grad():
+        expected = [model(text).logits[:, -1] for text in texts]
+    with ThreadPoolExecutor(4) as threads:
+        for found, logits in zip(threads.map(read, texts), expected, strict=True):
+            assert_close(found, logits)
 
 
 def test_what_it_cannot_read_is_refused(tmp_path: Path) -> None:
