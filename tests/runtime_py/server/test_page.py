@@ -138,14 +138,16 @@ def test_a_key_is_asked_for_and_kept_for_the_tab_only(browser, serve):
         page.close()
 
 
-def test_the_page_runs_its_own_script_only(page):
+def test_the_page_runs_its_own_script_only(browser, server):
+    page = browser.new_page()
+    page.goto(server.url)
     page.evaluate("""() => {
         const script = document.createElement("script");
         script.textContent = "window.strangers = 1";
         document.body.append(script);
     }""")
     assert page.evaluate("window.strangers") is None
-    page.goto("about:blank")
+    page.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
