@@ -63,6 +63,7 @@ class Service:
         self._about = {
             "backbone": backbone.name,
             "chat": tokenizer.has_chat_template,
+            "segment_length": manifest.geometry.segment_length,
             "state_bytes": state_bytes(manifest.state),
             # What full attention would need, in float16.
             "full_attention_bytes_per_token": (

@@ -14,6 +14,7 @@ from edgeinfinite.runtime_py.conversation import Conversation
 from edgeinfinite.runtime_py.session import Session
 
 GREEDY = {"temperature": 0, "max_tokens": 12}
+ENDLESS = {"max_tokens": 1_000_000, "stream": True, "logit_bias": {"1": -100}}  # no stop token
 LONG = "The otter swam down the river and met a heron. " * 40
 """Longer than the tiny artifact's whole state, which holds 44 tokens of one byte each."""
 
@@ -178,7 +179,7 @@ _PAIRS = [("Ada", "Bonn"), ("Ben", "Cork"), ("Cleo", "Dijon"), ("Dan", "Essen"),
 
 def test_a_client_that_leaves_frees_its_slot_and_its_reading_is_kept(serve):
     with serve(parallel=1) as server:
-        stream = chat(server, user(LONG), max_tokens=1_000_000, stream=True)
+        stream = chat(server, user(LONG), **ENDLESS)
         next(iter(stream))
         assert server.service.jobs.running == 1
         stream.close()
@@ -201,7 +202,7 @@ def test_a_client_that_leaves_while_its_text_is_read_can_come_back_for_the_rest(
 
 def test_those_that_would_wait_too_long_are_sent_away(serve):
     with serve(parallel=1, waiting=0) as server:
-        stream = chat(server, user("Hi"), max_tokens=1_000_000, stream=True)
+        stream = chat(server, user("Hi"), **ENDLESS)
         next(iter(stream))
         with pytest.raises(openai.InternalServerError, match="ask again later") as refused:
             chat(server, user("Hi"))
