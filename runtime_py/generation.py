@@ -115,7 +115,8 @@ class Generation:
         self._prefill_s: float | None = None
         self._ttft_s: float | None = None
         self._steps: list[float] = []
-        self._fork: tuple[int, Session] | None = None  # tokens of the answer that it has read
+        # Tokens of the answer that the session had read, and how it goes back there.
+        self._mark: tuple[int, Callable[[], None]] | None = None
         self.token_ids: list[int] = []
         self.logprobs: list[TokenLogprobs] = []
         self.finish: str | None = None
@@ -191,9 +192,9 @@ class Generation:
             self._forget_stop_string()
             return True
         if self._text.whole_tokens == len(self.token_ids):
-            self._fork = None
-        elif self._fork is None:
-            self._fork = len(self.token_ids) - 1, self._session.fork()
+            self._mark = None
+        elif self._mark is None:
+            self._mark = len(self.token_ids) - 1, self._session.mark()
         return False
 
     def _finish_text(self) -> bool:
@@ -202,16 +203,16 @@ class Generation:
             return False
         if self._text.stopped_by is None and self._text.finish():
             self._forget_stop_string()
-        self._fork = None
+        self._mark = None
         return self._text.stopped_by is not None
 
     def _forget_stop_string(self) -> None:
         """Takes the stop string's tokens back; the session may have read all but the last."""
         assert self._text is not None
         whole = self._text.whole_tokens
-        if self._fork is not None:
-            read, fork = self._fork
-            self._session.go_back(fork)
+        if self._mark is not None:
+            read, go_back = self._mark
+            go_back()
             if read < whole:
                 self._session.append(self.token_ids[read:whole])
         del self.token_ids[whole:]

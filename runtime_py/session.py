@@ -92,6 +92,11 @@ class Session:
         self.unread = new_unread(fork.unread)
         share(self.state, self, fork)
 
+    def mark(self) -> Callable[[], None]:
+        """Remembers where the session stands; calling the result, once, brings it back there."""
+        fork = self.fork()
+        return lambda: self.go_back(fork)
+
     @property
     def cached(self) -> int:
         """Slots in use in the layer with most: sinks, recall slots and residual, at most C."""

@@ -20,9 +20,6 @@ from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.mom.reader import CHUNK, MomReader
 from edgeinfinite.runtime_py.session import Cancelled, Session, new_unread
 
-_PENALISED = 576
-"""Tokens that a repetition penalty counts: a residual of as many as the default geometry's."""
-
 
 @dataclass(frozen=True, eq=False)
 class MomEngine:
@@ -51,7 +48,7 @@ class MomEngine:
 
 
 class MomSession(Session):
-    """See `Session`; nothing is ever compressed or dropped.
+    """See `Session`; nothing is ever compressed or dropped: `residual` is the whole text.
 
     Reading goes layer by layer, so a prompt that is cancelled stays unread as a whole.
 
@@ -67,12 +64,22 @@ class MomSession(Session):
         self.tokens_read = 0
         self.compressions = 0
         self.unread = new_unread()
-        self.residual: list[int] = []  # the newest tokens, which penalties count
+        self.residual: list[int] = []
         self.reader = MomReader(engine.model, chunk=engine.chunk, folder=engine.folder)
 
     def fork(self) -> Session:
         """Not possible: the cache is a file of this session's own."""
         raise EdgeInfiniteError("exact reading can't be forked: its KV cache is one file")
+
+    def mark(self) -> Callable[[], None]:
+        restore, tokens_read = self.reader.cache.mark(), self.tokens_read
+
+        def go_back() -> None:
+            restore()
+            self.tokens_read = tokens_read
+            del self.residual[tokens_read:]
+
+        return go_back
 
     @property
     def cached(self) -> int:
@@ -113,7 +120,7 @@ class MomSession(Session):
         ids = torch.tensor([self.unread.tolist()])
         logits = self.reader.read(ids, before_chunk=steps)
         steps.finish()
-        self.residual = (self.residual + ids[0, -_PENALISED:].tolist())[-_PENALISED:]
+        self.residual += self.unread.tolist()
         del self.unread[:]
         self.tokens_read += count
         last: np.ndarray = logits[0, -1].float().numpy()

@@ -15,7 +15,9 @@ import torch
 from tiny_artifact import tiny_checkpoint
 
 from edgeinfinite.cli import main
+from edgeinfinite.cli.mom import open_exact
 from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 
 LONG = "It was a bright cold day in April, and the clocks were striking. "
 
@@ -70,6 +72,40 @@ def test_a_chat_goes_on_with_the_whole_conversation_and_reset_starts_over(
     tokenizer: Any = load_backbone(str(checkpoint)).tokenizer
     whole = head + answer + tokenizer(turn, add_special_tokens=False)["input_ids"]
     assert second == expected_answer(checkpoint, whole, 8)[0]
+
+
+def test_penalties_count_the_whole_text_as_in_transformers(
+    checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tokens = chat_tokens(checkpoint, LONG)
+    backbone = load_backbone(str(checkpoint))
+    whole = backbone.model.generate(
+        torch.tensor([tokens]), max_new_tokens=12, do_sample=False, repetition_penalty=2.0
+    )
+    text = backbone.tokenizer.decode(whole[0, len(tokens) :], skip_special_tokens=True)
+    command = ["generate", str(checkpoint), "--engine", "mom", "--prompt", LONG]
+    command += ["--max-new-tokens", "12", "--repetition-penalty", "2"]
+    assert main(command) == 0
+    assert capsys.readouterr().out == text.rstrip("\ufffd") + "\n"
+
+
+def test_a_stop_string_is_taken_back(checkpoint: Path) -> None:
+    conversation = open_exact(str(checkpoint), chunk=64)
+    session, prompt = conversation.session, conversation.turn("abc")
+
+    def letters(*stop: str) -> str:
+        grammar = conversation.guidance.regex("[ab]{20}")
+        sampler = Sampler(SamplingOptions(temperature=1, seed=2))
+        return "".join(conversation.answer(prompt, sampler=sampler, stop=stop, grammar=grammar))
+
+    back = session.mark()
+    free = letters()
+    back()
+    assert (session.tokens_read, session.residual) == (0, [])
+    stop = free[7:10]
+    assert letters(stop) == free[: free.index(stop)]
+    read = prompt + conversation.tokenizer.encode_text(free[: free.index(stop)])
+    assert (session.residual, session.tokens_read) == (read, len(read))
 
 
 def test_half_precision_and_a_seed_give_one_answer(
