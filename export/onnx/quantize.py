@@ -24,6 +24,9 @@ was never quantized they gain nothing, and aren't stored."""
 
 _JUDGED_ROWS = 32
 
+_PART = 2**24
+"""Numbers of a weight that are rounded at a time."""
+
 _HALF_LOSS = 2.0**-11
 """Half a step of a normal half-precision number, relative."""
 
@@ -126,8 +129,10 @@ def quantize(
         # Any scale suits a group of zeros, such as the padding token's; the least number of float32
         # wouldn't let the scales of the whole weight be halves.
         scales = _half(torch.where(largest == 0, 1.0, (largest / 127.0).clamp_min(_TINY)))
-        codes = (groups / scales.unsqueeze(2)).round() + 128.0
-        return QuantizedWeight(format, codes.flatten(1).to(torch.uint8), scales, None)
+        codes = torch.empty(groups.shape, dtype=torch.uint8)
+        for rows in _parts(groups):
+            codes[rows] = (groups[rows] / scales[rows].unsqueeze(2)).round_().add_(128.0).byte()
+        return QuantizedWeight(format, codes.flatten(1), scales, None)
     if offsets and not format.symmetric and _offsets_pay(groups, format):
         return _with_offsets(groups, format)
     return _best(groups, format, _SHRINKS)
@@ -184,6 +189,16 @@ def _best(
     groups: torch.Tensor, format: WeightFormat, shrinks: tuple[float, ...]
 ) -> QuantizedWeight:
     """The candidates of least squared error, group by group; groups `[O, n, g]`."""
+    parts = [_best_of_part(groups[rows], format, shrinks) for rows in _parts(groups)]
+    codes, scales, zeros = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+    kept = None if format.symmetric else zeros.squeeze(2)
+    return QuantizedWeight(format, codes.flatten(1), _half(scales.squeeze(2)), kept)
+
+
+def _best_of_part(
+    groups: torch.Tensor, format: WeightFormat, shrinks: tuple[float, ...]
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Codes `[O, n, g]` uint8, scales `[O, n, 1]`, zeros `[O, n, 1]` uint8."""
     best: tuple[torch.Tensor, ...] | None = None
     for scale, zero in _candidates(groups, format, shrinks):
         codes = (groups / scale).round_().add_(zero).clamp_(0, 2**format.bits - 1)
@@ -199,9 +214,13 @@ def _best(
             best = tuple(torch.where(better, a, b) for a, b in zip(new, best, strict=True))
     assert best is not None
     _, codes, scales, zeros = best
-    kept = None if format.symmetric else zeros.squeeze(2).to(torch.uint8)
-    rounded = _half(scales.squeeze(2))
-    return QuantizedWeight(format, codes.flatten(1).to(torch.uint8), rounded, kept)
+    return codes.byte(), scales, zeros.byte()
+
+
+def _parts(groups: torch.Tensor) -> list[slice]:
+    """Rows that are rounded together, so that trying candidates takes little memory."""
+    rows = max(1, _PART * len(groups) // max(1, groups.numel()))
+    return [slice(start, start + rows) for start in range(0, len(groups), rows)]
 
 
 def _candidates(

@@ -139,3 +139,15 @@ def test_a_row_of_zeros_leaves_the_scales_of_8_bits_halves():
     quantized = quantize(weight, WeightFormat(8))
     assert torch.equal(quantized.scales, quantized.scales.half().float())
     assert not quantized.dequantized()[2].any()
+
+
+@pytest.mark.parametrize("bits", [4, 6, 8])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_rounding_in_parts_gives_the_same_bits(bits, symmetric, monkeypatch):
+    weight = torch.randn(37, 64, generator=torch.Generator().manual_seed(bits))
+    form = WeightFormat(bits, 32, symmetric or bits == 8)
+    whole = quantize(weight, form)
+    monkeypatch.setattr("edgeinfinite.export.onnx.quantize._PART", 1000)
+    parts = quantize(weight, form)
+    assert torch.equal(parts.codes, whole.codes) and torch.equal(parts.scales, whole.scales)
+    assert torch.equal(parts.dequantized(), whole.dequantized())
