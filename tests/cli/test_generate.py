@@ -19,6 +19,7 @@ from edgeinfinite.version import __version__
 
 LONG = "It was a bright cold day in April, and the clocks were striking thirteen. " * 3
 ENDLESS = ["--raw", "--prompt", "abc", "--max-new-tokens", "10000000", "--temperature", "3"]
+ENDLESS += ["--logit-bias", "1=-100"]  # never the stop token
 
 
 def _row(path: Path) -> dict[str, Any]:
