@@ -112,6 +112,7 @@ def test_a_reading_that_is_stopped_is_saved(
     document.write_text(SENTENCE * 800)
     process = start("read", str(artifact), str(document), "--output", str(file))
     while not file.exists():
+        assert process.poll() is None
         time.sleep(0.002)
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
