@@ -89,7 +89,7 @@ def _ratio(value: float | None, other: float | None) -> str:
 
 
 def plot(rows: Sequence[MemoryRow], path: Path) -> None:
-    """Memory beside the weights, and time to first token, by length; both axes logarithmic.
+    """Memory beside the weights, and time of the prefill, by length; both axes logarithmic.
 
     Args:
         rows: of one run.
@@ -108,8 +108,8 @@ def plot(rows: Sequence[MemoryRow], path: Path) -> None:
             style["linewidth"] = 2.5
         lengths = [row.prompt_tokens for row in line]
         panels[0].plot(lengths, [(row.activation_bytes or 0) / 1e6 for row in line], **style)
-        panels[1].plot(lengths, [row.ttft_s for row in line], **style)
-    labels = ("activations and cache in memory (MB)", "time to first token (s)")
+        panels[1].plot(lengths, [row.prefill_cpu_s for row in line], **style)
+    labels = ("activations and cache in memory (MB)", "processor time of the prefill (s)")
     ticks = sorted({row.prompt_tokens for row in rows})
     for panel, label in zip(panels, labels, strict=True):
         panel.set(xscale="log", yscale="log", xlabel="prompt (tokens)", ylabel=label)
