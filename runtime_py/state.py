@@ -6,11 +6,16 @@ Letters: L layers, K KV heads, C cache capacity, D head dimension.
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from edgeinfinite.artifact.tensors import SCORES, TensorSpec
+
+_MAPPED = 64 * 1024
+"""Bytes from which an array has pages of its own."""
 
 
 class State:
@@ -26,9 +31,8 @@ class State:
 
     def __init__(self, specs: Sequence[TensorSpec]) -> None:
         self.specs = tuple(specs)
-        # The system maps zero pages lazily, so slots that were never written cost no memory.
         self.arrays = {
-            spec.name: np.zeros(tuple(int(size) for size in spec.shape), np.dtype(spec.dtype))
+            spec.name: _zeros(tuple(int(size) for size in spec.shape), np.dtype(spec.dtype))
             for spec in specs
         }
 
@@ -77,6 +81,22 @@ class State:
     def nbytes(self) -> int:
         """Bytes of all state tensors, the same for any length of text."""
         return sum(array.nbytes for array in self.arrays.values())
+
+
+def _zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Zeros whose pages the system maps when they are written to.
+
+    Slots that were never written cost no memory then. `np.zeros` promises that only for memory that
+    is new: what a freed state leaves in the C library's heap is cleared by writing to all of it.
+    """
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes < _MAPPED:
+        return np.zeros(shape, dtype)
+    pages = mmap.mmap(-1, nbytes)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        with suppress(OSError):  # a kernel without huge pages
+            pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(pages, dtype).reshape(shape)
 
 
 def state_bytes(specs: Sequence[TensorSpec]) -> int:

@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from sessions import FIXTURES
+from sessions import FIXTURES, OPEN_MESSAGE
 
+from edgeinfinite.runtime_py.conversation import Conversation
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.saved_session import load_session
 from edgeinfinite.runtime_py.session import Session
@@ -37,7 +38,25 @@ def main(fixtures: Path) -> None:
                 ours.append([7]), theirs.append([7]), tolerance, f"{fixture.name} {index}"
             )
             opened += 1
+        if fixture.name == OPEN_MESSAGE:
+            opened += _check_open_messages(fixtures, tolerance)
     print(f"{opened} session files written by Kotlin: opened in Python, equal, and continued")
+
+
+def _check_open_messages(fixtures: Path, tolerance: float) -> int:
+    """A document that Kotlin read, and one that Python read and Kotlin saved again."""
+    folder = fixtures / "sessions" / OPEN_MESSAGE
+    asked = json.loads((folder / "open.json").read_text(encoding="utf-8"))
+    ours = Conversation.open(folder / "artifact", session=folder / "open.session", threads=1)
+    names = ("open.session", "kept.session")
+    for name in names:
+        path = fixtures / "kotlin" / OPEN_MESSAGE / name
+        theirs = Conversation.open(folder / "artifact", session=path, threads=1)
+        assert theirs.message_is_open, name
+        assert theirs.turn(asked["question"]) == asked["turn"], name
+        assert name == "open.session" or theirs.document == ours.document, name
+        _assert_same(ours.session, theirs.session, tolerance, name)
+    return len(names)
 
 
 def _assert_same(ours: Session, theirs: Session, tolerance: float, what: str) -> None:

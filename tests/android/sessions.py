@@ -27,7 +27,9 @@ from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.memory.gate_file import save_gate
+from edgeinfinite.runtime_py.conversation import Conversation
 from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.reading import begin_reading, continue_reading
 from edgeinfinite.runtime_py.saved_session import save_session
 from edgeinfinite.runtime_py.session import Cancelled, Session
 
@@ -39,6 +41,13 @@ FLOAT_TOLERANCE = 1e-5
 
 HALF_TOLERANCE = 4e-3
 """Keys and values rounded to 11 bits: one on the edge of two may fall the other way."""
+
+
+OPEN_MESSAGE = "carry-recall"
+"""The fixture with a document whose question is still to come."""
+
+DOCUMENT = "The keeper lit the lamp at dusk and counted the ships. " * 9
+QUESTION = "What did the keeper count?"
 
 
 @dataclass(frozen=True)
@@ -114,6 +123,19 @@ def _write(fixture: Fixture, checkpoint: Path, folder: Path, scratch: Path) -> N
         progress=lambda what, done: None,
     )
     _record(fixture, folder)
+    if fixture.name == OPEN_MESSAGE:
+        _write_open_message(folder)
+
+
+def _write_open_message(folder: Path) -> None:
+    """`open.session`: a document whose question is still to come; `open.json`: that question."""
+    conversation = Conversation.open(folder / "artifact", threads=1)
+    text = DOCUMENT.strip()
+    name = {"name": "lighthouse.txt", "title": "The Lighthouse", "sha256": "0" * 64}
+    begin_reading(conversation, text, raw=False, **name)
+    continue_reading(conversation, folder / "open.session")
+    asked = {"document": text, "question": QUESTION, "turn": conversation.turn(QUESTION)}
+    (folder / "open.json").write_text(json.dumps(asked), encoding="utf-8")
 
 
 def _record(fixture: Fixture, folder: Path) -> None:

@@ -75,7 +75,9 @@ def write_tokenizers(folder: Path) -> None:
 
 
 def write_chats(folder: Path) -> None:
-    """`cases.json`: messages that spell out control tokens or don't, and their ids."""
+    """`cases.json`: messages that spell out control tokens or don't, and their ids; documents and
+    questions of one message, cut apart.
+    """
     from edgeinfinite.runtime_py.chat_template import ChatTemplate
     from edgeinfinite.runtime_py.tokenizer import TextTokenizer
 
@@ -92,9 +94,25 @@ def write_chats(folder: Path) -> None:
         for text in ["Hello", "\n\n Hello \u4f60\U0001f642\n", *added, *forged]:
             ids = ours.encode_chat([{"role": "user", "content": text}])
             cases.append({"text": text, "ids": ids, "turn_ids": ours.encode_turn(text)})
+        openings = [
+            _opening(ours, text) for text in ["Hello", " \n\U0001f642 A.\n", *added, *forged]
+        ]
         chat = {"family": family, "template": TEMPLATES[name], "special_tokens": special}
-        chats.append({**chat, "stop_id": stop, "cases": cases})
+        chats.append({**chat, "stop_id": stop, "cases": cases, "openings": openings})
     write_json(folder / "cases.json", chats)
+
+
+def _opening(tokenizer: Any, text: str) -> dict[str, Any]:
+    """A text as a document or a question of an open message; null where it can't be cut."""
+    from edgeinfinite.runtime_py.open_message import beginning_of_message, rest_of_message
+
+    return {
+        "text": text,
+        "first": _or_none(lambda: beginning_of_message(tokenizer, text, first=True)),
+        "later": _or_none(lambda: beginning_of_message(tokenizer, text, first=False)),
+        "more": _or_none(lambda: beginning_of_message(tokenizer, text, first=False, begun=True)),
+        "rest": _or_none(lambda: rest_of_message(tokenizer, text)),
+    }
 
 
 def write_templates(folder: Path) -> None:

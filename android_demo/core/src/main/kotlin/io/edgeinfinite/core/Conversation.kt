@@ -41,6 +41,9 @@ class Conversation(
     /** A document was read, and the question about it is still to come. */
     private var turnIsOpen = false
 
+    /** What Python noted in the file that the conversation comes from. */
+    private var notes = SessionNotes()
+
     @Volatile
     private var current: Generator? = null
 
@@ -151,7 +154,7 @@ class Conversation(
             if (question.isBlank()) throw EdgeInfiniteException("the question is empty; write one")
             val tokens =
                 when {
-                    turnIsOpen -> tokenizer.encodeClosing("\n\n" + question)
+                    turnIsOpen -> tokenizer.encodeClosing(question)
                     isFirst() -> tokenizer.encodeChat(listOf(Message(Message.USER, question)))
                     else -> tokenizer.encodeTurn(question)
                 }
@@ -241,7 +244,7 @@ class Conversation(
     private fun isFirst() = session.tokensRead == 0L && session.unread.isEmpty()
 
     private fun parts(text: String): List<IntArray> {
-        if (turnIsOpen) return listOf(IntArray(0), tokenizer.encodeMore("\n\n" + text))
+        if (turnIsOpen) return listOf(IntArray(0), tokenizer.encodeMore(text))
         val opening = tokenizer.encodeOpening(text, isFirst())
         val (head, rest) = opening.tokens.withIndex().partition { it.index < opening.openingTokens }
         return listOf(head, rest).map { part -> IntArray(part.size) { part[it].value } }
@@ -272,14 +275,29 @@ class Conversation(
         turns: List<Turn>,
         isReading: Boolean,
     ) {
-        val history = json.encodeToString(History(turns, turnIsOpen, isReading))
-        SessionFile.save(session, file, mapOf(EXTRA to history))
+        val history = json.encodeToString(History(turns, isReading))
+        val noted = notes.copy(messageIsOpen = turnIsOpen).encode()
+        SessionFile.save(session, file, mapOf(EXTRA to history, SessionNotes.KEY to noted))
+    }
+
+    /** History and open document of a session file's metadata. */
+    private fun recall(extra: Map<String, String>) {
+        notes = SessionNotes.decode(extra[SessionNotes.KEY])
+        turnIsOpen = notes.messageIsOpen
+        val text = extra[EXTRA]
+        if (text == null) {
+            notes.document?.let { history += Turn(Turn.Kind.DOCUMENT, it.title.ifEmpty { it.name }) }
+            isInterrupted = turnIsOpen && !session.unread.isEmpty()
+            return
+        }
+        val saved = json.decodeFromString<History>(text)
+        history += saved.turns
+        isInterrupted = saved.isReading && !session.unread.isEmpty()
     }
 
     @Serializable
     private data class History(
         val turns: List<Turn>,
-        val turnIsOpen: Boolean,
         val isReading: Boolean = false,
     )
 
@@ -290,7 +308,8 @@ class Conversation(
         /**
          * Opens a saved conversation.
          *
-         * @param file written by [save], or by the Python runtime (then the history is empty).
+         * @param file written by [save], or by the Python runtime (then the history has at most the
+         *   document that it read).
          * @throws EdgeInfiniteException as [SessionFile.load].
          */
         fun restore(
@@ -303,14 +322,10 @@ class Conversation(
         ): Conversation {
             val (session, extra) = SessionFile.load(engine, file)
             val conversation = Conversation(session, tokenizer, dispatcher, autosave, undoSteps)
-            val text = extra[EXTRA] ?: return conversation
             try {
-                val saved = json.decodeFromString<History>(text)
-                conversation.history += saved.turns
-                conversation.turnIsOpen = saved.turnIsOpen
-                conversation.isInterrupted = saved.isReading && !session.unread.isEmpty()
+                conversation.recall(extra)
             } catch (error: SerializationException) {
-                session.close()
+                conversation.close()
                 throw EdgeInfiniteException("${file.name} holds a damaged history; start a new chat", error)
             }
             return conversation

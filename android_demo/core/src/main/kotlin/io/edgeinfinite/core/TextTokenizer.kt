@@ -29,6 +29,14 @@ class TextTokenizer internal constructor(
 ) {
     private val control = ControlTokens(tokenizer, stopIds, chatTemplate?.source.orEmpty(), parse)
 
+    private val openMessage =
+        OpenMessage { text, isFirst ->
+            apart(text) { marked, encode ->
+                val turn = openTurn(isFirst)
+                encodeAfter(turn.head, turn.opening + marked + turn.closing, encode)
+            }
+        }
+
     /** False for the artifact of a base model, which only continues text. */
     val hasChatTemplate: Boolean get() = chatTemplate != null
 
@@ -64,33 +72,32 @@ class TextTokenizer internal constructor(
     /**
      * A user's turn in two parts, so that a long text can be read before the question is known.
      *
+     * Between the text and what follows in the turn stands a blank line, which is part of the tokens.
+     *
      * @param text the long text, with which the turn begins.
      * @param isFirst whether the conversation begins with it; else it follows an answer.
      * @return the tokens to append now: the turn's opening and the text.
-     * @throws EdgeInfiniteException as [encodeTurn].
+     * @throws EdgeInfiniteException as [encodeTurn], or the turn can't be cut in two.
      */
     fun encodeOpening(
         text: String,
         isFirst: Boolean,
-    ): Opening =
-        apart(text) { marked, encode ->
-            val turn = openTurn(isFirst)
-            val tokens = encodeAfter(turn.head, turn.opening + marked, encode)
-            val opening = encodeAfter(turn.head, turn.opening, encode)
-            val shared = tokens.zip(opening).takeWhile { (one, other) -> one == other }.size
-            Opening(tokens, shared)
-        }
+    ): Opening {
+        val tokens = openMessage.beginning(text, isFirst)
+        val opening = openTurn(isFirst).let { encodeAfter(it.head, it.opening, ::encode) }
+        val shared = tokens.zip(opening).takeWhile { (one, other) -> one == other }.size
+        return Opening(tokens, shared)
+    }
 
     /** More text for a turn that [encodeOpening] began. */
-    fun encodeMore(text: String): IntArray = apart(text) { marked, encode -> encode(marked) }
+    fun encodeMore(text: String): IntArray = openMessage.more(text)
 
     /**
      * The rest of a turn that [encodeOpening] began: the question, and the answer's start.
      *
-     * @throws EdgeInfiniteException as [encodeTurn].
+     * @throws EdgeInfiniteException as [encodeTurn], or the question can't be told apart.
      */
-    fun encodeClosing(question: String): IntArray =
-        apart(question) { marked, encode -> encode(marked + openTurn(isFirst = true).closing) }
+    fun encodeClosing(question: String): IntArray = openMessage.rest(question)
 
     /** The text of tokens, without special tokens; broken UTF-8 reads as U+FFFD. */
     fun decode(ids: IntArray): String = tokenizer.decode(ids, skipSpecialTokens = true)

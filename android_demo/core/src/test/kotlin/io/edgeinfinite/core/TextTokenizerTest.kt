@@ -49,11 +49,11 @@ class TextTokenizerTest {
         val text = "A long text."
         val whole = tokenizer.encodeChat(listOf(Message(Message.USER, "$text\n\nWhy?")))
         val opening = tokenizer.encodeOpening(text, isFirst = true)
-        assertEquals(whole.toList(), (opening.tokens + tokenizer.encodeClosing("\n\nWhy?")).toList())
+        assertEquals(whole.toList(), (opening.tokens + tokenizer.encodeClosing("Why?")).toList())
         assertTrue(opening.openingTokens in 5 until opening.tokens.size)
         val later = tokenizer.encodeOpening(text, isFirst = false)
         val turn = tokenizer.encodeTurn("$text\n\nWhy?")
-        assertEquals(turn.toList(), (later.tokens + tokenizer.encodeClosing("\n\nWhy?")).toList())
+        assertEquals(turn.toList(), (later.tokens + tokenizer.encodeClosing("Why?")).toList())
     }
 
     @Test

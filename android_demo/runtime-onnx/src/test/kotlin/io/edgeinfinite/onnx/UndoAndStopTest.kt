@@ -56,7 +56,7 @@ class UndoAndStopTest {
 
     /** Letters a and b alone, so that stop strings of a random model's answer can be chosen. */
     private fun letters(): Sampler {
-        val bias = tokenizer.encodeMore("ab").associateWith { 100.0 }
+        val bias = tokenizer.encodeText("ab").associateWith { 100.0 }
         return Sampler(SamplingOptions(temperature = 1.0, seed = 5, logitBias = bias))
     }
 
