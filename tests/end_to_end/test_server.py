@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+import subprocess
+import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -19,15 +25,35 @@ from edgeinfinite.export.exporter import ExportOptions, export_artifact
 pytestmark = pytest.mark.slow
 
 TEXT = Path(__file__).parents[2] / "examples" / "dogs.txt"
+DEEP_CHAT = "deep-chat@2.4.2"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
+@dataclass(frozen=True)
+class Site:
+    """Somebody's static site."""
+
+    folder: Path
+    url: str
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """Every default, int4."""
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("site")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as files:
+        threading.Thread(target=files.serve_forever, daemon=True).start()
+        yield Site(folder, f"http://127.0.0.1:{files.server_port}")
+        files.shutdown()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, site: Site) -> Iterator[Running]:
+    """Every default, int4; the site's pages may ask."""
     output = tmp_path_factory.mktemp("real") / "artifact"
     with serving(
-        export_artifact(ExportOptions("smollm2-135m-instruct", output, quantize="int4"))
+        export_artifact(ExportOptions("smollm2-135m-instruct", output, quantize="int4")),
+        allow_origin=(site.url,),
     ) as running:
         yield running
 
@@ -80,3 +106,51 @@ def test_the_page_reads_a_document_answers_forks_and_undoes(server):
         assert page.locator("#turns li").count() == 2
         page.get_by_role("button", name="Conversation 1").click()
         assert page.locator("#turns li").count() == 4
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+@pytest.mark.skipif(shutil.which("npm") is None, reason="no npm is installed")
+def test_a_chat_page_that_others_wrote_talks_to_the_server_unchanged(server, site):
+    """deep-chat from npm, as it is, asked for a service of OpenAI's form at this address."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    package = subprocess.run(
+        ["npm", "pack", "--silent", DEEP_CHAT],
+        cwd=site.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if package.returncode:
+        pytest.skip(f"{DEEP_CHAT} can't be fetched: {package.stderr[-200:]}")
+    shutil.unpack_archive(site.folder / package.stdout.strip(), site.folder)
+    service = {"deepSeek": {"key": "none", "model": "artifact", "temperature": 0, "max_tokens": 16}}
+    address = {"url": f"{server.url}/v1/chat/completions", "stream": True}
+    (site.folder / "index.html").write_text(
+        '<!doctype html><script type="module" src="package/dist/deepChat.bundle.js"></script>'
+        f"<deep-chat directConnection='{json.dumps(service)}' connect='{json.dumps(address)}'>"
+        "</deep-chat>",
+        encoding="utf-8",
+    )
+    asked: list = []
+    expected = []
+    for question in ("What is the capital of France?", "And of Italy?"):
+        asked.append({"role": "user", "content": question})
+        answer = server.client().chat.completions.create(
+            model="artifact", messages=asked, temperature=0, max_tokens=16
+        )
+        asked.append({"role": "assistant", "content": answer.choices[0].message.content})
+        expected += [message["content"].strip() for message in asked[-2:]]
+
+    with playwright.sync_playwright() as driver:
+        options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=options)
+        page = browser.new_page()
+        page.goto(site.url)
+        for count, message in ((2, expected[0]), (4, expected[2])):
+            page.locator("#text-input").click()
+            page.keyboard.type(message)
+            page.keyboard.press("Enter")
+            playwright.expect(page.locator(".message-bubble").nth(count - 1)).to_have_text(
+                expected[count - 1], timeout=60_000
+            )
+        browser.close()
