@@ -19,8 +19,10 @@ internal object Fixture {
     /** N of its geometry. */
     const val SEGMENT = 32
 
-    /** Puts both where imported models are. */
+    /** Puts both where imported models are; answers are greedy, so that they can be compared. */
     fun install() {
+        val settings = File(RuntimeEnvironment.getApplication().filesDir, "settings.json")
+        settings.writeText("""{"sampling": {"temperature": 0.0, "topP": 0.95}}""")
         val models = File(RuntimeEnvironment.getApplication().filesDir, "models")
         for (name in listOf(MODEL, ENDLESS)) folderOf(name).copyRecursively(File(models, name))
     }

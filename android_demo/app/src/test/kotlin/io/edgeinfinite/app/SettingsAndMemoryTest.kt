@@ -11,8 +11,10 @@ import io.edgeinfinite.app.ui.format.Format
 import io.edgeinfinite.app.ui.screens.EXTRA_CHAT
 import io.edgeinfinite.app.ui.screens.MemoryActivity
 import io.edgeinfinite.app.ui.screens.SettingsActivity
+import io.edgeinfinite.core.SamplingOptions
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
+import org.junit.Assert.assertNull
 import org.junit.Assert.assertTrue
 import org.junit.Before
 import org.junit.Rule
@@ -68,16 +70,29 @@ class SettingsAndMemoryTest {
     }
 
     @Test
+    fun `until a person chooses a model samples as its authors recommend, or with values that read well`() {
+        File(app.filesDir, "settings.json").delete()
+        killProcess()
+        val settings = openSettings()
+        waitUntil { settings.textOf(R.id.temperature_value) == "0.70" }
+        assertEquals("0.90", settings.textOf(R.id.top_p_value))
+        assertNull(app.services.settings.settings.value.sampling)
+        app.services.settingsScreen.setTopP(10)
+        val chosen = SamplingOptions(temperature = 0.7, topP = 0.5, repetitionPenalty = 1.1)
+        assertEquals(chosen, app.services.settings.settings.value.sampling)
+    }
+
+    @Test
     fun `a seed that is no number is not taken`() {
         val settings = openSettings()
         settings.view<Switch>(R.id.seed_fixed).isChecked = true
         waitUntil { settings.shows(R.id.seed) }
         val field = settings.view<EditText>(R.id.seed)
         field.setText("12")
-        assertEquals(12L, app.services.settings.settings.value.sampling.seed)
+        assertEquals(12L, app.services.settings.settings.value.sampling?.seed)
         field.setText("")
         assertEquals(settings.getString(R.string.settings_seed_bad), settings.textOf(R.id.seed_note))
-        assertEquals(12L, app.services.settings.settings.value.sampling.seed)
+        assertEquals(12L, app.services.settings.settings.value.sampling?.seed)
     }
 
     @Test

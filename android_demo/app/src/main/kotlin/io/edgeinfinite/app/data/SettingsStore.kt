@@ -14,13 +14,14 @@ import java.io.IOException
 /**
  * What a person can set.
  *
- * @property sampling how tokens are chosen; its seed is null unless fixed.
+ * @property sampling how tokens are chosen; its seed is null unless fixed. Null as a whole until a
+ *   person has chosen anything: then each model samples as its authors recommend.
  * @property maxNewTokens the longest answer.
  * @property threads CPU threads, null for the runtime's own choice.
  */
 @Serializable
 data class AppSettings(
-    val sampling: SamplingOptions = SamplingOptions(temperature = 0.0, topP = 0.95),
+    val sampling: SamplingOptions? = null,
     val maxNewTokens: Int = 256,
     val threads: Int? = null,
 )

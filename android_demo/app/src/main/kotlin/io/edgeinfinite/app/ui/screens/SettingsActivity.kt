@@ -51,7 +51,7 @@ class SettingsActivity : ScreenActivity() {
         collect(viewModel.state, ::show)
     }
 
-    private fun seed(): Long? = viewModel.state.value.settings.sampling.seed
+    private fun seed(): Long? = viewModel.state.value.sampling.seed
 
     private fun takeSeed(text: String) {
         if (seed() == null) return
@@ -80,7 +80,7 @@ class SettingsActivity : ScreenActivity() {
 
     private fun show(state: SettingsUiState) {
         val settings = state.settings
-        val sampling = settings.sampling
+        val sampling = state.sampling
         val steps = SettingsViewModel.STEPS
         val isGreedy = sampling.temperature == 0.0
         showSlider(

@@ -12,6 +12,7 @@ import io.edgeinfinite.core.SamplingOptions
 import io.edgeinfinite.core.Session
 import io.edgeinfinite.core.SessionFigures
 import io.edgeinfinite.core.Turn
+import io.edgeinfinite.core.conversationSampling
 import kotlinx.coroutines.withContext
 
 /**
@@ -24,6 +25,7 @@ class OpenChat private constructor(
     val conversation: Conversation,
     val lost: String?,
     private val threads: Int?,
+    private val recommended: SamplingOptions,
 ) {
     private var sampler: Pair<SamplingOptions, Sampler>? = null
 
@@ -33,10 +35,16 @@ class OpenChat private constructor(
     /** Whether it was opened with these settings. */
     fun agreesWith(settings: AppSettings): Boolean = threads == settings.threads
 
-    /** One sampler for as long as the options stay the same, so that a seed fixes a whole chat. */
-    fun samplerFor(options: SamplingOptions): Sampler =
-        sampler?.takeIf { it.first == options }?.second
+    /**
+     * One sampler for as long as the options stay the same, so that a seed fixes a whole chat.
+     *
+     * @param chosen null for what the model's authors recommend.
+     */
+    fun samplerFor(chosen: SamplingOptions?): Sampler {
+        val options = chosen ?: recommended
+        return sampler?.takeIf { it.first == options }?.second
             ?: Sampler(options).also { sampler = options to it }
+    }
 
     companion object {
         /**
@@ -54,15 +62,16 @@ class OpenChat private constructor(
                 val threads = services.settings.settings.value.threads
                 val model = services.models.open(record.model, threads)
                 val file = services.chats.sessionFile(record.id)
+                val recommended = conversationSampling(model.artifact.folder)
                 val autosave = Autosave(file, onSaved = onSaved)
                 val fresh = { Conversation(Session(model.engine), model.tokenizer, services.computing, autosave) }
-                if (!file.exists()) return@withContext OpenChat(model, fresh(), null, threads)
+                if (!file.exists()) return@withContext OpenChat(model, fresh(), null, threads, recommended)
                 try {
                     val saved =
                         Conversation.restore(model.engine, model.tokenizer, file, services.computing, autosave)
-                    OpenChat(model, saved, null, threads)
+                    OpenChat(model, saved, null, threads, recommended)
                 } catch (error: EdgeInfiniteException) {
-                    OpenChat(model, fresh(), error.message, threads)
+                    OpenChat(model, fresh(), error.message, threads, recommended)
                 }
             }
     }

@@ -3,7 +3,9 @@ package io.edgeinfinite.app.ui.viewmodel
 import io.edgeinfinite.app.AppServices
 import io.edgeinfinite.app.data.AppSettings
 import io.edgeinfinite.app.data.ModelHolder
+import io.edgeinfinite.core.SamplingOptions
 import io.edgeinfinite.core.StoredArtifact
+import io.edgeinfinite.core.conversationSampling
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.StateFlow
 import kotlinx.coroutines.flow.asStateFlow
@@ -28,12 +30,21 @@ sealed interface NpuProblem {
     ) : NpuProblem
 }
 
-/** Everything that the settings' screen shows; [npuProblem] is null where the NPU can be used. */
+/**
+ * Everything that the settings' screen shows.
+ *
+ * @property npuProblem null where the NPU can be used.
+ * @property recommended how the model at hand samples until a person chooses.
+ */
 data class SettingsUiState(
     val settings: AppSettings,
     val processors: Int,
     val npuProblem: NpuProblem? = NpuProblem.NoModel,
-)
+    val recommended: SamplingOptions = SamplingOptions(temperature = 0.7, topP = 0.9, repetitionPenalty = 1.1),
+) {
+    /** How tokens are chosen. */
+    val sampling: SamplingOptions get() = settings.sampling ?: recommended
+}
 
 /** The settings. To be used on the main thread. */
 class SettingsViewModel(
@@ -56,24 +67,30 @@ class SettingsViewModel(
         services.scope.launch {
             val models = withContext(services.io) { services.importer.list() }
             val chosen = models.find { it.folder.name == model } ?: models.find { it.manifest != null }
-            mutable.update { it.copy(npuProblem = npuProblemOf(chosen)) }
+            val recommended = chosen?.let { withContext(services.io) { conversationSampling(it.folder) } }
+            mutable.update {
+                it.copy(npuProblem = npuProblemOf(chosen), recommended = recommended ?: it.recommended)
+            }
         }
     }
 
     /** Temperature in steps of 0.05. */
-    fun setTemperature(step: Int) = change { it.copy(sampling = it.sampling.copy(temperature = step / STEPS)) }
+    fun setTemperature(step: Int) = sample { it.copy(temperature = step / STEPS) }
 
     /** Top-p in steps of 0.05, from 1 on. */
-    fun setTopP(step: Int) = change { it.copy(sampling = it.sampling.copy(topP = step / STEPS)) }
+    fun setTopP(step: Int) = sample { it.copy(topP = step / STEPS) }
 
     /** A fixed seed, or null for a new one per chat. */
-    fun setSeed(seed: Long?) = change { it.copy(sampling = it.sampling.copy(seed = seed)) }
+    fun setSeed(seed: Long?) = sample { it.copy(seed = seed) }
 
     /** The longest answer in tokens. */
     fun setLongest(tokens: Int) = change { it.copy(maxNewTokens = tokens) }
 
     /** CPU threads, null for the runtime's choice. */
     fun setThreads(threads: Int?) = change { it.copy(threads = threads) }
+
+    private fun sample(how: (SamplingOptions) -> SamplingOptions) =
+        change { it.copy(sampling = how(it.sampling ?: state.value.recommended)) }
 
     private fun change(how: (AppSettings) -> AppSettings) {
         services.settings.update(how)
