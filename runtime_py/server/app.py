@@ -78,7 +78,8 @@ def run(
         listener: from `bind`.
         prepared: called with the server before it starts; its `should_exit` ends it.
     """
-    server = uvicorn.Server(
+    server = _Server(
+        service,
         uvicorn.Config(
             build_app(service),
             http=PatientProtocol,
@@ -90,7 +91,7 @@ def run(
             proxy_headers=False,
             limit_concurrency=_MOST_CONNECTIONS,
             timeout_graceful_shutdown=_SECONDS_TO_END,
-        )
+        ),
     )
     if prepared is not None:
         prepared(server)
@@ -98,6 +99,18 @@ def run(
         server.run(sockets=[listener])
     finally:
         service.close()
+
+
+class _Server(uvicorn.Server):
+    """Ends answers before it waits for connections to end, which would wait for the answers."""
+
+    def __init__(self, service: Service, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._service.jobs.stop()
+        await super().shutdown(sockets)
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -115,14 +115,18 @@ class Jobs:
         future.add_done_callback(lambda _: self._end(job))
         return job
 
-    def close(self) -> None:
-        """Cancels all jobs and waits until they have ended."""
+    def stop(self) -> None:
+        """Cancels all jobs, whose clients are told so, and takes no more."""
         with self._lock:
             self._closed = True
             jobs = list(self._open)
         for job in jobs:
             job.cancel()
             job.emit(Failed(ApiProblem(503, "the server is shutting down", code="overloaded")))
+
+    def close(self) -> None:
+        """Cancels all jobs and waits until they have ended."""
+        self.stop()
         self._threads.shutdown(wait=True)
 
     def _end(self, job: Job) -> None:

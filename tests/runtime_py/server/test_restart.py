@@ -75,7 +75,8 @@ def test_it_ends_at_once_when_it_is_told_to_also_amid_an_answer(artifact: Path) 
             logit_bias={"1": -100},  # no stop token
             stream=True,
         )
-        next(iter(stream))
+        pieces = iter(stream)  # kept, or the client would leave
+        next(pieces)
         process.terminate()
         assert process.wait(20) == 143
         assert process.stderr is not None and "Traceback" not in process.stderr.read()
