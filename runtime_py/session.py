@@ -159,7 +159,7 @@ class Session:
         if outside.size:
             raise EdgeInfiniteError(
                 f"token {outside[0]} is outside the vocabulary of {self.engine.vocabulary}; "
-                "use the artifact's own tokenizer"
+                "use the model's own tokenizer"
             )
         self.unread.frombytes(new.tobytes())
 

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import math
 import mmap
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
 
 from edgeinfinite.artifact.tensors import SCORES, TensorSpec
-
-_MAPPED = 64 * 1024
-"""Bytes from which an array has pages of its own."""
 
 
 class State:
@@ -31,10 +29,7 @@ class State:
 
     def __init__(self, specs: Sequence[TensorSpec]) -> None:
         self.specs = tuple(specs)
-        self.arrays = {
-            spec.name: _zeros(tuple(int(size) for size in spec.shape), np.dtype(spec.dtype))
-            for spec in specs
-        }
+        self.arrays = _new_arrays(self.specs)
 
     @property
     def length(self) -> np.ndarray:
@@ -73,6 +68,18 @@ class State:
         return copied
 
     @property
+    def bytes_in_memory(self) -> int:
+        """Bytes of the pages that slots in use lie in, at most `nbytes`: what a copy takes."""
+        total = 0
+        for spec in self.specs:
+            array, used = self.arrays[spec.name], self.in_use(spec)
+            by_slot = spec.is_cache and spec.layer is not None
+            runs = math.prod(array.shape[: self._slot_axis(spec.name)]) if by_slot else 1
+            if used.nbytes:
+                total += min(array.nbytes, runs * _whole_pages(used.nbytes // runs + mmap.PAGESIZE))
+        return total
+
+    @property
     def keeps_scores(self) -> bool:
         """Whether pairs in recall slots have scores. A pair is scored when it leaves the window."""
         return any(spec.role == SCORES for spec in self.specs)
@@ -83,20 +90,37 @@ class State:
         return sum(array.nbytes for array in self.arrays.values())
 
 
-def _zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Zeros whose pages the system maps when they are written to.
+def _new_arrays(specs: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
+    """Zeros by name, in pages that the system maps when they are written to.
 
     Slots that were never written cost no memory then. `np.zeros` promises that only for memory that
     is new: what a freed state leaves in the C library's heap is cleared by writing to all of it.
+    One mapping holds all arrays of a state, because a process may have some 65,000 of them only.
     """
-    nbytes = math.prod(shape) * dtype.itemsize
-    if nbytes < _MAPPED:
-        return np.zeros(shape, dtype)
-    pages = mmap.mmap(-1, nbytes)
+    shapes = {spec.name: tuple(int(size) for size in spec.shape) for spec in specs}
+    dtypes = {spec.name: np.dtype(spec.dtype) for spec in specs}
+    sizes = {name: math.prod(shapes[name]) * dtypes[name].itemsize for name in shapes}
+    pages = _mapped(sum(_whole_pages(size) for size in sizes.values()))
+    arrays, start = {}, 0
+    for name, size in sizes.items():
+        flat = np.frombuffer(pages, dtypes[name], math.prod(shapes[name]), start)
+        arrays[name] = flat.reshape(shapes[name])
+        start += _whole_pages(size)
+    return arrays
+
+
+def _mapped(size: int) -> mmap.mmap:
+    if sys.platform == "win32":
+        return mmap.mmap(-1, max(1, size))
+    pages = mmap.mmap(-1, max(1, size), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         with suppress(OSError):  # a kernel without huge pages
             pages.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(pages, dtype).reshape(shape)
+    return pages
+
+
+def _whole_pages(size: int) -> int:
+    return -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
 
 
 def state_bytes(specs: Sequence[TensorSpec]) -> int:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -24,6 +21,7 @@ from edgeinfinite.evaluation.exact_memory.case import (
 )
 from edgeinfinite.export.peer_models import prepare_peer_model
 from edgeinfinite.files import read_text_file
+from edgeinfinite.runtime_py.benchmark.worker_process import WorkerFailed, run_worker
 
 _WORKER = "edgeinfinite.evaluation.exact_memory.worker"
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -76,25 +74,11 @@ def run_methods(options: MemoryOptions, progress: Progress = lambda _: None) -> 
 
 def run_case(case: MemoryCase, time_limit: float) -> MemoryRow:
     """One repeat in its own process; a failure in that process becomes a row, not an exception."""
-    environment = {**os.environ, **dict.fromkeys(_THREADS, str(case.threads)), **_ALLOCATOR}
+    environment = {**dict.fromkeys(_THREADS, str(case.threads)), **_ALLOCATOR}
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", _WORKER],
-            input=json.dumps(asdict(case)),
-            capture_output=True,
-            text=True,
-            timeout=time_limit,
-            env=environment,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return _failure(case, f"took more than {time_limit:,.0f} s")
-    if done.returncode < 0:
-        return _failure(case, f"was killed by signal {-done.returncode} (out of memory?)")
-    if done.returncode:
-        last = (done.stderr.strip() or "no message").splitlines()[-1]
-        return _failure(case, f"failed: {last[:300]}")
-    return MemoryRow(**json.loads(done.stdout.splitlines()[-1]))
+        return MemoryRow(**run_worker(_WORKER, asdict(case), time_limit, environment))
+    except WorkerFailed as failed:
+        return _failure(case, str(failed))
 
 
 def _first_case(options: MemoryOptions, model: Path, folder: Path) -> MemoryCase:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -14,6 +12,7 @@ from edgeinfinite.artifact.manifest import Manifest, load_manifest
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.benchmark.case import Case, Row, median_row, row_from
 from edgeinfinite.runtime_py.benchmark.systems import PEERS, peer_settings
+from edgeinfinite.runtime_py.benchmark.worker_process import WorkerFailed, run_worker
 
 WORKER = "edgeinfinite.runtime_py.benchmark.worker"
 
@@ -152,24 +151,10 @@ def with_losses(
 
 def run_case(case: Case, time_limit: float) -> Row:
     """One repeat in its own process; a failure in that process becomes a row, not an exception."""
-    command = [sys.executable, "-m", WORKER]
     try:
-        done = subprocess.run(
-            command,
-            input=json.dumps(asdict(case)),
-            capture_output=True,
-            text=True,
-            timeout=time_limit,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return _failure(case, f"took more than {time_limit:,.0f} s")
-    if done.returncode < 0:
-        return _failure(case, f"was killed by signal {-done.returncode} (out of memory?)")
-    if done.returncode:
-        last = (done.stderr.strip() or "no message").splitlines()[-1]
-        return _failure(case, f"failed: {last[:300]}")
-    return row_from(json.loads(done.stdout.splitlines()[-1]))
+        return row_from(run_worker(WORKER, asdict(case), time_limit))
+    except WorkerFailed as failed:
+        return _failure(case, str(failed))
 
 
 def _failure(case: Case, error: str) -> Row:

@@ -104,17 +104,10 @@ class MomSession(Session):
             EdgeInfiniteError: also if the text is longer than the checkpoint was trained for, or
                 the disk is full.
         """
-        new = np.asarray(tokens, dtype=np.int64).reshape(-1)
-        outside = new[(new < 0) | (new >= self.engine.vocabulary)]
-        if outside.size:
-            raise EdgeInfiniteError(
-                f"token {outside[0]} is outside the vocabulary of {self.engine.vocabulary}; "
-                "use the checkpoint's own tokenizer"
-            )
-        if not new.size and not self.unread:
+        self._check_length(len(self.unread) + len(tokens))
+        self.add_unread(tokens)
+        if not self.unread:
             raise EdgeInfiniteError("there is no token to read; give at least one")
-        self._check_length(len(self.unread) + new.size)
-        self.unread.frombytes(new.tobytes())
         count = len(self.unread)
         steps = _Steps(count, len(self.engine.facts.layers), progress, cancelled)
         ids = torch.tensor([self.unread.tolist()])

@@ -193,5 +193,4 @@ def _copy(session: Session) -> Session:
 
 
 def _bytes(session: Session) -> int:
-    state = session.state
-    return sum(int(state.in_use(spec).nbytes) for spec in state.specs) + 8 * len(session.residual)
+    return session.state.bytes_in_memory + 8 * len(session.residual)
