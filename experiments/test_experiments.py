@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
+import activation_rounding
 import gate_forms
 import gate_openings
 import gate_under_carry
@@ -95,3 +96,12 @@ def test_what_a_session_under_carry_sees_has_its_places_and_misses_the_rest_of_f
     expected = attended[0][0, rows]
     assert torch.allclose(whole[: len(rows) - 1], expected[:-1], atol=5e-3)
     assert first.missed.abs().max() > 0.05  # short slots miss something
+
+
+def test_activations_are_rounded_by_at_most_half_a_step_of_their_row():
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(5, 64, generator=random) * torch.logspace(-3, 3, 5)[:, None]
+    step = (x.amax(1) - x.amin(1)) / 255
+    error = (activation_rounding.rounded(x) - x).abs().amax(1)
+    assert (error <= 1.01 * step).all() and (error > 0.1 * step).all()
+    assert not activation_rounding.rounded(torch.zeros(2, 8)).any()
