@@ -10,13 +10,16 @@ import kotlinx.serialization.json.intOrNull
 import java.io.File
 import java.io.IOException
 
+/** For a checkpoint whose generation config doesn't say how to sample. */
+val DEFAULT_SAMPLING = SamplingOptions(temperature = 0.7, topP = 0.9, repetitionPenalty = 1.1)
+
 /**
  * How a conversation with an artifact samples unless the user says otherwise, as Python's
  * `sampling_defaults.py`.
  *
  * A generation config that says anything about sampling decides alone. What it leaves out is off; one
- * that says `do_sample: false` is greedy. Where it says nothing, or can't be read, these are values
- * that read well for models of any size.
+ * that says `do_sample: false` is greedy. Where it says nothing, or can't be read, it is
+ * [DEFAULT_SAMPLING], which reads well for models of any size.
  *
  * @param folder the artifact's.
  */
@@ -36,7 +39,7 @@ fun conversationSampling(folder: File): SamplingOptions {
     val penalty = field("repetition_penalty")?.doubleOrNull
     val samples = field("do_sample")?.booleanOrNull
     if (samples != true && listOf(temperature, topK, topP, penalty).all { it == null }) {
-        return if (samples == false) SamplingOptions() else DEFAULT
+        return if (samples == false) SamplingOptions() else DEFAULT_SAMPLING
     }
     return try {
         SamplingOptions(
@@ -46,8 +49,6 @@ fun conversationSampling(folder: File): SamplingOptions {
             repetitionPenalty = penalty ?: 1.0,
         )
     } catch (_: EdgeInfiniteException) { // a value out of range
-        DEFAULT
+        DEFAULT_SAMPLING
     }
 }
-
-private val DEFAULT = SamplingOptions(temperature = 0.7, topP = 0.9, repetitionPenalty = 1.1)

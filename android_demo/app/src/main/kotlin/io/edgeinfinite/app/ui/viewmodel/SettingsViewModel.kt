@@ -3,6 +3,7 @@ package io.edgeinfinite.app.ui.viewmodel
 import io.edgeinfinite.app.AppServices
 import io.edgeinfinite.app.data.AppSettings
 import io.edgeinfinite.app.data.ModelHolder
+import io.edgeinfinite.core.DEFAULT_SAMPLING
 import io.edgeinfinite.core.SamplingOptions
 import io.edgeinfinite.core.StoredArtifact
 import io.edgeinfinite.core.conversationSampling
@@ -40,7 +41,7 @@ data class SettingsUiState(
     val settings: AppSettings,
     val processors: Int,
     val npuProblem: NpuProblem? = NpuProblem.NoModel,
-    val recommended: SamplingOptions = SamplingOptions(temperature = 0.7, topP = 0.9, repetitionPenalty = 1.1),
+    val recommended: SamplingOptions = DEFAULT_SAMPLING,
 ) {
     /** How tokens are chosen. */
     val sampling: SamplingOptions get() = settings.sampling ?: recommended
