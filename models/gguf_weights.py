@@ -8,14 +8,16 @@ Letters: O outputs (rows), I inputs (columns).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
+from gguf.gguf_reader import ReaderTensor
+from gguf.quants import Q4_K
 from transformers import PreTrainedModel
 
+from edgeinfinite.models.gguf_loading import float_parts
 from edgeinfinite.models.grouped_weight import GroupedWeight
 
 Header = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]
@@ -33,22 +35,22 @@ class _Format:
     header: Header
 
 
-def read_gguf_weights(path: Path, model: PreTrainedModel) -> dict[str, GroupedWeight]:
+def read_gguf_weights(
+    tensors: Sequence[ReaderTensor], model: PreTrainedModel
+) -> dict[str, GroupedWeight]:
     """Reads a file's quantized matrices, by the names of the model's parameters.
 
     Args:
-        path: a `.gguf` file.
-        model: the same file loaded by transformers, float32.
+        tensors: of a `.gguf` file.
+        model: the same file's, float32.
 
     Returns:
         Tensors in Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K. Other types, and parameters
         whose rows don't match the file's, are left out.
     """
-    from gguf import GGUFReader
-
     formats = _formats()
     by_shape = defaultdict(list)
-    for tensor in GGUFReader(path).tensors:
+    for tensor in tensors:
         if tensor.tensor_type.name in formats and len(tensor.shape) == 2:
             by_shape[int(tensor.shape[1]), int(tensor.shape[0])].append(tensor)
     found = {}
@@ -64,28 +66,29 @@ def read_gguf_weights(path: Path, model: PreTrainedModel) -> dict[str, GroupedWe
     return found
 
 
-def _weight(tensor: object, format: _Format, parameter: torch.Tensor) -> GroupedWeight | None:
+def _weight(tensor: ReaderTensor, format: _Format, parameter: torch.Tensor) -> GroupedWeight | None:
     """The tensor with its rows in the parameter's `[O, I]` order; None if they don't match."""
-    from gguf.quants import dequantize
-
-    data, kind = tensor.data, tensor.tensor_type  # type: ignore[attr-defined]
+    data, kind = tensor.data, tensor.tensor_type
     wanted = parameter.detach().numpy()
-    if not _holds(wanted, dequantize(data[:1], kind)):
+    if not _holds(wanted, next(float_parts(data[:1], kind))[1]):
         return None
-    values = dequantize(data, kind)
-    order = _order(values, wanted)
-    if order is None:
-        return None
-    rows, columns = values.shape
+    rows, columns = wanted.shape
     scales, levels = (
         None if part is None else torch.from_numpy(part.reshape(rows, -1))
         for part in format.header(data.reshape(rows * columns // format.block, -1))
     )
     assert scales is not None
-    codes = _codes(torch.from_numpy(values), format, scales, levels)
+    codes = torch.empty(rows, columns, dtype=torch.uint8)
+    in_order = True
+    for part, values in float_parts(data, kind):
+        in_order = in_order and np.array_equal(values, wanted[part])
+        level = None if levels is None else levels[part]
+        codes[part] = _codes(torch.from_numpy(values), format, scales[part], level)
     weight = GroupedWeight(format.bits, format.group, codes, scales, levels)
-    in_order = bool((order[1:] > order[:-1]).all())
-    return weight if in_order else weight.rows(torch.from_numpy(order))
+    if in_order:
+        return weight
+    order = _order(data, kind, wanted)
+    return None if order is None else weight.rows(torch.from_numpy(order))
 
 
 def _codes(
@@ -107,12 +110,11 @@ def _holds(values: np.ndarray, row: np.ndarray) -> bool:
     return bool((values[alike] == row).all(1).any())
 
 
-def _order(values: np.ndarray, wanted: np.ndarray) -> np.ndarray | None:
-    """For each wanted row of `[O, I]`, the index of the equal row of values; None if one is
+def _order(data: np.ndarray, kind: object, wanted: np.ndarray) -> np.ndarray | None:
+    """For each wanted row of `[O, I]`, the index of the equal row of the tensor; None if one is
     missing.
     """
-    if np.array_equal(values, wanted):
-        return np.arange(len(values))
+    values = (row for _, part in float_parts(data, kind) for row in part)
     places = {row.tobytes(): index for index, row in enumerate(values)}
     order = [places.get(np.ascontiguousarray(row).tobytes(), -1) for row in wanted]
     return None if -1 in order else np.array(order)
@@ -146,8 +148,6 @@ def _scale_and_level(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _scales_and_levels(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eight groups, each with a 6-bit scale and a 6-bit minimum, in units of two float16 values."""
-    from gguf.quants import Q4_K
-
     scales, minimums = Q4_K.get_scale_min(np.ascontiguousarray(blocks[:, 4:16]))
     return _halves(blocks, 0) * scales, -(_halves(blocks, 2) * minimums)
 

