@@ -16,11 +16,15 @@ import torch
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+from edgeinfinite.export.mixing.head import logits_of
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
 
 TOKENS = 512
+
+_PART = 64
+"""Tokens whose logits are in memory at a time: 512 of Gemma's vocabulary would be 0.5 GB, twice."""
 
 MUCH = 0.05
 """Nats a token above which a loss deserves a warning: all that recall slots win is half of it."""
@@ -81,8 +85,13 @@ def measure_losses(folder: Path, model: PreTrainedModel, text: str) -> Losses:
 def _of_checkpoint(model: PreTrainedModel, tokens: Sequence[int]) -> float:
     ids = torch.tensor([list(tokens)])
     with torch.no_grad():
-        logits = model(input_ids=ids, use_cache=False).logits[0, :-1]
-    return float(functional.cross_entropy(logits, ids[0, 1:]))
+        hidden = model.base_model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
+        pairs = zip(hidden.split(_PART, dim=1), ids[0, 1:].split(_PART), strict=True)
+        nats = [
+            functional.cross_entropy(logits_of(model, part)[0], labels, reduction="sum")
+            for part, labels in pairs
+        ]
+    return float(torch.stack(nats).sum()) / (len(tokens) - 1)
 
 
 def _of_artifact(engine: Engine, tokens: Sequence[int]) -> float:
