@@ -143,3 +143,12 @@ def _seconds(value: float | None) -> str:
 
 def _megabytes(value: int | None) -> str:
     return "-" if value is None else f"{value / 1e6:,.1f} MB"
+
+
+def resident_bytes() -> int | None:
+    """Resident memory of the process now; None where the system has no /proc."""
+    try:
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    except OSError:
+        return None
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")

@@ -33,14 +33,17 @@ from edgeinfinite.cli.options import (
     READ,
     SERVE,
     SESSIONS,
+    SOAK,
     VERIFY,
 )
 from edgeinfinite.cli.quiet import quieten
 from edgeinfinite.cli.read import read, sessions
 from edgeinfinite.cli.serve import serve
+from edgeinfinite.cli.soak import soak
 from edgeinfinite.cli.train_gate import add_train_gate
 from edgeinfinite.cli.train_scorer import add_train_scorer
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation.soak.options import SoakOptions
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.runtime_py.benchmark.options import BenchOptions
 from edgeinfinite.runtime_py.generation import Terminated
@@ -53,8 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
     Returns:
-        The exit code: 0 done, 1 a check of `verify` failed, 2 an error that the user can fix, 130
-        ended by Ctrl-C (`generate`: before any answer), 143 by SIGTERM.
+        The exit code: 0 done, 1 a check of `verify` or `soak` failed, 2 an error that the user can
+        fix, 130 ended by Ctrl-C (`generate`: before any answer), 143 by SIGTERM.
     """
     arguments = _parser().parse_args(argv)
     quieten()
@@ -118,6 +121,7 @@ def _parser() -> argparse.ArgumentParser:
         (sessions, SESSIONS, ()),
         (serve, SERVE, (ServeOptions,)),
         (bench, BENCH | BENCH_METHODS, (BenchOptions,)),
+        (soak, SOAK, (SoakOptions,)),
     ):
         about = (command.__doc__ or "").strip()
         name = command.__name__.replace("_", "-")

@@ -273,6 +273,20 @@ READ = (
     | THREADS
 )
 
+SOAK = (
+    ARTIFACT
+    | {
+        "--tokens": option("to read", type=positive, metavar="N"),
+        "--stretches": option("how often the state is looked at", type=positive, metavar="N"),
+        "--seed": option("of order, pieces and probes", type=int, metavar="N"),
+        "--text": file_option("its paragraphs are read in random order (default: Python's manual)"),
+        "--session": file_option("the state, saved often; a killed run goes on from it"),
+        "--json": file_option("write what was measured as rows"),
+        "--plot": file_option("memory, speed and norms", "FILE.png"),
+    }
+    | THREADS
+)
+
 SESSIONS = {"folder": option("where the session files are", type=Path, metavar="FOLDER")}
 
 _OF_CHECKPOINT = {
