@@ -67,7 +67,7 @@ class SummingEngine:
 
     def save(self, path: Path, tokens: int) -> None:
         """Writes the sums after so many tokens."""
-        arrays = {"tokens": np.array(tokens), **(self.sums or {})}
+        arrays: dict[str, Any] = {"tokens": np.array(tokens), **(self.sums or {})}
         with replacing(path) as unfinished, unfinished.open("wb") as file:
             np.savez(file, **arrays)
 

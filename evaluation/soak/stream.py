@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.tokenizer import Tokenizer
+from edgeinfinite.runtime_py.tokenizer import TextTokenizer
 
 _LARGEST_PIECE = 1024
 """Tokens of the largest piece that is fed at once; sizes from 1 to this are even on a log scale."""
@@ -23,7 +23,7 @@ class TextStream:
         EdgeInfiniteError: the text is empty.
     """
 
-    def __init__(self, tokenizer: Tokenizer, text: str, seed: int) -> None:
+    def __init__(self, tokenizer: TextTokenizer, text: str, seed: int) -> None:
         paragraphs = [f"{part}\n\n" for part in text.split("\n\n") if part.strip()]
         self._paragraphs = [list(tokenizer.encode_text(part)) for part in paragraphs]
         if not any(self._paragraphs):
