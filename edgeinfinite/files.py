@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -70,7 +71,11 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     with locked_folder(target.parent) as folder_descriptor:
         _remove_leftovers(target)
-        unfinished = target.with_name(f".{target.stem}.{os.getpid()}.tmp{target.suffix}")
+        # A folder of its own: some writers make a temporary file beside theirs, which would stay
+        # for ever if they were killed.
+        own = target.with_name(f".{target.stem}.{os.getpid()}.tmp{target.suffix}")
+        own.mkdir(mode=0o700)
+        unfinished = own / target.name
         try:
             mode = _create(unfinished, target, private=private)
             yield unfinished  # some writers replace it with their own file
@@ -81,7 +86,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
             if folder_descriptor is not None:
                 os.fsync(folder_descriptor)
         finally:
-            unfinished.unlink(missing_ok=True)
+            shutil.rmtree(own, ignore_errors=True)
 
 
 def save_figure(figure: Any, path: Path) -> None:
@@ -226,7 +231,15 @@ def _remove_leftovers(target: Path) -> None:
     for file in target.parent.iterdir():
         number = file.name[len(start) : -len(end)]
         if file.name.startswith(start) and file.name.endswith(end) and number.isdecimal():
-            file.unlink(missing_ok=True)
+            remove(file)
+
+
+def remove(path: Path) -> None:
+    """Removes a file, or a folder with all that is in it; nothing if there is none."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _write_through(path: Path, content: bytes) -> None:

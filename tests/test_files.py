@@ -99,7 +99,8 @@ def test_leftovers_of_a_killed_writer_go_with_the_next_file(tmp_path: Path) -> N
     path = tmp_path / "rows.json"
     killed = (
         "import os; from pathlib import Path; from edgeinfinite.files import replacing\n"
-        f"with replacing(Path({str(path)!r})) as file: file.write_text('half'); os._exit(9)"
+        f"with replacing(Path({str(path)!r})) as file: file.write_text('half'); "
+        "(file.parent / '.tmpQx71').write_text('as safetensors does'); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", killed], check=False)
     assert len(_names(tmp_path)) == 1 and not path.exists()

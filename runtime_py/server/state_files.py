@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.files import held_alone
+from edgeinfinite.files import held_alone, remove
 from edgeinfinite.runtime_py.engines.base import Engine
 from edgeinfinite.runtime_py.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.session import Session
@@ -61,7 +61,7 @@ class StateFolder:
                 status = path.stat()
                 found.append((status.st_mtime_ns, (int(name[1]), name[2]), status.st_size))
             elif path.name.startswith(".") and path.name.endswith(".tmp.session"):
-                path.unlink(missing_ok=True)  # of a server that was killed while it wrote
+                remove(path)  # of a server that was killed while it wrote
         for _, key, size in sorted(found):
             self._sizes[key] = size
         self._shrink()

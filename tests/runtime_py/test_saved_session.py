@@ -304,7 +304,7 @@ def test_file_and_folder_are_on_the_disk_before_saving_ends(saved, monkeypatch):
     session, _ = load_session(ENGINE, saved)
     save_session(session, saved)
     file, folder = synced
-    assert file.parent == folder == saved.parent.resolve()
+    assert file.parent.parent == folder == saved.parent.resolve()
 
 
 def test_only_the_owner_can_read_a_session(saved):

@@ -10,6 +10,7 @@ import android.widget.TextView
 import io.edgeinfinite.app.ui.components.view
 import io.edgeinfinite.app.ui.screens.ChatActivity
 import io.edgeinfinite.app.ui.screens.HomeActivity
+import io.edgeinfinite.app.ui.viewmodel.Notice
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
 import org.junit.Assert.assertNull
@@ -132,6 +133,31 @@ class HomeScreenTest {
         latestDialog().getButton(AlertDialog.BUTTON_POSITIVE).performClick()
         waitUntil { home.rows(R.id.models) == 1 }
         assertFalse(File(models, Fixture.MODEL).exists())
+    }
+
+    @Test
+    fun `deleting a model deletes the states of its chats, keeps their text, and says so later`() {
+        Fixture.install()
+        val chats = listOf(Fixture.MODEL, Fixture.ENDLESS).map { ChatScreen.start(it).apply { ask("Hello") } }
+        chats.forEach { it.leave() }
+        killProcess()
+        val (gone, other) = chats.map { app.services.chats.sessionFile(it.id) }
+        val unfinished = File(gone.parentFile, ".session.tmp").apply { writeText("half a state") }
+        assertTrue(gone.exists() && other.exists())
+        val home = openHome()
+        waitUntil { home.rows(R.id.models) == 2 }
+        home.row(R.id.models, 1).view<View>(R.id.delete).performClick()
+        latestDialog().getButton(AlertDialog.BUTTON_POSITIVE).performClick()
+        waitUntil { home.rows(R.id.models) == 1 && home.rows(R.id.chats) == 2 }
+        assertFalse(gone.exists() || unfinished.exists())
+        assertTrue(other.exists())
+        assertEquals(2, checkNotNull(app.services.chats.find(chats[0].id)).turns.size)
+
+        Fixture.artifact.copyRecursively(File(models, Fixture.MODEL))
+        val again = ChatScreen.open(chats[0].id).waitUntilReady()
+        val notice = again.state.notice as Notice.HistoryLost
+        assertEquals("its state was deleted with its model", notice.reason)
+        again.leave()
     }
 
     @Test

@@ -86,10 +86,18 @@ class ChatStore(
         folder(id).deleteRecursively()
     }
 
+    /** Removes the states of all chats with a model, and what was left of unfinished ones; their text stays. */
+    fun deleteStates(model: String) {
+        for (chat in list().filter { it.model == model }) {
+            val others = folder(chat.id).listFiles().orEmpty().filter { it.name != RECORD }
+            others.forEach { it.deleteRecursively() }
+        }
+    }
+
     /** Where the state of a chat is kept. */
     fun sessionFile(id: String): File = File(folder(id), "session.safetensors")
 
-    private fun recordFile(id: String) = File(folder(id), "chat.json")
+    private fun recordFile(id: String) = File(folder(id), RECORD)
 
     private fun folder(id: String): File {
         require(id.isNotEmpty() && id.all { it.isLetterOrDigit() || it == '-' }) { "no chat's id: $id" }
@@ -97,6 +105,7 @@ class ChatStore(
     }
 
     private companion object {
+        const val RECORD = "chat.json"
         val json = Json { ignoreUnknownKeys = true }
     }
 }

@@ -92,12 +92,18 @@ class HomeViewModel(
     /** A new, empty chat. */
     fun newChat(model: String): ChatRecord = services.chats.create(model)
 
-    /** Removes a model and frees it if it is open. */
+    /** Removes a model and the states of its chats, and frees it if it is open. */
     fun deleteModel(name: String) {
         services.scope.launch {
+            val chats = withContext(services.io) { services.chats.list() }
+            chats.filter { it.model == name }.forEach { services.closeChat(it.id) }
+            // After the closing, which waits for what still runs and saves it.
             services.oneAtATime.withLock {
                 withContext(services.computing) { services.models.close() }
-                withContext(services.io) { services.importer.delete(name) }
+                withContext(services.io) {
+                    services.importer.delete(name)
+                    services.chats.deleteStates(name)
+                }
             }
             load()
         }

@@ -47,6 +47,8 @@ class OpenChat private constructor(
     }
 
     companion object {
+        private const val STATE_IS_GONE = "its state was deleted with its model"
+
         /**
          * Opens the model and continues from the chat's file, or starts a new text.
          *
@@ -65,7 +67,10 @@ class OpenChat private constructor(
                 val recommended = conversationSampling(model.artifact.folder)
                 val autosave = Autosave(file, onSaved = onSaved)
                 val fresh = { Conversation(Session(model.engine), model.tokenizer, services.computing, autosave) }
-                if (!file.exists()) return@withContext OpenChat(model, fresh(), null, threads, recommended)
+                if (!file.exists()) {
+                    val lost = STATE_IS_GONE.takeIf { record.turns.isNotEmpty() }
+                    return@withContext OpenChat(model, fresh(), lost, threads, recommended)
+                }
                 try {
                     val saved =
                         Conversation.restore(model.engine, model.tokenizer, file, services.computing, autosave)
