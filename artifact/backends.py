@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from edgeinfinite.artifact.socs import QNN_HTP
 from edgeinfinite.errors import EdgeInfiniteError
 
 
@@ -49,6 +50,7 @@ BACKENDS = {
             engine="edgeinfinite.runtime_py.engines.onnx_engine",
             export_extra="onnx",
             runtime_extra="runtime",
+            targets=("cpu", QNN_HTP),
         ),
         BackendEntry(
             name="executorch",

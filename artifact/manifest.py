@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest_check import check_json, check_manifest, is_plain_name
 from edgeinfinite.artifact.rank_rule import RankRule
+from edgeinfinite.artifact.socs import QNN_HTP, soc_named
 from edgeinfinite.artifact.tensors import GraphSpec, TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
 
@@ -102,6 +104,24 @@ class QuantizationInfo:
 
 
 @dataclass(frozen=True)
+class NpuInfo:
+    """The graphs as they were compiled for one chip.
+
+    Args:
+        soc: of `artifact.socs.SOCS`; Android's `Build.SOC_MODEL` in lower case.
+        soc_model, htp_arch: QNN's numbers of the chip.
+        binary: the context binary, which holds the weights once for all of its graphs.
+        files: by graph, the ONNX file that stands for it and names the binary.
+    """
+
+    soc: str
+    soc_model: int
+    htp_arch: int
+    binary: str
+    files: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Manifest:
     """Everything a runtime must know of an artifact.
 
@@ -114,6 +134,7 @@ class Manifest:
             under `reencode` only with a gate: without one nothing reads M and z.
         parity: figures of the check against the checkpoint, made on this very artifact.
         details: the back end's own report (partitions, operators), for people.
+        npu: left out for `cpu`.
     """
 
     schema_version: int
@@ -130,6 +151,7 @@ class Manifest:
     files: dict[str, FileEntry]
     tools: dict[str, str]
     details: dict[str, Any]
+    npu: NpuInfo | UnsetType = UNSET
 
 
 class _SchemaOnly(msgspec.Struct):
@@ -226,6 +248,25 @@ def _check_entry(folder: Path, name: str, entry: FileEntry, *, contents: bool) -
 def cache_type_of(manifest: Manifest) -> str:
     """The type of the KV cache's numbers, `float32` or `float16`."""
     return next(spec.dtype for spec in manifest.state if spec.is_cache)
+
+
+def soc_of(manifest: Manifest) -> str | None:
+    """The chip that an artifact was compiled for, None for the CPU."""
+    return None if isinstance(manifest.npu, UnsetType) else manifest.npu.soc
+
+
+def check_soc(folder: Path, manifest: Manifest, soc: str) -> None:
+    """Refuses an artifact that is compiled for another chip, or for none.
+
+    Raises:
+        EdgeInfiniteError: it is, or the chip is unknown.
+    """
+    wanted, found = soc_named(soc).name, soc_of(manifest)
+    if found != wanted:
+        raise EdgeInfiniteError(
+            f"{folder} is compiled for {found or 'the CPU'}, not for {wanted}; export it again "
+            f"with --target {QNN_HTP} --soc {wanted}"
+        )
 
 
 def fingerprint(manifest: Manifest) -> str:

@@ -13,6 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.tensors import (
     CACHES,
@@ -34,7 +36,7 @@ _BYTES = {
     **{f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
 _TYPES = {
-    **dict.fromkeys(("tokens", "length"), ("int64",)),
+    **dict.fromkeys(("tokens", "length", "count"), ("int64",)),
     **dict.fromkeys(
         ("logits", "has_memory", "scores", "memory", "memory_norm"), ("float32", "float16")
     ),
@@ -96,6 +98,10 @@ def _files(manifest: Manifest) -> Iterator[str]:
     for graph, spec in manifest.graphs.items():
         if spec.file not in manifest.files:
             yield f"graph {graph} is in {spec.file!r}, which isn't one of the artifact's files"
+    if manifest.npu is not UNSET:
+        for name in (manifest.npu.binary, *manifest.npu.files.values()):
+            if name not in manifest.files:
+                yield f"{name!r} was compiled, but isn't one of the artifact's files"
 
 
 def _backbone(manifest: Manifest) -> Iterator[str]:
@@ -156,7 +162,7 @@ def _graph(manifest: Manifest, graph: GraphSpec, *, reads_tokens: bool) -> Itera
         yield "it doesn't turn tokens into logits"
     for spec in graph.inputs:
         yield from _tensor(manifest, spec)
-        if spec.name != "tokens" and spec.name not in state:
+        if spec.name not in ("tokens", "count") and spec.name not in state:
             yield f"input {spec.name} isn't a state tensor"
     for output in graph.outputs:
         yield from _tensor(manifest, output)

@@ -27,9 +27,14 @@ Role = Literal[
     "v_recall",
     "k_window",
     "v_window",
+    "count",
+    "k_new",
+    "v_new",
 ]
 """What a tensor holds. `k_recall` to `v_window` are what `compress_memory` returns under `carry`:
-the recall slots and the moved window of one layer, for the host to copy into the caches."""
+the recall slots and the moved window of one layer, for the host to copy into the caches. Graphs of
+fixed shape (`docs/npu.md`) read `count`, how many of their T tokens belong to the text, and return
+`k_new` and `v_new`, for the host to write behind what a layer has in use."""
 
 SCORES: Role = "scores"
 """Of the pairs in a layer's recall slots, policy `carry`."""
@@ -40,6 +45,7 @@ SUMS: tuple[Role, ...] = ("memory", "memory_norm")
 CACHES: tuple[Role, ...] = ("k_cache", "v_cache")
 RECALL_PARTS: tuple[Role, ...] = ("k_recall", "v_recall")
 WINDOW_PARTS: tuple[Role, ...] = ("k_window", "v_window")
+NEW_PARTS: tuple[Role, ...] = ("k_new", "v_new")
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from msgspec import UNSET, UnsetType
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.backends import backend_entry
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.artifact.manifest import Manifest, QuantizationInfo
+from edgeinfinite.artifact.manifest import Manifest, NpuInfo, QuantizationInfo
+from edgeinfinite.artifact.socs import soc_named
 from edgeinfinite.artifact.tensors import GraphSpec, TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.checks import Check
@@ -40,12 +42,14 @@ class ExportedGraphs:
         state: the state tensors that the host owns.
         quantization: each weight's format by name, and the weights that weren't quantized.
         details: the back end's own report, for people.
+        npu: what was compiled for which chip, for an accelerator's target.
     """
 
     graphs: dict[str, GraphSpec]
     state: tuple[TensorSpec, ...]
     quantization: QuantizationInfo
     details: dict[str, Any]
+    npu: NpuInfo | UnsetType = UNSET
 
 
 class Backend(Protocol):
@@ -165,15 +169,21 @@ class Backend(Protocol):
         ...
 
 
-def backend_named(name: str) -> Backend:
+def backend_named(name: str, soc: str | None = None) -> Backend:
     """Imports a back end.
 
+    Args:
+        name: of `artifact.backends.BACKENDS`.
+        soc: the chip to compile for, of `artifact.socs.SOCS`; None for the CPU.
+
     Raises:
-        EdgeInfiniteError: no such back end, or its packages aren't installed (with the command).
+        EdgeInfiniteError: no such back end, or its packages aren't installed (with the command), or
+            an unknown chip.
     """
     entry = backend_entry(name)
     try:
-        return importlib.import_module(entry.exporter).BACKEND
+        package = importlib.import_module(entry.exporter)
+        return package.BACKEND if soc is None else package.backend_for(soc_named(soc))
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("edgeinfinite"):
             raise

@@ -266,6 +266,7 @@ def _manifest(
         tools={"edgeinfinite": __version__}
         | {package: importlib.metadata.version(package) for package in packages},
         details=exported.details,
+        npu=exported.npu,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.socs import QNN_HTP, SOCS, soc_named
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.geometry_options import GeometryOptions
 
@@ -41,6 +42,7 @@ class ExportOptions:
         output: the artifact's folder; must not exist, be empty, or be an artifact to replace.
         backend: one of `artifact.backends.BACKENDS`.
         target: `cpu` or an accelerator that the back end knows.
+        soc: the chip to compile for, of `artifact.socs.SOCS`; None for `cpu`.
         quantize: a recipe's name.
         geometry, gate, scorer, state_mb: see `ModelOptions`.
         cache_type: of the KV cache's numbers; None takes float16 for quantized weights and within
@@ -48,13 +50,14 @@ class ExportOptions:
         quantization: a size or a loss to choose formats for, a text to do it by.
 
     Raises:
-        EdgeInfiniteError: state_mb isn't a size.
+        EdgeInfiniteError: state_mb isn't a size, or the chip is missing, unknown or of no use.
     """
 
     model: str
     output: Path
     backend: str = "onnx"
     target: str = "cpu"
+    soc: str | None = None
     quantize: str = "none"
     gate: str | None = None
     geometry: Geometry | GeometryOptions = field(default_factory=GeometryOptions)
@@ -66,3 +69,10 @@ class ExportOptions:
     def __post_init__(self) -> None:
         if self.state_mb is not None and not 0 < self.state_mb < math.inf:
             raise EdgeInfiniteError(f"--state-mb is {self.state_mb}; give megabytes, such as 40")
+        if self.soc is not None:
+            soc_named(self.soc)
+        if (self.soc is not None) != (self.target == QNN_HTP):
+            raise EdgeInfiniteError(
+                f"--target {QNN_HTP} compiles for one chip, and --soc names it: give both, such as "
+                f"--target {QNN_HTP} --soc sm8650 (one of {', '.join(SOCS)})"
+            )

@@ -53,7 +53,7 @@ class ExportPlan:
 
     def table(self) -> str:
         """The plan for people: what `export --dry-run` prints."""
-        geometry = self.config.geometry
+        geometry, target = self.config.geometry, self.options.target
         shape = ModelShape.of(self.backbone.model)
         every = "every layer" if not geometry.has_windows else "every other layer"
         slots = ", ".join(
@@ -66,7 +66,7 @@ class ExportPlan:
         )
         rows = {
             "model": f"{self.backbone.name} ({type(self.backbone.model).__name__})",
-            "back end": f"{self.backend.name}, {self.options.target}",
+            "back end": ", ".join(filter(None, (self.backend.name, target, self.options.soc))),
             "policy": geometry.policy,
             "sinks": f"{geometry.sink_length}",
             "recall slots": slots,
@@ -90,14 +90,14 @@ def plan_export(options: ExportOptions) -> ExportPlan:
         EdgeInfiniteError: an option is wrong or doesn't fit the model, or the model isn't
             supported.
     """
-    backend = backend_named(options.backend)
-    recipe = recipe_named(options.quantize)
     targets = backend_entry(options.backend).targets
     if options.target not in targets:
         raise EdgeInfiniteError(
-            f"the back end {backend.name} has no target {options.target!r}; "
+            f"the back end {options.backend} has no target {options.target!r}; "
             f"choose one of {', '.join(targets)}"
         )
+    backend = backend_named(options.backend, options.soc)
+    recipe = recipe_named(options.quantize)
     if options.state_mb is not None and not 0 < options.state_mb < math.inf:
         raise EdgeInfiniteError(f"--state-mb is {options.state_mb}; give a number of megabytes")
     cache_type = _cache_type(options, backend)
@@ -117,6 +117,7 @@ def _cache_type(options: ExportOptions, backend: Backend) -> str:
         # In float16 a state of fixed size holds twice as many tokens, at almost no loss.
         wanted = options.quantize != "none" or options.state_mb is not None
         halves = wanted and "float16" in backend.cache_types
+        halves = halves or "float32" not in backend.cache_types
         return "float16" if halves else "float32"
     if options.cache_type not in backend.cache_types:
         raise EdgeInfiniteError(

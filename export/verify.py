@@ -10,7 +10,9 @@ from edgeinfinite.artifact.manifest import (
     Manifest,
     cache_type_of,
     check_file,
+    check_soc,
     read_manifest,
+    soc_of,
 )
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Integers, Progress, backend_named
@@ -33,9 +35,13 @@ def verify_artifact(
     text: Path | None = None,
     model: str | None = None,
     operations: bool = False,
+    soc: str | None = None,
     progress: Progress | None = None,
 ) -> list[Check]:
     """Repeats what the export checked, on the folder as it is now.
+
+    An artifact for an NPU runs in its emulator. The export itself compares the same graphs on the
+    CPU, which is faster.
 
     Args:
         folder: the artifact.
@@ -43,6 +49,7 @@ def verify_artifact(
         text: UTF-8 text to read; None takes the text that the export used.
         model: the checkpoint; None takes the one that the manifest names.
         operations: also compares ONNX artifacts operation by operation, see `parity.operations`.
+        soc: refuse an artifact that is compiled for another chip.
         progress: see `Progress`.
 
     Returns:
@@ -50,24 +57,36 @@ def verify_artifact(
         `check_parity`. If files are damaged or signatures differ, no graph is run.
 
     Raises:
-        EdgeInfiniteError: the artifact or the checkpoint isn't found, or the text isn't UTF-8.
+        EdgeInfiniteError: the artifact or the checkpoint isn't found, the text isn't UTF-8, or the
+            artifact is for another chip.
     """
     manifest = read_manifest(folder)
+    if soc is not None:
+        check_soc(folder, manifest, soc)
     checks = [
         Check(f"checksum:{name}", problem is None, float(problem is None))
         for name, entry in manifest.files.items()
         for problem in [check_file(folder, name, entry)]
     ]
     if all(check.passed for check in checks):
-        checks += backend_named(manifest.backend).check_signatures(folder, manifest)
+        checks += backend_named(manifest.backend, soc_of(manifest)).check_signatures(
+            folder, manifest
+        )
     if not all(check.passed for check in checks):
         return checks
+    emulate = soc_of(manifest) is not None
     words = None if text is None else read_text_file(text)
     if against is not None:
         other = load_engine(against)
         _check_comparable(manifest, read_manifest(against), against)
         return checks + check_parity(
-            folder, other, text=words, same_weights=False, every_call=True, progress=progress
+            folder,
+            other,
+            text=words,
+            same_weights=False,
+            every_call=True,
+            emulate=emulate,
+            progress=progress,
         )
     reference, weights, observed = _reference(folder, manifest, model, observes=operations)
     # Scaled weights are in the artifact only: it is compared with the float checkpoint.
@@ -79,6 +98,7 @@ def verify_artifact(
         same_weights=same,
         every_call=True,
         observed=observed,
+        emulate=emulate,
         progress=progress,
     )
     return [*checks, weights, *parity]
@@ -125,7 +145,7 @@ def _reference(
         manifest.geometry, gate, scorer=scorer, cache_type=cache_type_of(manifest)
     )
     attach(backbone.model, config)
-    backend = backend_named(manifest.backend)
+    backend = backend_named(manifest.backend, soc_of(manifest))
     observed = None
     if manifest.details.get("calibrated"):
         engine = TorchEngine(backbone.model)

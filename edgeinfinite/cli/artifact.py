@@ -78,6 +78,7 @@ def verify(arguments: argparse.Namespace) -> int:
         text=arguments.text,
         model=arguments.model,
         operations=arguments.operations,
+        soc=arguments.soc,
     )
     for check in checks:
         limit = "" if check.limit is None else f" (limit {check.limit:.3g})"

@@ -9,6 +9,7 @@ from typing import Any
 
 from edgeinfinite.artifact.backends import BACKENDS
 from edgeinfinite.artifact.geometry import POLICIES, Geometry
+from edgeinfinite.artifact.socs import QNN_HTP, SOCS
 from edgeinfinite.cli.arguments import (
     Biases,
     cpu_threads,
@@ -95,6 +96,7 @@ EXPORT = GEOMETRY | {
     "--gate": option("trained gate (default: the model's)", metavar="FILE|untrained|none"),
     "--backend": option(choices=tuple(BACKENDS)),
     "--target": option(choices=TARGETS),
+    "--soc": option(f"chip for --target {QNN_HTP}: {', '.join(SOCS)}", metavar="NAME"),
     "--quantize": option(choices=("none", "int8", "int4")),
     "--max-mb": option(
         "largest artifact; chooses weight formats with the least loss",
@@ -152,6 +154,7 @@ VERIFY = ARTIFACT | {
         action="store_true",
         default=False,
     ),
+    "--soc": option("refuse an artifact for another chip", default=None, metavar="NAME"),
     "--json": file_option("write the checks as rows"),
 }
 

@@ -62,8 +62,8 @@ class OnnxBackend:
     """See `export.backend.Backend`."""
 
     name = "onnx"
-    cache_types = ("float32", "float16")
-    formats = (
+    cache_types: tuple[str, ...] = ("float32", "float16")
+    formats: tuple[WeightFormat, ...] = (
         WeightFormat(4, 32, symmetric=False),
         WeightFormat(4, 64, symmetric=False),
         WeightFormat(4, 128, symmetric=False),
@@ -74,10 +74,10 @@ class OnnxBackend:
         WeightFormat(6),
         WeightFormat(8),
     )
-    embedding_formats = formats
+    embedding_formats: tuple[WeightFormat, ...] = formats
     graph_bytes = 36_000  # the demo model's and Gemma's are 28,000
     scale_type = ScaleType(torch.float16, signed=True)
-    tools = ("onnx", "onnxruntime", "onnxscript", "onnx-ir")
+    tools: tuple[str, ...] = ("onnx", "onnxruntime", "onnxscript", "onnx-ir")
 
     def __init__(self) -> None:
         self._last: tuple[PreTrainedModel, Recipe, Integers | None, QuantizedWeights] | None = None
@@ -108,7 +108,7 @@ class OnnxBackend:
         weights = self._quantized(model, recipe, integers)
         progress("tracing the model", 0.3)
         traced, applied = _trace_model(model, weights)
-        operators = {PREFILL: _operators(traced)}
+        operators = {PREFILL: operators_of(traced)}
         presents = cache_outputs(state)
         graphs = {
             graph.name: graph(model, partial(OnnxState, gates=[]), state, presents).spec(
@@ -130,11 +130,11 @@ class OnnxBackend:
                 )
                 traced = trace(compress)
                 halve_constants(traced)
-                operators[COMPRESS] = _operators(traced)
+                operators[COMPRESS] = operators_of(traced)
                 file.save(traced, FILES[COMPRESS])
                 graphs[COMPRESS] = compress.spec(FILES[COMPRESS])
         details: dict[str, Any] = {"passes": applied, "operators": operators}
-        return ExportedGraphs(graphs, state, _info(model, recipe, weights), details)
+        return ExportedGraphs(graphs, state, info_of(model, recipe, weights), details)
 
     def quantized_reference(
         self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
@@ -232,12 +232,13 @@ def _trace_model(
     return traced, applied
 
 
-def _operators(model: ir.Model) -> dict[str, int]:
+def operators_of(model: ir.Model) -> dict[str, int]:
     """The number of nodes by operator."""
     return dict(Counter(node.op_type for node in model.graph).most_common())
 
 
-def _info(model: PreTrainedModel, recipe: Recipe, weights: QuantizedWeights) -> QuantizationInfo:
+def info_of(model: PreTrainedModel, recipe: Recipe, weights: QuantizedWeights) -> QuantizationInfo:
+    """What was quantized how, for the manifest."""
     names = [name for name, _ in model.named_parameters()]
     return QuantizationInfo(
         recipe=recipe.name,

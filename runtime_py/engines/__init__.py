@@ -13,7 +13,11 @@ __all__ = ["Engine", "load_engine"]
 
 
 def load_engine(
-    folder: Path | str, *, threads: int | None = None, every_graph: bool = False
+    folder: Path | str,
+    *,
+    threads: int | None = None,
+    every_graph: bool = False,
+    emulate: bool = False,
 ) -> Engine:
     """Opens an artifact with the engine of its back end.
 
@@ -22,12 +26,17 @@ def load_engine(
         threads: CPU threads, None for the engine's default.
         every_graph: run every graph of the artifact, so that all of them can be checked. By
             default an engine leaves out a graph that another one replaces with less memory.
+        emulate: run what was compiled for a phone's NPU in its emulator, which is slow.
 
     Raises:
-        EdgeInfiniteError: the artifact is damaged, or its back end isn't installed.
+        EdgeInfiniteError: the artifact is damaged, its back end isn't installed, or there is
+            nothing to emulate.
     """
     folder = Path(folder)
     manifest = load_manifest(folder)
     engine = importlib.import_module(backend_entry(manifest.backend).engine).ENGINE
-    opened: Engine = engine.open(folder, manifest, threads=threads, every_graph=every_graph)
+    options = {"emulate": True} if emulate else {}
+    opened: Engine = engine.open(
+        folder, manifest, threads=threads, every_graph=every_graph, **options
+    )
     return opened

@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 
 from edgeinfinite.artifact.backends import backend_entry
-from edgeinfinite.artifact.manifest import Manifest, fingerprint
+from edgeinfinite.artifact.manifest import Manifest, fingerprint, soc_of
+from edgeinfinite.artifact.socs import QNN_HTP, Soc, soc_named
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL, GraphSpec
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.carried import place_carried
 from edgeinfinite.runtime_py.engines.base import failed, usable_cpus
+from edgeinfinite.runtime_py.engines.fixed_graph import FixedGraph, tokens_of
 from edgeinfinite.runtime_py.engines.malloc_options import freed_memory_goes_back
+from edgeinfinite.runtime_py.engines.qnn_provider import qnn_session
 from edgeinfinite.runtime_py.state import State
 
 CHUNK_LENGTH = 128
@@ -36,9 +39,11 @@ class OnnxEngine:
         threads: CPU threads of one call; None takes one for each CPU that this process may use.
         own_decode: decode with the graph `decode_step`. Otherwise decode with `prefill_segment` on
             one token, which is as fast and needs the weights in memory only once.
+        emulate: compile the graphs for the artifact's chip and run them in Qualcomm's emulator.
 
     Raises:
-        EdgeInfiniteError: onnxruntime isn't installed, or can't load a graph.
+        EdgeInfiniteError: onnxruntime isn't installed, or can't load a graph; with `emulate`, the
+            artifact is for the CPU, or onnxruntime-qnn isn't installed.
     """
 
     name = "onnx"
@@ -51,6 +56,7 @@ class OnnxEngine:
         *,
         threads: int | None = None,
         own_decode: bool = False,
+        emulate: bool = False,
     ) -> None:
         self.geometry = manifest.geometry
         self.vocabulary = manifest.backbone.vocabulary
@@ -60,29 +66,39 @@ class OnnxEngine:
         self._ort = _onnxruntime()
         rare = manifest.graphs.get(COMPRESS) if self.geometry.policy == "reencode" else None
         self._rare_file = rare.file if rare else None
-        self._graphs = {
-            name: _Graph(self._ort, self._session(folder / graph.file, threads), graph)
+        self._soc = _emulated(folder, manifest) if emulate else None
+        fixed = tokens_of(manifest.graphs[PREFILL])
+        self._graphs: dict[str, Any] = {
+            name: self._opened(folder, graph, threads)
             for name, graph in manifest.graphs.items()
-            if name != DECODE or own_decode
+            if name != DECODE or own_decode or fixed
         }
-        if not own_decode:
+        if fixed:
+            self.chunk_length = fixed
+        elif not own_decode:
             self._graphs[DECODE] = self._graphs[PREFILL]
 
     @classmethod
     def open(
-        cls, folder: Path, manifest: Manifest, *, threads: int | None, every_graph: bool
+        cls,
+        folder: Path,
+        manifest: Manifest,
+        *,
+        threads: int | None,
+        every_graph: bool,
+        emulate: bool = False,
     ) -> OnnxEngine:
         """See `Engine.open`."""
-        return cls(folder, manifest, threads=threads, own_decode=every_graph)
+        return cls(folder, manifest, threads=threads, own_decode=every_graph, emulate=emulate)
 
     def new_state(self) -> State:
         return State(self._state_specs)
 
     def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
-        return self._graphs[PREFILL].run(state, tokens)["logits"][0].copy()
+        return self._graphs[PREFILL].logits(state, tokens)
 
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
-        return self._graphs[DECODE].run(state, tokens)["logits"][0].copy()
+        return self._graphs[DECODE].logits(state, tokens)
 
     def compress_memory(self, state: State) -> None:
         graph = self._graphs[COMPRESS]
@@ -92,6 +108,15 @@ class OnnxEngine:
                 state.arrays[output.updates][...] = outputs[output.name]
         if self.geometry.policy == "carry":
             place_carried(state, self.geometry, outputs)
+
+    def _opened(self, folder: Path, graph: GraphSpec, threads: int | None) -> Any:
+        path = folder / graph.file
+        reads_tokens = any(spec.role == "tokens" for spec in graph.inputs)
+        if not reads_tokens or tokens_of(graph) is None:
+            return _Graph(self._ort, self._session(path, threads), graph)
+        if self._soc is not None:
+            return FixedGraph(self._ort, qnn_session(self._ort, path, self._soc), graph)
+        return FixedGraph(self._ort, self._session(path, threads), graph)
 
     def _session(self, path: Path, threads: int | None) -> Any:
         options = self._ort.SessionOptions()
@@ -125,6 +150,10 @@ class _Graph:
         self._ort = ort
         self._session = session
         self._bound: weakref.WeakKeyDictionary[State, _Bound] = weakref.WeakKeyDictionary()
+
+    def logits(self, state: State, tokens: np.ndarray) -> np.ndarray:
+        """Reads tokens `[1, T]`; returns logits `[V]` of the last one."""
+        return self.run(state, tokens)["logits"][0].copy()
 
     def run(self, state: State, tokens: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Computes the graph; its outputs stay valid until the next call with this state."""
@@ -182,6 +211,17 @@ class _Bound:
             raise RuntimeError("onnxruntime copied an array that it must share")
         self._values.append(value)
         return value
+
+
+def _emulated(folder: Path, manifest: Manifest) -> Soc:
+    """The chip that the artifact was compiled for."""
+    soc = soc_of(manifest)
+    if soc is None:
+        raise EdgeInfiniteError(
+            f"{folder} is for the CPU, so there is no chip to emulate; export it with "
+            f"--target {QNN_HTP} --soc NAME"
+        )
+    return soc_named(soc)
 
 
 def _onnxruntime() -> Any:

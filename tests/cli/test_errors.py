@@ -137,7 +137,9 @@ ERRORS = [
     ("export --model {tmp}/nowhere --output {tmp}/new", "nowhere"),
     ("export --model {checkpoint} --output {tmp}/new --segment-length 0", "segment length is 0"),
     ("export --model {checkpoint} --output {tmp}/new --quantize int3", "invalid choice"),
-    ("export --model {checkpoint} --output {tmp}/new --target qnn-htp", "invalid choice"),
+    ("export --model {checkpoint} --output {tmp}/new --target dsp", "invalid choice"),
+    ("export --model {checkpoint} --output {tmp}/new --target qnn-htp", "--soc names it"),
+    ("export --model {checkpoint} --output {tmp}/new --soc sm8650", "--soc names it"),
     ("export --model {checkpoint} --output {tmp}/new --state-mb 0.001", "give at least"),
     (
         "export --model {checkpoint} --output {tmp}/new --state-mb 1 --window-length 64",

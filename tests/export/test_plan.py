@@ -56,7 +56,7 @@ def test_a_dry_run_refuses_a_model_that_the_back_end_cannot_export(tmp_path, cap
 def test_a_target_that_a_back_end_does_not_have_is_refused_with_those_it_has(tmp_path):
     for name, entry in BACKENDS.items():
         with pytest.raises(EdgeInfiniteError, match=f"choose one of {', '.join(entry.targets)}$"):
-            plan_export(ExportOptions("any", tmp_path / "new", backend=name, target="qnn-htp"))
+            plan_export(ExportOptions("any", tmp_path / "new", backend=name, target="dsp"))
 
 
 def test_the_planned_bytes_equal_the_artifacts(tmp_path):

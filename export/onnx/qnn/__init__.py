@@ -1,0 +1,1 @@
+"""Graphs of fixed shape in plain operators, compiled for Snapdragon's HTP (`docs/npu.md`)."""
