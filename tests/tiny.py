@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 import transformers
+from architectures import ARCHITECTURES
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
@@ -146,20 +147,6 @@ def tiny_hybrid(
     return getattr(transformers, f"{family}ForCausalLM")(config).eval()
 
 
-FAMILIES: dict[str, dict[str, object]] = {
-    "Llama": {},
-    "Qwen2": {},
-    "Qwen3": {},
-    "Mistral": {"sliding_window": 7},
-    "SmolLM3": {},
-    "Phi3": {},
-    "Granite": {"logits_scaling": 3.0, "attention_multiplier": 0.3},
-    "Olmo2": {},
-    "Gemma2": {"sliding_window": 7, "attn_logit_softcapping": 2.0},
-    "Gemma3": {"sliding_window": 7},
-}
-"""The tested architectures, with what makes each special."""
-
 MORE_FAMILIES: dict[str, dict[str, object]] = {
     "Cohere2": {"sliding_window": 7},
     "Exaone4": {"sliding_window": 7, "sliding_window_pattern": 4},
@@ -171,8 +158,15 @@ MORE_FAMILIES: dict[str, dict[str, object]] = {
 
 
 def tiny_family(name: str, **extra: object) -> PreTrainedModel:
-    """A random model of 4 layers of any architecture; one of the lists as it stands there."""
-    prefix = "Gemma3Text" if name == "Gemma3" else name
+    """A random model of any architecture, of 4 layers unless its settings say otherwise.
+
+    Args:
+        name: of `ARCHITECTURES`, of `MORE_FAMILIES`, or as transformers' classes begin.
+        extra: settings that come before those of the lists.
+    """
+    known = ARCHITECTURES.get(name)
+    family = known.family if known else name
+    special = known.settings if known else MORE_FAMILIES.get(name, {})
     settings: dict[str, object] = {
         "vocab_size": VOCABULARY,
         "hidden_size": 32,
@@ -187,7 +181,7 @@ def tiny_family(name: str, **extra: object) -> PreTrainedModel:
         "bos_token_id": 1,
         "eos_token_id": 2,
     }
-    special = (FAMILIES | MORE_FAMILIES).get(name, {})
+    prefix = "Gemma3Text" if family == "Gemma3" else family
     config = getattr(transformers, f"{prefix}Config")(**(settings | special | extra))
     torch.manual_seed(0)
-    return getattr(transformers, f"{name}ForCausalLM")(config).eval()
+    return getattr(transformers, f"{family}ForCausalLM")(config).eval()

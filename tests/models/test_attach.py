@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from architectures import ARCHITECTURES
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
@@ -17,12 +18,12 @@ from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
-from tiny import FAMILIES, attached, random_tokens, tiny_family, tiny_llama
+from tiny import attached, random_tokens, tiny_family, tiny_llama
 
 GEOMETRY = Geometry(segment_length=12, sink_length=4, window_length=6)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", ARCHITECTURES)
 def test_a_short_prompt_equals_the_base_model(name):
     base = tiny_family(name)
     engine = TorchEngine(attach(tiny_family(name), EdgeInfiniteConfig(GEOMETRY)))
@@ -36,7 +37,7 @@ def test_a_short_prompt_equals_the_base_model(name):
         np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", ARCHITECTURES)
 def test_any_split_gives_the_same_logits_past_three_compressions(name):
     engine = TorchEngine(attach(tiny_family(name), EdgeInfiniteConfig(GEOMETRY)))
     tokens = random_tokens(60)

@@ -7,17 +7,18 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from architectures import ARCHITECTURES
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.mini_sequence import apply_mini_sequence
-from tiny import FAMILIES, MORE_FAMILIES, VOCABULARY, assert_close, tiny_family, tiny_llama
+from tiny import MORE_FAMILIES, VOCABULARY, assert_close, tiny_family, tiny_llama
 
 
 def tokens_of(batch: int, length: int) -> torch.Tensor:
     return torch.randint(3, VOCABULARY, (batch, length), generator=torch.Generator().manual_seed(1))
 
 
-@pytest.mark.parametrize("name", FAMILIES | MORE_FAMILIES)
+@pytest.mark.parametrize("name", (*ARCHITECTURES, *MORE_FAMILIES))
 @pytest.mark.parametrize(("batch", "length", "size"), [(1, 29, 8), (3, 16, 5), (2, 7, 9)])
 def test_the_last_tokens_logits_are_those_of_the_model(
     name: str, batch: int, length: int, size: int
@@ -35,7 +36,7 @@ def test_the_last_tokens_logits_are_those_of_the_model(
     assert torch.equal(again, expected), "the model has its own forward pass back"
 
 
-@pytest.mark.parametrize("name", FAMILIES | MORE_FAMILIES)
+@pytest.mark.parametrize("name", (*ARCHITECTURES, *MORE_FAMILIES))
 def test_generate_gives_the_same_tokens_also_for_a_batch_padded_on_the_left(name: str) -> None:
     model, tokens = tiny_family(name), tokens_of(2, 21)
     mask = torch.ones_like(tokens)

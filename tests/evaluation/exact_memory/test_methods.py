@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from architectures import ARCHITECTURES
 from tiny_artifact import tiny_checkpoint
 
 from edgeinfinite.cli import main
@@ -17,7 +18,7 @@ from edgeinfinite.evaluation.exact_memory.case import METHODS, MemoryCase, Memor
 from edgeinfinite.evaluation.exact_memory.methods import method_of
 from edgeinfinite.evaluation.exact_memory.run import run_case, run_methods
 from edgeinfinite.models.architecture import architecture_of
-from tiny import FAMILIES, assert_close, random_tokens, tiny_family
+from tiny import assert_close, random_tokens, tiny_family
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 
@@ -27,7 +28,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ARCHITECTURES)
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_gives_the_models_logits_in_prefill_and_decode(
     name: str, family: str, tmp_path: Path

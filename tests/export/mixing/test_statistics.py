@@ -16,7 +16,7 @@ from tiny import VOCABULARY, tiny_family, tiny_hybrid, tiny_llama
 TEXT = torch.randint(0, VOCABULARY, (1, 40), generator=torch.Generator().manual_seed(0))
 
 
-@pytest.mark.parametrize("name", ["Llama", "Granite", "Gemma2", "Olmo2", "Phi3"])
+@pytest.mark.parametrize("name", ["Llama 3", "Granite", "Gemma 2", "OLMo 2", "Phi-4-mini"])
 def test_the_head_gives_the_models_own_logits(name):
     """With Granite's factor and Gemma 2's cap, and the model as it was afterwards."""
     model = tiny_family(name)

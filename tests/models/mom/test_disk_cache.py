@@ -41,7 +41,7 @@ def test_a_layer_returns_what_it_was_given_however_it_grows(tmp_path: Path) -> N
 
 
 def test_generate_works_with_the_cache_on_disk(tmp_path: Path) -> None:
-    for name in ("Llama", "Gemma3"):
+    for name in ("Llama 3", "Gemma 3"):
         model, tokens = tiny_family(name), torch.tensor([random_tokens(20)])
         expected = model.generate(tokens, max_new_tokens=9, do_sample=False)
         cache = offloaded_cache(model, tmp_path)

@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 import torch
+from architectures import ARCHITECTURES
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.mom.reader import MomReader
-from tiny import FAMILIES, MORE_FAMILIES, assert_close, random_tokens, tiny_family, tiny_llama
+from tiny import MORE_FAMILIES, assert_close, random_tokens, tiny_family, tiny_llama
 
 
 def ids(count: int, seed: int = 0) -> torch.Tensor:
     return torch.tensor([random_tokens(count, seed)])
 
 
-@pytest.mark.parametrize("name", FAMILIES | MORE_FAMILIES)
+@pytest.mark.parametrize("name", (*ARCHITECTURES, *MORE_FAMILIES))
 @pytest.mark.parametrize(("length", "chunk"), [(29, 8), (16, 16), (31, 7), (5, 64)])
 def test_prompt_and_decode_give_the_models_logits(
     name: str, length: int, chunk: int, tmp_path: Path
@@ -34,7 +35,7 @@ def test_prompt_and_decode_give_the_models_logits(
         assert torch.equal(model(tokens).logits, expected), "the model is as it was"
 
 
-@pytest.mark.parametrize("name", FAMILIES | MORE_FAMILIES)
+@pytest.mark.parametrize("name", (*ARCHITECTURES, *MORE_FAMILIES))
 def test_turns_of_any_length_and_all_logits_of_a_chunk(name: str, tmp_path: Path) -> None:
     model, tokens = tiny_family(name), ids(40)
     with torch.no_grad():
