@@ -2,10 +2,10 @@
 
     python experiments/oracle_slots.py LONGBENCH ROWS.jsonl [--tasks qasper,trec] [--rows 2]
 
-Full attention reads the whole prompt with its gold answer and says how much every query of question
-and answer attends to every pair. The slots are then filled by that instead of by the trained scorer,
-which no scorer can know in advance: the rest of the gap to full attention isn't the scorer's.
-Rows: nats per token of the gold answer, one JSON object a case and method; finished ones are kept.
+Full attention reads the whole prompt with its gold answer and says how much every query of
+question and answer attends to every pair. The slots are then filled by that, which no scorer can
+know in advance, instead of by the trained one: the rest of the gap to full attention isn't the
+scorer's. Rows: nats per token of the gold answer, one JSON object a case; finished ones are kept.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class OracleScorer(RetentionScorer):
         self.retrieval.copy_(retrieval)
         self.retrieval_heads = int(retrieval.sum())
 
-    def forward(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:  # noqa: ARG002
+    def forward(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         """The next scores, `[1, K, n]`."""
         start, self._next = self._next, self._next + key.shape[-2]
         return self._table[None, :, start : self._next]
