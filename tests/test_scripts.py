@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import random
 import sys
 from pathlib import Path
 
 import pytest
 from tiny_artifact import VOCABULARY, tiny_artifact
 
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines import load_engine
 from tiny import tiny_llama
 
@@ -65,3 +67,17 @@ def test_an_artifact_agrees_with_itself_and_not_with_one_of_other_weights(tmp_pa
     (share,) = agreement.agreement(first, other, [range(5, 45)])
     pairs = zip(*(list(agreement.preferred(e, range(5, 45))) for e in (first, other)), strict=True)
     assert share == sum(a == b for a, b in pairs) / 40 < 1.0
+
+
+def test_flipped_bits_are_counted_and_put_right_again(tmp_path, capsys):
+    file = tmp_path / "numbers"
+    file.write_bytes(bytes(64))
+
+    def read() -> None:
+        if any(file.read_bytes()[:32]):  # the second half isn't looked at
+            raise EdgeInfiniteError("changed")
+
+    refused = script("flip_bits").flipped([file], 200, read, random.Random(0))
+    assert 70 < refused < 130
+    assert file.read_bytes() == bytes(64)
+    assert capsys.readouterr().err.count("accepted: bit") == 200 - refused
