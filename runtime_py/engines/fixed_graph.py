@@ -6,6 +6,8 @@ Letters: L layers, K KV heads, T the graph's number of tokens, D head dimension.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,15 +28,16 @@ class FixedGraph:
 
     Args:
         ort: the module `onnxruntime`.
-        session: of the graph, on any provider.
+        open_session: opens the graph on any provider. It is called when the graph is first needed:
+            compiling for the emulator takes a minute.
         spec: the graph's signature.
     """
 
-    def __init__(self, ort: Any, session: Any, spec: GraphSpec) -> None:
+    def __init__(self, ort: Any, open_session: Callable[[], Any], spec: GraphSpec) -> None:
         self.spec = spec
         self.tokens = tokens_of(spec) or 1
         self._ort = ort
-        self._session = session
+        self._open_session = open_session
         self._bound: weakref.WeakKeyDictionary[State, BoundState] = weakref.WeakKeyDictionary()
 
     def logits(self, state: State, tokens: np.ndarray) -> np.ndarray:
@@ -52,6 +55,10 @@ class FixedGraph:
                 raise failed("onnxruntime", self.spec.file, error) from error
             bound.write_new(state, len(chunk), begin)
         return bound.arrays["logits"][0].copy()
+
+    @cached_property
+    def _session(self) -> Any:
+        return self._open_session()
 
     def bound(self, state: State) -> BoundState:
         """The state's arrays as this graph's inputs."""

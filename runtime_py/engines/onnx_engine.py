@@ -22,7 +22,7 @@ from edgeinfinite.runtime_py.carried import place_carried
 from edgeinfinite.runtime_py.engines.base import failed, usable_cpus
 from edgeinfinite.runtime_py.engines.fixed_graph import FixedGraph, tokens_of
 from edgeinfinite.runtime_py.engines.malloc_options import freed_memory_goes_back
-from edgeinfinite.runtime_py.engines.qnn_provider import qnn_session
+from edgeinfinite.runtime_py.engines.qnn_provider import provider_package, qnn_session
 from edgeinfinite.runtime_py.state import State
 
 CHUNK_LENGTH = 128
@@ -67,6 +67,8 @@ class OnnxEngine:
         rare = manifest.graphs.get(COMPRESS) if self.geometry.policy == "reencode" else None
         self._rare_file = rare.file if rare else None
         self._soc = _emulated(folder, manifest) if emulate else None
+        if emulate:
+            provider_package()
         fixed = tokens_of(manifest.graphs[PREFILL])
         self._graphs: dict[str, Any] = {
             name: self._opened(folder, graph, threads)
@@ -114,9 +116,11 @@ class OnnxEngine:
         reads_tokens = any(spec.role == "tokens" for spec in graph.inputs)
         if not reads_tokens or tokens_of(graph) is None:
             return _Graph(self._ort, self._session(path, threads), graph)
-        if self._soc is not None:
-            return FixedGraph(self._ort, qnn_session(self._ort, path, self._soc), graph)
-        return FixedGraph(self._ort, self._session(path, threads), graph)
+        soc = self._soc
+        if soc is not None:
+            return FixedGraph(self._ort, lambda: qnn_session(self._ort, path, soc), graph)
+        session = self._session(path, threads)
+        return FixedGraph(self._ort, lambda: session, graph)
 
     def _session(self, path: Path, threads: int | None) -> Any:
         options = self._ort.SessionOptions()

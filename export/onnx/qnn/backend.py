@@ -32,6 +32,7 @@ from edgeinfinite.export.onnx.qnn.graphs import (
     state_of,
 )
 from edgeinfinite.export.onnx.qnn.macs import macs_by_node
+from edgeinfinite.export.onnx.qnn.magnitudes import check_magnitudes
 from edgeinfinite.export.onnx.qnn.passes import (
     code_embedding,
     fill_groups,
@@ -80,6 +81,7 @@ class QnnBackend(OnnxBackend):
         """See `Backend.export_graphs`; the graphs' own files run on the CPU too."""
         shape = ModelShape.of(model)
         progress("quantizing", 0.0)
+        check_magnitudes(model)
         weights = self._quantized(model, recipe, integers)
         operators: dict[str, dict[str, int]] = {}
         macs: dict[str, dict[str, int]] = {}
