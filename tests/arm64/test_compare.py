@@ -1,0 +1,44 @@
+"""The comparison of two CPUs finds what differs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from arm64.compare import differences
+
+TOKENS = np.array([1, 2, 0, 1])
+
+
+def _record() -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    return {
+        "0.logits": random.standard_normal((3, 4)),
+        "0.state.k_cache.k_cache_0": random.standard_normal((1, 2, 5, 3)),
+        "whole.logits": random.standard_normal((2, 4)),
+        "greedy": np.array([3, 1, 2]),
+    }
+
+
+def test_equal_records_differ_in_nothing() -> None:
+    found = differences(_record(), _record(), TOKENS)
+    assert (found.logits, found.nats, found.loss, found.whole_logits) == (0, 0, 0, 0)
+    assert found.state == {"k_cache": 0} and found.greedy == 3
+
+
+def test_each_difference_is_seen() -> None:
+    other = _record()
+    other["0.logits"][1] *= 1.1
+    other["0.state.k_cache.k_cache_0"][0, 0, 4, 2] = np.nan
+    other["whole.logits"][0, 0] += 50  # the text went on with token 0 and then 1
+    other["greedy"][1] = 0
+    found = differences(_record(), other, TOKENS)
+    assert found.logits == pytest.approx(0.1) and found.nats > 0
+    assert found.state == {"k_cache": np.inf}
+    assert found.loss < 0 and found.greedy == 1
+
+
+def test_records_of_other_tensors_are_refused() -> None:
+    other = _record()
+    del other["greedy"]
+    with pytest.raises(ValueError, match="only one record has greedy"):
+        differences(_record(), other, TOKENS)
