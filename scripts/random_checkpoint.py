@@ -1,0 +1,125 @@
+"""Writes a checkpoint of a known model's shape with random weights, as the hub's are: sharded.
+
+    python scripts/random_checkpoint.py llama-3.2-1b FOLDER --tokenizer OTHER_FOLDER
+
+It serves to measure what exporting a large model takes. Weights are drawn tensor by tensor, in
+bfloat16, and written shard by shard, so that it needs no more memory than a shard.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "llama-3.2-1b": {
+        "model_type": "llama",
+        "hidden_size": 2048,
+        "intermediate_size": 8192,
+        "num_hidden_layers": 16,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 64,
+        "vocab_size": 128_256,
+        "max_position_embeddings": 131_072,
+        "tie_word_embeddings": True,
+        "rms_norm_eps": 1e-5,
+        "rope_parameters": {
+            "rope_type": "llama3",
+            "rope_theta": 500_000.0,
+            "factor": 32.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8192,
+        },
+    },
+    "qwen2.5-3b": {
+        "model_type": "qwen2",
+        "hidden_size": 2048,
+        "intermediate_size": 11_008,
+        "num_hidden_layers": 36,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 2,
+        "vocab_size": 151_936,
+        "max_position_embeddings": 32_768,
+        "tie_word_embeddings": True,
+        "rms_norm_eps": 1e-6,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1_000_000.0},
+    },
+}
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("shape", choices=SHAPES)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--tokenizer", type=Path, required=True, help="folder with tokenizer.json")
+    parser.add_argument("--shard-mb", type=float, default=2000.0)
+    options = parser.parse_args()
+    settings = dict(SHAPES[options.shape])
+    config = AutoConfig.for_model(settings.pop("model_type"), **settings, dtype="bfloat16")
+    write_checkpoint(config, options.folder, int(options.shard_mb * 1e6))
+    for name in TOKENIZER_FILES:
+        if (options.tokenizer / name).exists():
+            shutil.copyfile(options.tokenizer / name, options.folder / name)
+
+
+def write_checkpoint(config: PreTrainedConfig, folder: Path, shard_bytes: int) -> None:
+    """Writes `config.json`, shards of random weights in bfloat16, and their index.
+
+    Args:
+        config: of a causal LM.
+        folder: made if it doesn't exist.
+        shard_bytes: a shard is closed before it becomes larger.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+    model.config.architectures = [type(model).__name__]
+    model.config.save_pretrained(folder)
+    tied = set(model.all_tied_weights_keys) if config.tie_word_embeddings else set()
+    shards = _shards(
+        {name: p.shape for name, p in model.named_parameters() if name not in tied}, shard_bytes
+    )
+    random, index, total = torch.Generator().manual_seed(0), {}, 0
+    for number, shapes in enumerate(shards, 1):
+        file = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
+        tensors = {name: _drawn(shape, random) for name, shape in shapes.items()}
+        save_file(tensors, folder / file, metadata={"format": "pt"})
+        index |= dict.fromkeys(tensors, file)
+        total += sum(tensor.nbytes for tensor in tensors.values())
+    document = {"metadata": {"total_size": total}, "weight_map": index}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(document, indent=1))
+
+
+def _shards(shapes: dict[str, torch.Size], most: int) -> list[dict[str, torch.Size]]:
+    shards: list[dict[str, torch.Size]] = [{}]
+    size = 0
+    for name, shape in shapes.items():
+        if shards[-1] and size + 2 * shape.numel() > most:
+            shards.append({})
+            size = 0
+        shards[-1][name] = shape
+        size += 2 * shape.numel()
+    return shards
+
+
+def _drawn(shape: torch.Size, random: torch.Generator) -> torch.Tensor:
+    """Norms are one; a matrix keeps the size of what it is multiplied with."""
+    if len(shape) == 1:
+        return torch.ones(shape, dtype=torch.bfloat16)
+    drawn = torch.empty(shape, dtype=torch.bfloat16)
+    return drawn.normal_(0.0, shape[-1] ** -0.5, generator=random)
+
+
+if __name__ == "__main__":
+    main()
