@@ -72,11 +72,6 @@ class Architecture:
         windows = (facts.sliding_window or 0 for facts in self.layers)
         return tuple(window if window < self.positions else 0 for window in windows)
 
-    @property
-    def caps_scores(self) -> bool:
-        """Whether a layer caps its attention scores."""
-        return any(facts.softcap is not None for facts in self.layers)
-
 
 def architecture_of(model: PreTrainedModel) -> Architecture:
     """The facts about a model, collected on the first call and stored on the model.

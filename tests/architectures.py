@@ -47,6 +47,12 @@ class Architecture:
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", {"num_hidden_layers": 2, **self.settings})
 
+    @property
+    def one_layer(self) -> Mapping[str, object]:
+        """Settings for a model of one layer, where the layers are alike; else none."""
+        alike = not any(isinstance(value, list) for value in self.settings.values())
+        return {"num_hidden_layers": 1} if alike else {}
+
 
 ARCHITECTURES = {
     "Llama 2": Architecture("Llama", "a KV head for each query head", {"num_key_value_heads": 4}),

@@ -11,7 +11,6 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import Manifest
-from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Integers, Progress
 from edgeinfinite.export.executorch.graphs import Graph, graphs_of, state_of
 from edgeinfinite.export.executorch.groups import take_over
@@ -44,12 +43,7 @@ class ExecuTorchBackend:
     tools = ("executorch", "torchao")
 
     def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
-        """See `export.backend.Backend.check_architecture`."""
-        if facts.caps_scores:
-            raise EdgeInfiniteError(
-                "the back end executorch has no attention scores that are capped (softcap), which "
-                f"{facts.name} needs; use --backend onnx"
-            )
+        """See `export.backend.Backend.check_architecture`; all that `attach` takes is supported."""
 
     def export_graphs(
         self,

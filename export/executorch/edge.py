@@ -83,6 +83,10 @@ def _is_known(node: Node) -> bool:
         return True
     if node.target is aten.rsub.Scalar:
         return len(node.args) == 2 and not node.kwargs  # without a factor for the second operand
+    if node.target in (aten.dropout.default, aten.type_as.default):
+        return _does_nothing(node)
+    if node.target is aten.chunk.default:
+        return all(user.target is operator.getitem for user in node.users)
     if node.target is aten.to.dtype:
         return node.args[0].meta["val"].dtype == torch.int64 or _changes_nothing(node)
     return node.target in _REWRITES
@@ -164,6 +168,28 @@ def _changes_nothing(node: Node) -> bool:
     return bool(node.args[0].meta["val"].dtype == node.meta["val"].dtype)
 
 
+def _does_nothing(node: Node) -> bool:
+    """Whether a dropout or a `type_as` returns its input."""
+    if node.target is aten.dropout.default:
+        return not (node.args[1] and node.args[2])
+    return _changes_nothing(node)
+
+
+def _sliced(node: Node) -> None:
+    """Every part of a `chunk` as a slice of its own."""
+    x, count, *axis = node.args
+    value = x.meta["val"]
+    at = (axis[0] if axis else 0) % value.dim()
+    size = -(-int(value.shape[at]) // int(count))
+    for part in list(node.users):
+        start = int(part.args[1]) * size
+        end = min(start + size, int(value.shape[at]))
+        sliced = insert(part, aten.slice.Tensor, x, at, start, end)
+        sliced.target = edge.slice_copy.Tensor
+        replace(part, sliced)
+    node.graph.erase_node(node)
+
+
 def _counted(node: Node) -> None:
     dtype = node.meta["val"].dtype
     node.target, node.args, node.kwargs = (
@@ -174,8 +200,11 @@ def _counted(node: Node) -> None:
 
 
 _REWRITES: dict[Any, Callable[[Node], None]] = {
+    aten.alias.default: _drop,
     aten.arange.default: _counted,
+    aten.chunk.default: _sliced,
     aten.clone.default: _drop,  # permute_copy has made it contiguous already
+    aten.dropout.default: _drop,
     aten.expand.default: _rename(edge.expand_copy.default, lambda n: n.args),
     aten.item.default: _rename(aten._local_scalar_dense.default, lambda n: n.args),
     aten.narrow.default: _rename(edge.slice_copy.Tensor, _narrowed),
@@ -185,6 +214,7 @@ _REWRITES: dict[Any, Callable[[Node], None]] = {
     aten.softmax.int: _rename(edge._softmax.default, lambda n: (n.args[0], n.args[1], False)),
     aten.to.dtype: _converted,
     aten.transpose.int: _rename(edge.permute_copy.default, _swapped),
+    aten.type_as.default: _drop,
     aten.unsqueeze.default: _rename(edge.unsqueeze_copy.default, lambda n: n.args),
     aten.view.default: _rename(edge.view_copy.default, lambda n: n.args),
 }

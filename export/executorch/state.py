@@ -168,7 +168,11 @@ class DecodeState(_ExecuTorchState):
         queries = functional.linear(own, self._spread) * self._blocks
         new_scores = functional.linear(queries, new_key)
         old_scores = functional.linear(queries, keys) * places.elsewhere
-        weights = (old_scores + (new_scores * places.here + places.mask)).softmax(-1)
+        if call.softcap is None:
+            weights = (old_scores + (new_scores * places.here + places.mask)).softmax(-1)
+        else:
+            scores = _capped(old_scores + new_scores * places.here, call.softcap)
+            weights = (scores + places.mask).softmax(-1)
         new_weights = functional.linear(weights, places.here)
         old = torch.bmm((weights * places.elsewhere).unsqueeze(0), values).reshape(heads, width)
         found = (old + new_weights * new_value) * self._blocks
@@ -206,7 +210,10 @@ class PrefillState(_ExecuTorchState):
         ]
         keys, values = joined
         grouped = (call.query * call.scaling).reshape(kv_heads, -1, dim)
-        scores = torch.bmm(grouped, keys.transpose(1, 2)) + self._masks[like]
+        scores = torch.bmm(grouped, keys.transpose(1, 2))
+        if call.softcap is not None:
+            scores = _capped(scores, call.softcap)
+        scores = scores + self._masks[like]
         attended = torch.bmm(scores.softmax(-1), values)
         self._write_later(call)
         return attended.reshape(1, heads, -1, dim)
@@ -227,3 +234,8 @@ class PrefillState(_ExecuTorchState):
         if window := self._kinds[layer].window:
             hidden = hidden + (seen - rows + (window - 1.0)).clamp(-1.0, 0.0)
         return hidden * -MASKED
+
+
+def _capped(scores: torch.Tensor, softcap: float) -> torch.Tensor:
+    """Scores within -softcap to softcap."""
+    return (scores * (1.0 / softcap)).tanh() * softcap

@@ -14,7 +14,7 @@ from architectures import ARCHITECTURES
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach, attention_layers, gate_parameters
-from edgeinfinite.models.configuration import EdgeInfiniteConfig
+from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
@@ -37,9 +37,13 @@ def test_a_short_prompt_equals_the_base_model(name):
         np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("policy", ["reencode", "carry"])
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_any_split_gives_the_same_logits_past_three_compressions(name):
-    engine = TorchEngine(attach(tiny_family(name), EdgeInfiniteConfig(GEOMETRY)))
+def test_any_split_gives_the_same_logits_past_three_compressions(name, policy):
+    config = EdgeInfiniteConfig(GEOMETRY)
+    if policy == "carry":
+        config = EdgeInfiniteConfig(replace(GEOMETRY, policy=policy), NO_GATE)
+    engine = TorchEngine(attach(tiny_family(name), config))
     tokens = random_tokens(60)
     expected = Session(engine).append(tokens)
     session = Session(engine, chunk_length=5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import math
 from collections import Counter
@@ -19,11 +18,9 @@ pytest.importorskip("torchao")
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from tiny_artifact import tiny_artifact
 from torch.export.graph_signature import OutputKind
-from transformers import Gemma2Config, Gemma2ForCausalLM
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import load_manifest
-from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.executorch import BACKEND
 from edgeinfinite.export.executorch.backend import _trace
 from edgeinfinite.export.executorch.graphs import graphs_of, state_of
@@ -35,7 +32,6 @@ from edgeinfinite.export.executorch.sharing import share_segments
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.export.verify import verify_artifact
-from edgeinfinite.models.architecture import LayerFacts, architecture_of
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from tiny import attached, tiny_llama
@@ -221,26 +217,3 @@ def test_the_model_is_restored_after_the_export(tmp_path: Path) -> None:
     assert model.get_decoder().rotary_emb is rotary
     for name, tensor in model.state_dict().items():
         torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
-
-
-def test_capped_attention_is_refused_by_name() -> None:
-    geometry = Geometry(sink_length=10, segment_length=80, window_length=10)
-    facts = architecture_of(tiny_llama())
-    seen = dataclasses.replace(facts, layers=(LayerFacts(), LayerFacts(sliding_window=9)))
-    BACKEND.check_architecture(seen, geometry)
-    refused = dataclasses.replace(facts, layers=(LayerFacts(), LayerFacts(softcap=30.0)))
-    with pytest.raises(EdgeInfiniteError, match=r"softcap.* LlamaForCausalLM .*--backend onnx"):
-        BACKEND.check_architecture(refused, geometry)
-
-
-def test_an_unsupported_model_is_refused_before_tracing(tmp_path: Path) -> None:
-    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "vocab_size": 97}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
-    model = Gemma2ForCausalLM(Gemma2Config(**sizes, **heads))
-    attach(model, EdgeInfiniteConfig(Geometry(16, 4, 4), gate_rank=8))
-    told: list[str] = []
-    with pytest.raises(EdgeInfiniteError, match=r"softcap.*Gemma2ForCausalLM"):
-        BACKEND.export_graphs(
-            model, recipe_named("none"), tmp_path, "cpu", lambda what, _: told.append(what)
-        )
-    assert not told and not list(tmp_path.iterdir())
