@@ -1,0 +1,12 @@
+"""The README's table of architectures is the list that the tests go through."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from architectures import table
+
+
+def test_the_readme_has_the_tested_architectures_and_no_others() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    assert f"\n\n{table()}\n\n" in readme, f"put this into the README:\n{table()}"
