@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.export.mixing.head import logits_of
 from edgeinfinite.runtime_py.engines import Engine, load_engine
+from edgeinfinite.runtime_py.logprobs import log_probabilities
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
 
@@ -98,7 +99,5 @@ def _of_artifact(engine: Engine, tokens: Sequence[int]) -> float:
     session = Session(engine)
     nats = []
     for token, following in pairwise(tokens):
-        logits = session.append([token]).astype(np.float64)
-        highest = logits.max()
-        nats.append(highest + np.log(np.exp(logits - highest).sum()) - logits[following])
+        nats.append(-log_probabilities(session.append([token]))[following])
     return float(np.mean(nats))

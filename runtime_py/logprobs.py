@@ -23,6 +23,18 @@ class TokenLogprobs:
     top: tuple[tuple[int, float], ...]
 
 
+def log_probabilities(logits: np.ndarray) -> np.ndarray:
+    """The logarithm of the softmax over the last axis, float64.
+
+    Args:
+        logits: `[..., V]`.
+    """
+    values = logits.astype(np.float64)
+    values -= values.max(-1, keepdims=True)
+    values -= np.log(np.exp(values).sum(-1, keepdims=True))
+    return values
+
+
 def token_logprobs(logits: np.ndarray, token: int, count: int) -> TokenLogprobs:
     """The log-probabilities of a token and of the `count` likeliest ones.
 
@@ -31,9 +43,7 @@ def token_logprobs(logits: np.ndarray, token: int, count: int) -> TokenLogprobs:
         token: the chosen token.
         count: at least 0; tokens of probability 0 aren't listed.
     """
-    values = logits.astype(np.float64)
-    values -= values.max()
-    values -= np.log(np.exp(values).sum())
+    values = log_probabilities(logits)
     count = min(count, len(values))
     likeliest = np.argpartition(-values, count - 1)[:count] if count else np.array([], np.int64)
     # A stable order of ties: the lower id first.

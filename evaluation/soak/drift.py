@@ -6,17 +6,17 @@ fold is computed a second time into an empty memory and added up in float64.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from edgeinfinite.artifact.tensors import SUMS
 from edgeinfinite.files import replacing
 from edgeinfinite.runtime_py.engines.base import Engine
 from edgeinfinite.runtime_py.state import State
-
-SUMS = ("memory", "memory_norm")
-"""M and z, as the state names them."""
 
 
 class SummingEngine:
@@ -24,50 +24,63 @@ class SummingEngine:
 
     Args:
         engine: with a memory.
-        sums: of a run that goes on; None for a new text.
+
+    Attributes:
+        sums: M and z by name, float64; empty before anything is folded in, None if they are lost.
     """
 
-    def __init__(self, engine: Engine, sums: dict[str, np.ndarray] | None = None) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.sums = sums
-        self.active = True
+        self.sums: dict[str, np.ndarray] | None = {}
+        self._paused = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
     def compress_memory(self, state: State) -> None:
         """See `Engine.compress_memory`."""
-        if self.active:
-            self._add(state.copy())
+        if self.sums is not None and not self._paused:
+            self.sums = self._added(self.sums, state.copy())
         self._engine.compress_memory(state)
 
-    def _add(self, state: State) -> None:
-        """Adds what a compression folds in.
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Inside the block, what is folded in is another text's."""
+        self._paused = True
+        try:
+            yield
+        finally:
+            self._paused = False
+
+    def _added(self, sums: dict[str, np.ndarray], state: State) -> dict[str, np.ndarray]:
+        """The sums with what a compression folds in.
 
         Args:
-            state: a copy before the compression, which is changed.
+            sums: before it.
+            state: a copy before it, which is changed.
         """
         for name in SUMS:
             state.arrays[name][...] = 0
         self._engine.compress_memory(state)
-        parts = {name: state.arrays[name].astype(np.float64) for name in SUMS}
-        self.sums = {
-            name: part if self.sums is None else self.sums[name] + part
-            for name, part in parts.items()
-        }
+        return {name: sums.get(name, 0.0) + state.arrays[name].astype(np.float64) for name in SUMS}
 
-    def drift(self, state: State) -> float:
-        """The largest difference to the state's sums, relative to the largest sum of its kind."""
+    def drift(self, state: State) -> float | None:
+        """The largest difference to the state's sums, relative to the largest sum of its kind; None
+        if the sums are lost.
+        """
         if self.sums is None:
-            return 0.0
-        return max(
+            return None
+        differences = (
             float(np.abs(state.arrays[name] - exact).max() / max(np.abs(exact).max(), 1e-30))
             for name, exact in self.sums.items()
         )
+        return max(differences, default=0.0)
 
     def save(self, path: Path, tokens: int) -> None:
-        """Writes the sums after so many tokens."""
-        arrays: dict[str, Any] = {"tokens": np.array(tokens), **(self.sums or {})}
+        """Writes the sums after so many tokens, if they aren't lost."""
+        if self.sums is None:
+            return
+        arrays: dict[str, Any] = {"tokens": np.array(tokens), **self.sums}
         with replacing(path) as unfinished, unfinished.open("wb") as file:
             np.savez(file, **arrays)
 
@@ -77,5 +90,5 @@ def sums_at(path: Path, tokens: int) -> dict[str, np.ndarray] | None:
     if not path.exists():
         return None
     with np.load(path) as saved:
-        sums = {name: saved[name] for name in SUMS if name in saved}
-        return sums if int(saved["tokens"]) == tokens and sums else None
+        found = {name: saved[name] for name in saved}
+    return found if int(found.pop("tokens")) == tokens else None

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.logprobs import log_probabilities
 from edgeinfinite.runtime_py.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.session import Session
 
@@ -64,13 +65,7 @@ def split_divergence(session: Session, whole: Sequence[int], cut: Sequence[Seque
         The Kullback-Leibler divergence of the two predictions of the next token.
     """
     one, other = session.fork(), session.fork()
-    first = log_softmax(one.append(whole))
+    first = log_probabilities(one.append(whole))
     for piece in cut:
         logits = other.append(piece)
-    return float(np.exp(first) @ (first - log_softmax(logits)))
-
-
-def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """`[V]` float64 of `[V]`."""
-    shifted = logits.astype(np.float64) - float(logits.max())
-    return np.asarray(shifted - np.log(np.exp(shifted).sum()))
+    return float(np.exp(first) @ (first - log_probabilities(logits)))

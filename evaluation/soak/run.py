@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
+from edgeinfinite.artifact.tensors import CACHES, SCORES, SUMS, Role
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.soak.drift import SummingEngine, sums_at
 from edgeinfinite.evaluation.soak.options import SoakOptions
@@ -24,7 +26,7 @@ from edgeinfinite.runtime_py.statistics import resident_bytes
 ROWS = "soak"
 """In the session file's metadata: options and rows, so that both are always of one moment."""
 
-_KINDS = ("k_cache", "v_cache", "scores", "memory", "memory_norm")
+_KINDS: tuple[Role, ...] = (*CACHES, SCORES, *SUMS)
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,13 @@ class SoakRow:
         compressions: since the text began.
         tokens_per_s: of reading, without the probes.
         rss_bytes: resident memory at its end; None where the system doesn't say.
-        rms: root mean square of what is in use of the state, by kind of tensor.
-        largest: largest absolute value, by kind.
+        rms: root mean square of what is in use of the state, by the tensors' role.
+        largest: largest absolute value, by role.
         fork_ok: whether the state stayed bit for bit while a fork read on.
         split_kl: nats by which the next token's prediction differs when the same tokens are fed in
             pieces.
-        drift: of the memory's float32 sums from float64, relative; None without a memory.
+        drift: of the memory's float32 sums from float64, relative; None without a memory, and once
+            a run goes on that had lost its own sums.
     """
 
     tokens_read: int
@@ -74,19 +77,15 @@ class Soak:
         self._stream, self._options, self._path = stream, options, path
         self._sums_path = path.with_name(f"{path.name}.sums.npz")
         self.rows: list[SoakRow] = []
-        read = 0
-        if path.exists():
-            session, extra = load_session(engine, path)
-            self.rows = _rows_of(path, extra, options)
-            read = session.tokens_read
-        resumable = bool(read) and engine.reads_memory
-        sums = sums_at(self._sums_path, read) if resumable else None
-        self._sums = SummingEngine(engine, sums) if engine.reads_memory else None
-        # Without the sums of a killed run, a drift from here on would mean nothing.
-        self._drifts = self._sums is not None and (not read or sums is not None)
-        self._session = Session(cast("Engine", self._sums or engine))
-        if path.exists():
-            self._session, _ = load_session(self._session.engine, path)
+        self._sums = SummingEngine(engine) if engine.reads_memory else None
+        own = cast("Engine", self._sums or engine)
+        if not path.exists():
+            self._session = Session(own)
+            return
+        self._session, extra = load_session(own, path)
+        self.rows = _rows_of(path, extra, options)
+        if self._sums:
+            self._sums.sums = sums_at(self._sums_path, self.tokens_read)
 
     @property
     def tokens_read(self) -> int:
@@ -137,21 +136,16 @@ class Soak:
         most = 3 * geometry.segment_length + geometry.window_length
         tokens = self._stream.tokens(self._options.stretches + len(self.rows), most)
         tokens = tokens[: int(random.integers(2, most + 1))]
-        if self._sums:
-            self._sums.active = False
-        fork_ok = fork_harms_nothing(self._session, tokens)
-        divergence = split_divergence(self._session, tokens, pieces(tokens, random))
-        if self._sums:
-            self._sums.active = True
-        return fork_ok, divergence
+        with self._sums.paused() if self._sums else nullcontext():
+            fork_ok = fork_harms_nothing(self._session, tokens)
+            return fork_ok, split_divergence(self._session, tokens, pieces(tokens, random))
 
     def _row(self, speed: float, fork_ok: bool, divergence: float) -> SoakRow:
         state = self._session.state
         squares, counts, largest = dict[str, float](), dict[str, int](), dict[str, float]()
         for spec in state.specs:
-            kind = next((kind for kind in _KINDS if spec.name.startswith(kind)), None)
-            values = state.in_use(spec)
-            if kind is None or not values.size:
+            kind, values = spec.role, state.in_use(spec)
+            if kind not in _KINDS or not values.size:
                 continue
             exact = values.astype(np.float64)
             if not np.isfinite(exact).all():
@@ -168,7 +162,7 @@ class Soak:
             largest=largest,
             fork_ok=fork_ok,
             split_kl=divergence,
-            drift=self._sums.drift(state) if self._sums and self._drifts else None,
+            drift=self._sums.drift(state) if self._sums else None,
         )
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from edgeinfinite.files import read_text_file
 from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.logprobs import log_probabilities
 from edgeinfinite.runtime_py.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
@@ -62,7 +63,7 @@ def compare(arguments: argparse.Namespace) -> None:
         other = arguments.reference / file.name
         if not other.exists():
             continue
-        ours, theirs = (_log_probabilities(np.load(path)) for path in (file, other))
+        ours, theirs = (log_probabilities(np.load(path)) for path in (file, other))
         following = tokens[int(file.stem)]
         divergence = float((np.exp(theirs) * (theirs - ours)).sum())
         same = ours.argmax() == theirs.argmax()
@@ -72,12 +73,6 @@ def compare(arguments: argparse.Namespace) -> None:
         f"{len(rows)} tokens: {loss:.4f} nats, reference {reference:.4f}, "
         f"top-1 agreement {same:.4f}, KL {divergence:.5f}"
     )
-
-
-def _log_probabilities(logits: np.ndarray) -> np.ndarray:
-    wide = logits.astype(np.float64)
-    wide -= wide.max()
-    return wide - np.log(np.exp(wide).sum())
 
 
 def main() -> None:

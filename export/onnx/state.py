@@ -14,14 +14,11 @@ from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.memory.gate import MemoryGate
 
 
-class OnnxState:
-    """A `GraphState` whose attention is `com.microsoft.GroupQueryAttention`.
-
-    The operator appends K, V at each layer's `length`, attends causally to everything before, and
-    returns the caches. Past and present are bound to one buffer, so no cache is ever copied.
+class GatedState:
+    """What the ONNX states have in common: where a token stands, and the absorbed gates.
 
     Args:
-        given: the graph's inputs; caches `[1, K, C, D]` float32 or float16.
+        given: the graph's inputs.
         gates: the gates of all layers, as `absorb_gates` returns them; empty without a memory.
         longest_layer: in which a token's position is its slot.
     """
@@ -39,6 +36,28 @@ class OnnxState:
             self.has_memory = given.has_memory
             self._gates = FlatGates(gates, given.memory, given.memory_norm, given.has_memory)
         self._positions: torch.Tensor | None = None
+
+    def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `AttentionState.memory_of`; the absorbed gates ignore the result."""
+        assert self._given.memory is not None and self._given.memory_norm is not None
+        return self._given.memory[layer], self._given.memory_norm[layer]
+
+
+class OnnxState(GatedState):
+    """A `GraphState` whose attention is `com.microsoft.GroupQueryAttention`.
+
+    The operator appends K, V at each layer's `length`, attends causally to everything before, and
+    returns the caches. Past and present are bound to one buffer, so no cache is ever copied.
+
+    Args:
+        given: the graph's inputs; caches `[1, K, C, D]` float32 or float16.
+        gates, longest_layer: see `GatedState`.
+    """
+
+    def __init__(
+        self, given: StateTensors, gates: list[MemoryGate], longest_layer: int = 0
+    ) -> None:
+        super().__init__(given, gates, longest_layer)
         self._totals: tuple[torch.Tensor, ...] | None = None
         self._last_slots: tuple[torch.Tensor, ...] = ()
         self.k_cache = list(given.k_cache)
@@ -49,11 +68,6 @@ class OnnxState:
         length = self._given.length[self._longest : self._longest + 1]
         self._positions = (length + torch.arange(tokens)).unsqueeze(0)
         return self._positions
-
-    def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """See `AttentionState.memory_of`; the absorbed gates ignore the result."""
-        assert self._given.memory is not None and self._given.memory_norm is not None
-        return self._given.memory[layer], self._given.memory_norm[layer]
 
     def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`."""

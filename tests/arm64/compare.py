@@ -14,6 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from edgeinfinite.export.parity.state_errors import relative_error
+from edgeinfinite.runtime_py.logprobs import log_probabilities
+
 
 @dataclass(frozen=True)
 class Differences:
@@ -56,10 +59,10 @@ def differences(
     for name in one:
         if ".state." in name:
             role = name.split(".")[2]
-            state[role] = max(state[role], relative_error(other[name], one[name]))
+            state[role] = max(state[role], _error(other[name], one[name]))
         elif name[0].isdigit():
             rows = list(zip(other[name], one[name], strict=True))
-            logits += [relative_error(a, b) for a, b in rows]
+            logits += [_error(a, b) for a, b in rows]
             nats += [divergence(b, a) for a, b in rows]
     asked = tokens[-len(one["whole.logits"]) :]
     losses = [_loss(record["whole.logits"], asked) for record in (one, other)]
@@ -69,36 +72,25 @@ def differences(
         state=dict(state),
         nats=float(np.mean(nats)),
         loss=losses[1] - losses[0],
-        whole_logits=max(relative_error(a, b) for a, b in pairs),
+        whole_logits=max(_error(a, b) for a, b in pairs),
         greedy=int((one["greedy"] == other["greedy"]).cumprod().sum()),
     )
 
 
-def relative_error(value: np.ndarray, wanted: np.ndarray) -> float:
+def _error(value: np.ndarray, wanted: np.ndarray) -> float:
     """‖value - wanted‖ / ‖wanted‖; infinite for other shapes or anything that isn't a number."""
-    if value.shape != wanted.shape:
-        return float("inf")
-    value, wanted = value.astype(np.float64), wanted.astype(np.float64)
-    difference, size = np.linalg.norm(value - wanted), np.linalg.norm(wanted)
-    error = float(difference / size) if size else float(difference)
-    return error if np.isfinite(error) else float("inf")
+    error = relative_error(value, wanted) if value.shape == wanted.shape else np.inf
+    return float(error) if np.isfinite(error) else float("inf")
 
 
 def divergence(wanted: np.ndarray, value: np.ndarray) -> float:
     """KL divergence of two rows of logits `[V]`, nats."""
-    p, q = log_softmax(wanted), log_softmax(value)
+    p, q = log_probabilities(wanted), log_probabilities(value)
     return float((np.exp(p) * (p - q)).sum())
 
 
-def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Over the last axis, float64."""
-    shifted = logits.astype(np.float64) - logits.max(-1, keepdims=True)
-    result: np.ndarray = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
-    return result
-
-
 def _loss(logits: np.ndarray, tokens: np.ndarray) -> float:
-    return float(-log_softmax(logits)[np.arange(len(tokens)), tokens].mean())
+    return float(-log_probabilities(logits)[np.arange(len(tokens)), tokens].mean())
 
 
 def main() -> None:

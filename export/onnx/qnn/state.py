@@ -12,8 +12,7 @@ from __future__ import annotations
 import torch
 
 from edgeinfinite.export.graphs.state import StateTensors
-from edgeinfinite.export.onnx.passes.memory_gate import FlatGates
-from edgeinfinite.export.onnx.state import packed
+from edgeinfinite.export.onnx.state import GatedState, packed, unpacked
 from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.memory.gate import MemoryGate
 
@@ -21,29 +20,19 @@ MASKED = -3e4
 """Added to the scores of slots that aren't visible; float16 holds twice as much."""
 
 
-class QnnState:
+class QnnState(GatedState):
     """A `GraphState` of MatMul, Add and Softmax.
 
     Args:
         given: the graph's inputs; K caches `[1, K, D, C]`, V caches `[1, K, C, D]`, float16.
-        gates: the gates of all layers, as `absorb_gates` returns them; empty without a memory.
-        longest_layer: in which a token's position is its slot.
+        gates, longest_layer: see `GatedState`.
     """
-
-    has_memory: torch.Tensor
 
     def __init__(
         self, given: StateTensors, gates: list[MemoryGate], longest_layer: int = 0
     ) -> None:
+        super().__init__(given, gates, longest_layer)
         self._length = given.length.to(torch.int32).split(1)
-        self._longest = longest_layer
-        self._given = given
-        self._gates: FlatGates | None = None
-        if given.memory is not None:
-            assert given.memory_norm is not None and given.has_memory is not None
-            self.has_memory = given.has_memory
-            self._gates = FlatGates(gates, given.memory, given.memory_norm, given.has_memory)
-        self._positions: torch.Tensor | None = None
         self._masks: dict[tuple[int, ...], torch.Tensor] = {}
         self._new: list[tuple[torch.Tensor, torch.Tensor]] = []
 
@@ -52,11 +41,6 @@ class QnnState:
         first = self._length[self._longest]
         self._positions = (first + torch.arange(tokens, dtype=torch.int32)).unsqueeze(0)
         return self._positions
-
-    def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """See `AttentionState.memory_of`; the absorbed gates ignore the result."""
-        assert self._given.memory is not None and self._given.memory_norm is not None
-        return self._given.memory[layer], self._given.memory_norm[layer]
 
     def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`."""
@@ -83,7 +67,7 @@ class QnnState:
             return attended
         assert self._positions is not None
         rows = self._gates.apply(layer, packed(call.query), packed(attended), self._positions)
-        return rows.unflatten(2, (heads, dim)).transpose(1, 2)
+        return unpacked(rows, heads)
 
     def outputs(self) -> list[torch.Tensor]:
         """The new K `[1, K, D, T]` of all layers, then the new V `[1, K, T, D]`."""
