@@ -43,7 +43,9 @@ def ask(client: openai.OpenAI, *texts: str) -> openai.types.chat.ChatCompletion:
 
 
 def files(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.rglob("[0-9]*.session"))
+    """The names of the saved states; a state that is being written lies in a hidden folder."""
+    found = folder.rglob("[0-9]*.session")
+    return sorted(path.name for path in found if not path.parent.name.startswith("."))
 
 
 def test_a_server_that_is_killed_loses_nothing_saved(artifact: Path, tmp_path: Path) -> None:
