@@ -8,6 +8,8 @@ interface. Letters: H query heads, K KV heads, D head dimension, V vocabulary.
 from __future__ import annotations
 
 import inspect
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,14 +101,18 @@ def check_supported(model: PreTrainedModel) -> None:
     lacks = None
     if decoder is None:
         lacks = "it is an encoder-decoder"
+    elif others := _layers_without_attention(layers):
+        lacks = others
     elif not hasattr(decoder, "rotary_emb"):
         lacks = "it has no rotary position embedding (RoPE)"
     elif not len(layers) or not all(hasattr(layer, "self_attn") for layer in layers):
-        lacks = "not every layer is an attention layer"
+        lacks = "its layers hold no `self_attn`"
     elif not type(model)._supports_attention_backend:
         lacks = "it doesn't use transformers' attention interface"
     elif unknown := set(getattr(text, "layer_types", None) or []) - _LAYER_TYPES:
-        lacks = f"it has layers of type {', '.join(sorted(unknown))}"
+        lacks = "; ".join(
+            f"{_numbered(text.layer_types, kind)} of type {kind}" for kind in sorted(unknown)
+        )
     elif getattr(text, "num_kv_shared_layers", 0):
         lacks = "its layers share KV caches"
     elif any(getattr(layer.self_attn, "sinks", None) is not None for layer in layers):
@@ -115,6 +121,28 @@ def check_supported(model: PreTrainedModel) -> None:
         lacks = "its KV cache is a latent one (MLA)"
     if lacks:
         raise _unsupported(model, lacks)
+
+
+def _layers_without_attention(layers: Sequence[nn.Module]) -> str | None:
+    """Which layers are something else, such as an SSM or a convolution; None if all attend."""
+    kinds = [None if hasattr(layer, "self_attn") else _mixer(layer) for layer in layers]
+    kinds = [None if kind and "Attention" in kind else kind for kind in kinds]
+    found = dict.fromkeys(kind for kind in kinds if kind)  # in the order of the layers
+    return "; ".join(f"{_numbered(kinds, kind)} {kind}, not attention" for kind in found) or None
+
+
+def _mixer(layer: nn.Module) -> str:
+    """The class of what mixes a layer's tokens: its first part that is neither norm nor MLP."""
+    parts = layer.named_children()
+    mixers = (part for name, part in parts if not re.search("norm|mlp|feed_forward|moe", name))
+    return type(next(mixers, layer)).__name__
+
+
+def _numbered(kinds: Sequence[str | None], kind: str) -> str:
+    numbers = [str(number) for number, found in enumerate(kinds) if found == kind]
+    more = f" and {len(numbers) - 8} more" if len(numbers) > 8 else ""
+    plural = len(numbers) > 1
+    return f"layer{'s' * plural} {', '.join(numbers[:8])}{more} {'are' if plural else 'is'}"
 
 
 def _unsupported(model: PreTrainedModel, lacks: str) -> EdgeInfiniteError:

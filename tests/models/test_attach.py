@@ -130,7 +130,19 @@ def test_keys_that_carry_cannot_move_are_refused_when_attaching():
         ),
         (
             transformers.MambaConfig(hidden_size=16, num_hidden_layers=1, vocab_size=50),
-            "rotary|attention",
+            "layer 0 is MambaMixer, not attention",
+        ),
+        (
+            transformers.Lfm2Config(
+                hidden_size=16,
+                num_hidden_layers=4,
+                num_attention_heads=2,
+                num_key_value_heads=1,
+                intermediate_size=8,
+                vocab_size=50,
+                layer_types=["conv", "full_attention", "conv", "full_attention"],
+            ),
+            "layers 0, 2 are Lfm2ShortConv, not attention",
         ),
         (
             transformers.GptOssConfig(
@@ -147,7 +159,7 @@ def test_keys_that_carry_cannot_move_are_refused_when_attaching():
             "learned sinks",
         ),
     ],
-    ids=["gpt2", "opt", "mamba", "gpt-oss"],
+    ids=["gpt2", "opt", "mamba", "lfm2", "gpt-oss"],
 )
 def test_a_model_that_is_not_a_rope_decoder_is_refused_by_name(config, lack):
     model = transformers.AutoModelForCausalLM.from_config(config)
