@@ -18,6 +18,7 @@ from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.row_rounding import chunks, like_many
 
 _MLP_NAMES = ("mlp", "feed_forward", "ffn", "block_sparse_moe")
 _OUTPUT_PROJECTIONS = ("o_proj", "out_proj", "dense")
@@ -76,7 +77,7 @@ def apply_mini_sequence(
         mlp.forward = _by_chunks(mlp.forward, size)
         applied._undo.append(lambda mlp=mlp: delattr(mlp, "forward"))  # type: ignore[misc]
     if last_token_only:
-        last = LastTokens(layers[-1])
+        last = LastTokens(model)
         applied._undo.append(last.remove)
     return applied
 
@@ -99,35 +100,45 @@ class LastTokens:
     """Hooks on the last layer: what follows its attention runs for the last `keep` tokens alone.
 
     The layer's residual is added by broadcasting (one token) or isn't needed (see `keep`), so its
-    output is right for the kept tokens only, and only they leave the layer.
+    output is right for the kept tokens only, and only they leave the layer. One token's products
+    are computed in as many rows as round like the whole prompt's.
 
     Args:
-        layer: the last decoder layer.
+        model: a causal LM whose layers have an MLP.
 
     Attributes:
         keep: how many of the last tokens to compute. With more than one, what follows the
             attention runs for all tokens, and only the layer's output is cut.
     """
 
-    def __init__(self, layer: nn.Module) -> None:
+    def __init__(self, model: PreTrainedModel) -> None:
         self.keep = 1
         self._attended = False
+        self._tokens = 1
+        layer = decoder_layers(model)[-1]
         attention = getattr(layer, "self_attn", None)
         self._handles: list[RemovableHandle] = [
-            layer.register_forward_pre_hook(self._begin),
+            layer.register_forward_pre_hook(self._begin, with_kwargs=True),
             layer.register_forward_hook(self._end),
         ]
-        if attention is None:
-            return
+        if attention is not None:
+            self._cut_layer(model, layer, attention)
+        head = model.get_output_embeddings()
+        if isinstance(head, nn.Module):
+            self._round_like_many(head)
+
+    def _cut_layer(self, model: PreTrainedModel, layer: nn.Module, attention: nn.Module) -> None:
+        mlp = _mlp_of(model, layer)
         self._handles.append(attention.register_forward_hook(self._after_attention))
         projection = _first(attention, _OUTPUT_PROJECTIONS)
         if projection is not None:
             self._handles.append(projection.register_forward_pre_hook(self._cut_input))
-        self._handles += [
-            child.register_forward_pre_hook(self._cut_after_attention)
-            for child in layer.children()
-            if child is not attention
-        ]
+            self._round_like_many(projection)
+        for child in layer.children():
+            if child is not attention:
+                cut = child.register_forward_pre_hook(self._cut_after_attention)
+                self._handles.append(cut)
+        self._round_like_many(mlp)
 
     def restart(self) -> None:
         """Before another run of the layer's own forward."""
@@ -138,8 +149,10 @@ class LastTokens:
         for handle in self._handles:
             handle.remove()
 
-    def _begin(self, module: nn.Module, arguments: Any) -> None:
+    def _begin(self, module: nn.Module, arguments: Any, named: Any) -> None:
         self.restart()
+        hidden = arguments[0] if arguments else named["hidden_states"]
+        self._tokens = hidden.shape[1]
 
     def _after_attention(self, module: nn.Module, arguments: Any, output: Any) -> None:
         self._attended = True
@@ -152,6 +165,28 @@ class LastTokens:
             return None
         return arguments[0][:, -1:].contiguous(), *arguments[1:]
 
+    def _round_like_many(self, module: nn.Module) -> None:
+        """Lets a module compute one token's row several times, and keeps one of them."""
+        repeats = False
+
+        def repeat(_: nn.Module, arguments: Any) -> Any:
+            nonlocal repeats
+            row = arguments[0] if arguments else None
+            repeats = False
+            if self._tokens < 2 or not isinstance(row, torch.Tensor) or row.dim() != 3:
+                return None
+            repeats = row.shape[1] == 1
+            if not repeats:
+                return None
+            rows = row.expand(-1, like_many(self._tokens), -1).contiguous()
+            return rows, *arguments[1:]
+
+        def last(_: nn.Module, __: Any, output: torch.Tensor) -> Any:
+            return output[:, -1:] if repeats else None
+
+        self._handles.append(module.register_forward_pre_hook(repeat))
+        self._handles.append(module.register_forward_hook(last))
+
     def _end(self, module: nn.Module, arguments: Any, output: Any) -> Any:
         self.restart()
         if isinstance(output, tuple):
@@ -160,19 +195,24 @@ class LastTokens:
 
 
 def _by_chunks(forward: Callable[..., Any], size: int) -> Callable[..., Any]:
-    """`[B, T, E]` → `[B, T, E]`, `size` tokens at a time."""
+    """`[B, T, E]` → `[B, T, E]`, about `size` tokens at a time, see `row_rounding.chunks`."""
 
     def chunked(hidden: torch.Tensor, *arguments: Any, **named: Any) -> Any:
         tokens = hidden.shape[1] if hidden.dim() == 3 else 0
-        if tokens <= size:
+        bounds = list(chunks(tokens, size))
+        if len(bounds) < 2:
             return forward(hidden, *arguments, **named)
-        # Contiguous, because mixtures of experts `view` their input.
-        parts = (part.contiguous() for part in hidden.split(size, 1))
+
+        def part(start: int, end: int) -> torch.Tensor:
+            # Contiguous, because mixtures of experts `view` their input.
+            result: torch.Tensor = forward(hidden[:, start:end].contiguous(), *arguments, **named)
+            return result
+
         if torch.is_grad_enabled():
-            return torch.cat([forward(part, *arguments, **named) for part in parts], 1)
+            return torch.cat([part(*pair) for pair in bounds], 1)
         whole = torch.empty_like(hidden)
-        for start, part in zip(range(0, tokens, size), parts, strict=True):
-            whole[:, start : start + size] = forward(part, *arguments, **named)
+        for start, end in bounds:
+            whole[:, start:end] = part(start, end)
         return whole
 
     return chunked

@@ -13,40 +13,47 @@ from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 
 from edgeinfinite.models.attention_call import AttentionCall
+from edgeinfinite.models.row_rounding import last_queries, query_blocks, stand_alone
 
 EXACT_ATTENTION = "edgeinfinite-exact"
 LAST_LAYER_ARGUMENT = "edgeinfinite_last_layer"
+PROMPT_ARGUMENT = "edgeinfinite_prompt"
+"""Names of arguments of the model, which transformers hands on to `exact_attention`."""
 
 _QUERIES = 512
-"""Queries of one block. With a multiple of 512, PyTorch's CPU kernel cuts the work as it does for
-a whole prompt, and the results are the same bit for bit."""
+"""Queries of one block. With chunks of a multiple of it, attention is that of a whole prompt bit
+for bit, see `row_rounding.query_blocks`."""
 
 _CAPPED_QUERIES = 128
 """Queries of a block where scores are capped and so stand in memory, `[B, H, T, n]`."""
 
 
-def lean_attention(call: AttentionCall, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+def lean_attention(
+    call: AttentionCall, key: torch.Tensor, value: torch.Tensor, prompt: int | None = None
+) -> torch.Tensor:
     """softmax(Q Kᵀ · scaling) V of the newest T of n tokens, each over itself and all before it.
 
     Args:
         call: the queries `[B, H, T, D]`; its own key and value aren't used.
         key, value: `[B, K, n, D]`, the newest last.
+        prompt: tokens of the call that the T are a chunk of; None: they aren't.
 
     Returns:
         `[B, H, T, D]`.
     """
     tokens, slots = call.query.shape[2], key.shape[2]
     window = slots if call.sliding_window is None else min(call.sliding_window, slots)
-    if call.softcap is None and tokens == slots == window and tokens > 1:
+    cut_alike = prompt in (None, tokens) or tokens % _QUERIES == 0
+    if call.softcap is None and tokens == slots == window and tokens > 1 and cut_alike:
         return functional.scaled_dot_product_attention(
             call.query, key, value, is_causal=True, scale=call.scaling, enable_gqa=True
         )
     block = _QUERIES if call.softcap is None else _CAPPED_QUERIES
-    if tokens <= block:
+    blocks = list(query_blocks(tokens, prompt or tokens, block))
+    if len(blocks) < 2:
         return _block(call, call.query, key, value, window)
     attended = torch.empty_like(call.query)
-    for start in range(0, tokens, block):
-        end = min(start + block, tokens)
+    for start, end in blocks:
         last = slots - tokens + end
         seen = slice(max(0, last - (end - start) - window + 1), last)
         attended[:, :, start:end] = _block(
@@ -70,6 +77,10 @@ def _block(
                 query, key, value, scale=call.scaling, enable_gqa=True
             )
     mask = _mask_of_reversed(query, key.shape[2], window)
+    if call.softcap is None and stand_alone(query.shape[2]):  # which are the last ones, so in order
+        return functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask.flip(0), scale=call.scaling, enable_gqa=True
+        )
     query = query.flip(2)
     if call.softcap is not None:
         return _capped(call, query, key, value, mask).flip(2)
@@ -126,13 +137,13 @@ def exact_attention(
     In the layer that `LAST_LAYER_ARGUMENT` names, only the last token's attention is read.
     """
     call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
-    tokens = query.shape[2]
+    tokens, prompt = query.shape[2], kwargs.get(PROMPT_ARGUMENT)
     if call.layer == kwargs.get(LAST_LAYER_ARGUMENT) and tokens > 1:
-        last = AttentionCall(
-            call.layer, query[:, :, -1:], key, value, call.scaling, sliding_window, softcap
-        )
-        return lean_attention(last, key, value).transpose(1, 2).expand(-1, tokens, -1, -1), None
-    return lean_attention(call, key, value).transpose(1, 2), None
+        few = query[:, :, -last_queries(tokens, prompt or tokens) :]
+        last = AttentionCall(call.layer, few, key, value, call.scaling, sliding_window, softcap)
+        attended = lean_attention(last, key, value)[:, :, -1:]
+        return attended.transpose(1, 2).expand(-1, tokens, -1, -1), None
+    return lean_attention(call, key, value, prompt).transpose(1, 2), None
 
 
 AttentionInterface.register(EXACT_ATTENTION, exact_attention)

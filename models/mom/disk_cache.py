@@ -213,6 +213,17 @@ class DiskCache(Cache):
         return restore
 
     @property
+    def can_cut(self) -> bool:
+        """Whether `cut` works for any number of tokens: not where layers hold windows alone."""
+        return not self._windows
+
+    def cut(self, tokens: int) -> None:
+        """Forgets all but the first `tokens` tokens, or none if there are fewer."""
+        assert self.can_cut or tokens >= self.get_seq_length()
+        for layer in self._disk.values():
+            layer.length = min(layer.length, tokens)
+
+    @property
     def disk_bytes(self) -> int:
         """Bytes of keys and values in files."""
         return sum(layer.nbytes for layer in self._disk.values())

@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.mini_sequence import LastTokens, MiniSequence, decoder_layers
+from edgeinfinite.models.row_rounding import chunks
 
 _LENGTH_DEPENDENT_ROPE = ("dynamic", "longrope")
 
@@ -48,7 +49,7 @@ class LayerChunks(MiniSequence):
         self.size = size
         self.before_chunk: Callable[[int], None] | None = None
         layers = decoder_layers(model)
-        self._last = LastTokens(layers[-1])
+        self._last = LastTokens(model)
         self._undo.append(self._last.remove)
         for layer in layers:
             self._patch(layer, self._layer(layer, is_last=layer is layers[-1]))
@@ -77,15 +78,14 @@ class LayerChunks(MiniSequence):
             named |= signature.bind_partial(*arguments).arguments
             hidden: torch.Tensor = named.pop("hidden_states")
             tokens = hidden.shape[1]
-            for start in range(0, tokens, self.size):
-                end = min(start + self.size, tokens)
+            for start, end in chunks(tokens, self.size):
                 if self.before_chunk is not None:
                     self.before_chunk(end - start)
                 self._last.restart()
                 cut = {name: _cut(value, start, end, tokens) for name, value in named.items()}
                 part = forward(hidden[:, start:end], **cut)
                 part = part[0] if isinstance(part, tuple) else part
-                if tokens <= self.size or (is_last and end == tokens):
+                if end - start == tokens or (is_last and end == tokens):
                     return part
                 if not is_last:  # of the last layer, keys and values are enough
                     hidden[:, start:end] = part

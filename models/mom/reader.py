@@ -17,7 +17,11 @@ from transformers import PreTrainedModel
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attention import attention_implementation
-from edgeinfinite.models.mom.attention import EXACT_ATTENTION, LAST_LAYER_ARGUMENT
+from edgeinfinite.models.mom.attention import (
+    EXACT_ATTENTION,
+    LAST_LAYER_ARGUMENT,
+    PROMPT_ARGUMENT,
+)
 from edgeinfinite.models.mom.disk_cache import DiskCache
 from edgeinfinite.models.mom.layer_chunks import LayerChunks
 
@@ -90,7 +94,9 @@ class MomReader:
         heads, dim = self._facts.kv_heads, self._facts.head_dim
         like = torch.empty(1, heads, 0, dim, dtype=self.model.dtype)
         self.cache.reserve(self.length + tokens.shape[1], like)
-        arguments = {LAST_LAYER_ARGUMENT: len(layers) - 1} if keep == 1 else {}
+        arguments = {PROMPT_ARGUMENT: tokens.shape[1]}
+        if keep == 1:
+            arguments[LAST_LAYER_ARGUMENT] = len(layers) - 1
         try:
             with _one_at_a_time, ExitStack() as stack:
                 stack.enter_context(attention_implementation(self.model, EXACT_ATTENTION))

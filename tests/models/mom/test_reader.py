@@ -11,6 +11,7 @@ from architectures import ARCHITECTURES
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.mom.reader import MomReader
+from edgeinfinite.models.row_rounding import like_many
 from tiny import MORE_FAMILIES, assert_close, random_tokens, tiny_family, tiny_llama
 
 
@@ -86,15 +87,15 @@ def test_a_reading_that_is_stopped_leaves_the_reader_where_it_was(tmp_path: Path
         assert_close(reader.read(tokens[:, 20:])[:, 0], expected)
 
 
-def test_no_activation_is_longer_than_a_chunk_and_the_last_layer_computes_one_token(
+def test_no_activation_is_longer_than_a_chunk_and_the_last_layer_computes_few_rows(
     tmp_path: Path,
 ) -> None:
     model, seen = tiny_llama(layers=3), []
-    with MomReader(model, chunk=4, folder=tmp_path) as reader:
+    with MomReader(model, chunk=64, folder=tmp_path) as reader:
         for layer in model.get_decoder().layers:
             layer.mlp.gate_proj.register_forward_pre_hook(lambda _, x: seen.append(x[0].shape[1]))
-        reader.read(ids(10))
-    assert seen == [4, 4, 2] * 2 + [1, 1, 1]
+        reader.read(ids(150))
+    assert seen == [64, 64, 22] * 2 + [like_many(150)] * 3
 
 
 def test_readers_in_several_threads_share_a_model(tmp_path: Path) -> None:
