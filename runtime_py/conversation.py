@@ -105,6 +105,23 @@ class Conversation:
         fork.session = self.session.fork()
         return fork
 
+    def remember(self) -> Callable[[], Conversation]:
+        """Remembers the conversation as it is; calling the result, once, gives it back.
+
+        A state of fixed size is forked for it. An exact session is cut back: what was read since is
+        forgotten, also by this conversation.
+        """
+        if self.session.can_fork:
+            fork = self.fork()
+            return lambda: fork
+        before, go_back = copy.copy(self), self.session.mark()
+
+        def restored() -> Conversation:
+            go_back()
+            return before
+
+        return restored
+
     @cached_property
     def guidance(self) -> Guidance:
         """Makes grammars: `conversation.ask(text, grammar=conversation.guidance.regex("yes|no"))`.

@@ -63,6 +63,20 @@ class Session:
         self.unread = new_unread()
         self.residual: list[int] = []
 
+    @property
+    def can_fork(self) -> bool:
+        """Whether `fork` works; `mark` always does."""
+        return True
+
+    @property
+    def may_stop_anywhere(self) -> bool:
+        """Whether a state in the middle of a text is that of a text which ends there.
+
+        Not under `reencode`, which looks ahead: it compresses as soon as it knows that the text is
+        longer than the cache.
+        """
+        return self.engine.geometry.policy == "carry"
+
     def fork(self) -> Session:
         """A session that goes on from here by itself, and leaves this one as it is.
 

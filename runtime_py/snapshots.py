@@ -2,12 +2,15 @@
 
 What was evicted from the cache can't be brought back, so a turn is undone by going on from a fork
 that was made before it. Forks cost memory once the conversation reads on; a ring keeps the newest.
+Exact reading evicts nothing, and is cut back.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from edgeinfinite.runtime_py.conversation import Conversation
 
@@ -20,21 +23,26 @@ class Turn:
     """One thing that the user did.
 
     Args:
-        before: the conversation as it was.
+        bring_back: gives the conversation as it was, once.
         what: for the user, such as `/attach book.epub`.
         message: the user's message, if it was one.
     """
 
-    before: Conversation
+    bring_back: Callable[[], Conversation]
     what: str
     message: str | None = None
+
+    @cached_property
+    def before(self) -> Conversation:
+        """The conversation as it was; go on with it alone."""
+        return self.bring_back()
 
 
 class Snapshots:
     """The last turns, newest last.
 
     Args:
-        most: how many are kept; each takes up to a whole state's bytes. With 0 nothing is forked.
+        most: how many are kept; each takes up to a whole state's bytes. With 0 nothing is kept.
     """
 
     def __init__(self, most: int) -> None:
@@ -43,7 +51,7 @@ class Snapshots:
     def before(self, conversation: Conversation, what: str, message: str | None = None) -> None:
         """Keeps the conversation as it is now, before a turn changes it."""
         if self._turns.maxlen:
-            self._turns.append(Turn(conversation.fork(), what, message))
+            self._turns.append(Turn(conversation.remember(), what, message))
 
     @property
     def last(self) -> Turn | None:

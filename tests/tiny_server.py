@@ -14,6 +14,7 @@ import openai
 
 from edgeinfinite.runtime_py.server.app import bind, run
 from edgeinfinite.runtime_py.server.options import ServeOptions
+from edgeinfinite.runtime_py.server.served import Served, served_artifact
 from edgeinfinite.runtime_py.server.service import Service
 
 
@@ -47,8 +48,14 @@ class Running:
 @contextlib.contextmanager
 def serving(artifact: Path, **options: object) -> Iterator[Running]:
     given = ServeOptions(port=0, **options)  # type: ignore[arg-type]
+    with serving_this(lambda: served_artifact(artifact, given, threads=1), given) as running:
+        yield running
+
+
+@contextlib.contextmanager
+def serving_this(served: Callable[[], Served], given: ServeOptions) -> Iterator[Running]:
     listener = bind(given)
-    service = Service(artifact, given, threads=1)
+    service = Service(served(), given)
     servers: list = []
     thread = threading.Thread(
         target=run, args=(service, listener), kwargs={"prepared": servers.append}, daemon=True

@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
         (chat, CHAT | MOM, (SamplingOptions,)),
         (read, READ, ()),
         (sessions, SESSIONS, ()),
-        (serve, SERVE, (ServeOptions,)),
+        (serve, SERVE | MOM, (ServeOptions,)),
         (bench, BENCH | BENCH_METHODS, (BenchOptions,)),
         (soak, SOAK, (SoakOptions,)),
     ):

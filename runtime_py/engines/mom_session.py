@@ -46,6 +46,13 @@ class MomEngine:
         """V."""
         return self.facts.vocabulary
 
+    @property
+    def bytes_per_token(self) -> int:
+        """Of keys and values, in layers that attend to the whole text."""
+        facts = self.facts
+        full = sum(window == 0 for window in facts.sliding_windows)
+        return 2 * full * facts.kv_heads * facts.head_dim * self.model.dtype.itemsize
+
 
 class MomSession(Session):
     """See `Session`; nothing is ever compressed or dropped: `residual` is the whole text.
@@ -67,19 +74,47 @@ class MomSession(Session):
         self.residual: list[int] = []
         self.reader = MomReader(engine.model, chunk=engine.chunk, folder=engine.folder)
 
+    @property
+    def can_fork(self) -> bool:
+        """Whether `fork` works: no."""
+        return False
+
+    @property
+    def may_stop_anywhere(self) -> bool:
+        """A prompt is read as a whole, so reading stops nowhere in it."""
+        return False
+
+    @property
+    def can_cut(self) -> bool:
+        """Whether `cut` works: not with sliding windows, which don't hold what they left behind."""
+        return self.reader.cache.can_cut
+
     def fork(self) -> Session:
         """Not possible: the cache is a file of this session's own."""
         raise EdgeInfiniteError("exact reading can't be forked: its KV cache is one file")
 
     def mark(self) -> Callable[[], None]:
         restore, tokens_read = self.reader.cache.mark(), self.tokens_read
+        unread = new_unread(self.unread)
 
         def go_back() -> None:
             restore()
             self.tokens_read = tokens_read
+            self.unread = unread
             del self.residual[tokens_read:]
 
         return go_back
+
+    def cut(self, tokens: int) -> None:
+        """Forgets all but the first `tokens` tokens; see `can_cut`."""
+        self.reader.cache.cut(tokens)
+        self.tokens_read = min(self.tokens_read, tokens)
+        self.drop_unread()
+        del self.residual[tokens:]
+
+    def close(self) -> None:
+        """Gives the disk's space back; the session can't be used any more."""
+        self.reader.close()
 
     @property
     def cached(self) -> int:

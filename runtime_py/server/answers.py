@@ -15,7 +15,7 @@ from edgeinfinite.runtime_py.logprobs import TokenLogprobs
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.server.jobs import Job
 from edgeinfinite.runtime_py.server.metrics import Metrics
-from edgeinfinite.runtime_py.server.states import SavedStates
+from edgeinfinite.runtime_py.server.served import States
 from edgeinfinite.runtime_py.session import Cancelled, Session
 from edgeinfinite.runtime_py.tokenizer import TextTokenizer
 
@@ -92,7 +92,7 @@ class Answers:
         metrics: counts what is done.
     """
 
-    def __init__(self, tokenizer: TextTokenizer, states: SavedStates, metrics: Metrics) -> None:
+    def __init__(self, tokenizer: TextTokenizer, states: States, metrics: Metrics) -> None:
         self.tokenizer = tokenizer
         self._states = states
         self._metrics = metrics
@@ -104,6 +104,14 @@ class Answers:
         grammar = self._grammar(ask.schema)
         tokens = ask.encode(self.tokenizer)
         session = self._begin(tokens, job)
+        try:
+            self._answer(ask, tokens, session, grammar, job)
+        finally:
+            self._states.done(session)
+
+    def _answer(
+        self, ask: Ask, tokens: list[int], session: Session, grammar: Grammar | None, job: Job
+    ) -> None:
         text = AnswerText(self.tokenizer.stream(), ask.stop)
         generation = Generation(
             session,
@@ -148,6 +156,8 @@ class Answers:
             )
         except Cancelled:
             self._save(tokens, session, job)
+        finally:
+            self._states.done(session)
 
     def _begin(self, tokens: Sequence[int], job: Job) -> Session:
         if not tokens:
@@ -160,13 +170,15 @@ class Answers:
 
     def _progress(self, tokens: Sequence[int], session: Session, job: Job) -> Callable[[int], None]:
         """Reports, and saves the state at the end of the prompt and, of a long one, before."""
-        new = len(tokens) - session.tokens_read
-        tail_is_due = new >= 2 * _TAIL and _may_stop_anywhere(session)
+        read = session.tokens_read
+        new = len(tokens) - read
+        tail_is_due = new >= 2 * _TAIL and session.may_stop_anywhere
 
-        def progress(_: int) -> None:
-            nonlocal tail_is_due
-            left = len(tokens) - session.tokens_read
-            job.emit(Reading(session.tokens_read, session.compressions))
+        def progress(count: int) -> None:
+            nonlocal read, tail_is_due
+            read += count
+            left = len(tokens) - read
+            job.emit(Reading(read, session.compressions))
             if left == 0 or (tail_is_due and left <= _TAIL):
                 tail_is_due = False
                 self._states.keep(tokens, session, on_disk=new >= LONG_READING)
@@ -177,18 +189,9 @@ class Answers:
         """Saves the state at the end of an answer, or what was read before the client left."""
         if job.cancelled():
             self._metrics.cancelled.inc()
-        if not session.unread or _may_stop_anywhere(session):
+        if not session.unread or session.may_stop_anywhere:
             session.drop_unread()
             self._states.keep(tokens, session, on_disk=True)
-
-
-def _may_stop_anywhere(session: Session) -> bool:
-    """Whether a state in the middle of a text is that of a text which ends there.
-
-    Not under `reencode`, which looks ahead: it compresses as soon as it knows that the text is
-    longer than the cache.
-    """
-    return session.engine.geometry.policy == "carry"
 
 
 def _tell(job: Job, text: str, logprobs: Sequence[TokenLogprobs], told: int, whole: int) -> int:

@@ -1,75 +1,40 @@
-"""One artifact at work: its engine, tokenizer, saved states and threads."""
+"""One model at work: its engine, tokenizer, saved states and threads."""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from pathlib import Path
 from typing import Any
 
-from edgeinfinite.artifact.manifest import read_manifest
-from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.sampling import SamplingOptions
-from edgeinfinite.runtime_py.sampling_defaults import conversation_sampling
 from edgeinfinite.runtime_py.server.answers import Answers
 from edgeinfinite.runtime_py.server.jobs import Jobs
 from edgeinfinite.runtime_py.server.metrics import Metrics
 from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.replies import Reply
-from edgeinfinite.runtime_py.server.state_files import StateFolder
-from edgeinfinite.runtime_py.server.states import SavedStates
-from edgeinfinite.runtime_py.server.turns import SharedEngine
-from edgeinfinite.runtime_py.state import state_bytes
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
-
-_MB = 1_000_000
-_HALF_FLOAT_BYTES = 2
+from edgeinfinite.runtime_py.server.served import Served
 
 
 class Service:
     """Everything behind the routes.
 
     Args:
-        artifact: the folder that `edgeinfinite export` wrote.
+        served: what answers.
         options: see there.
-        threads: CPU threads of the engine; None lets it choose.
-
-    Raises:
-        EdgeInfiniteError: the artifact is damaged, its engine isn't installed, or another server
-            uses the folder of saved states.
     """
 
-    def __init__(
-        self, artifact: Path, options: ServeOptions, *, threads: int | None = None
-    ) -> None:
-        manifest = read_manifest(artifact)  # `load_engine` checks the files
-        engine = SharedEngine(load_engine(artifact, threads=threads))
-        tokenizer = load_tokenizer(artifact, vocabulary=engine.vocabulary)
-        folder = None
-        if options.cache_dir is not None:
-            folder = StateFolder(engine, options.cache_dir, options.cache_dir_mb * _MB)
+    def __init__(self, served: Served, options: ServeOptions) -> None:
         self.options = options
-        self.model = artifact.resolve().name
+        self.model = served.model
         self.metrics = Metrics()
-        self.states = SavedStates(engine, options.cache_mb * _MB, folder)
+        self.states = served.states
         self.jobs = Jobs(options.parallel, options.waiting)
-        self.answers = Answers(tokenizer, self.states, self.metrics)
-        self.sampling = SamplingOptions(**conversation_sampling(artifact))
-        self._tokenizer = tokenizer
+        self.answers = Answers(served.tokenizer, self.states, self.metrics)
+        self.sampling = served.sampling
+        self._tokenizer = served.tokenizer
         self._created = int(time.time())
-        self._fingerprint = hashlib.sha256(engine.fingerprint.encode()).hexdigest()[:16]
-        backbone = manifest.backbone
-        self._about = {
-            "backbone": backbone.name,
-            "chat": tokenizer.has_chat_template,
-            "segment_length": manifest.geometry.segment_length,
-            "state_bytes": state_bytes(manifest.state),
-            # What full attention would need, in float16.
-            "full_attention_bytes_per_token": (
-                2 * _HALF_FLOAT_BYTES * backbone.layers * backbone.kv_heads * backbone.head_dim
-            ),
-        }
+        self._fingerprint = hashlib.sha256(served.fingerprint.encode()).hexdigest()[:16]
+        self._about = served.about
         self._watch()
 
     def about(self) -> dict[str, Any]:

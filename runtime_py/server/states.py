@@ -108,6 +108,9 @@ class SavedStates:
                     self._unwritten.popitem(last=False)
                 self._work.notify()
 
+    def done(self, session: Session) -> None:
+        """Nothing to do: what is kept are copies."""
+
     def figures(self) -> dict[str, int]:
         """How many states there are, and their bytes."""
         with self._lock:

@@ -74,6 +74,23 @@ def test_a_chat_goes_on_with_the_whole_conversation_and_reset_starts_over(
     assert second == expected_answer(checkpoint, whole, 8)[0]
 
 
+def test_turns_are_taken_back_and_answered_again(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def chat(*lines: str) -> list[str]:
+        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+        command = ["chat", str(checkpoint), "--engine", "mom", "--max-new-tokens", "8"]
+        assert main([*command, "--temperature", "0", "--repetition-penalty", "1"]) == 0
+        return capsys.readouterr().out.split("\n")
+
+    first, then = chat("hello", "and then?")[:2]
+    assert chat("hello", LONG, "/undo", "and then?")[2] == then
+    assert chat("hello", LONG, LONG, "/undo", "/undo", "/undo", "hello")[3] == first
+    assert chat("hello", "/regenerate")[1] == first
+    assert chat("hello", LONG, "/edit and then?")[2] == then
+    assert chat("hello", "/reset", "hello", "/undo", "/undo", "and then?")[2] == then
+
+
 def test_penalties_count_the_whole_text_as_in_transformers(
     checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,6 +142,9 @@ def test_half_precision_and_a_seed_give_one_answer(
     [
         (["chat", "--engine", "mom", "--session", "s"], "--session is for a state of fixed size"),
         (["generate", "--engine", "mom", "--prompt", "a", "--from", "s"], "--from is for a state"),
+        (["serve", "--engine", "mom", "--cache-dir", "s"], "--cache-dir is for a state"),
+        (["serve", "--engine", "mom", "--cache-mb", "9"], "--cache-mb is for a state"),
+        (["serve", "--chunk", "8"], "--chunk belongs to --engine mom"),
         (["generate", "--prompt", "a", "--dtype", "bfloat16"], "--dtype belongs to --engine mom"),
         (["generate", "--prompt", "a", "--chunk", "8"], "--chunk belongs to --engine mom"),
         (
@@ -136,7 +156,7 @@ def test_half_precision_and_a_seed_give_one_answer(
             "was trained on 512 positions; exact attention ends there: shorten the text",
         ),
     ],
-    ids=["session", "from", "dtype", "chunk", "folder", "length"],
+    ids=["session", "from", "cache-dir", "cache-mb", "serve", "dtype", "chunk", "folder", "length"],
 )
 def test_mistakes_are_one_line(
     command: list[str],

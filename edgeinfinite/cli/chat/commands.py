@@ -40,19 +40,19 @@ def message_of(line: str) -> str:
     return line.removeprefix("/") if line.startswith("//") else line
 
 
-def help_text(undo: int, state_bytes: int) -> str:
+def help_text(undo: int, kept_bytes: int) -> str:
     """What `/help` shows.
 
     Args:
         undo: turns that can be taken back.
-        state_bytes: of one state.
+        kept_bytes: of the states that this takes at most; 0 if it takes none.
     """
     rows = [f"  {usage:<14}{about}" for usage, about in COMMANDS.items()]
-    memory = undo * state_bytes / 1e6
+    memory = f", whose states take up to {kept_bytes / 1e6:,.0f} MB" if kept_bytes else ""
     rows += [
         "  //TEXT        a message that begins with /",
         "Ctrl-C ends an answer, Alt-Enter begins a new line. Taking back reaches "
-        f"{undo} turns (--undo), whose states take up to {memory:,.0f} MB.",
+        f"{undo} turns (--undo){memory}.",
     ]
     return "\n".join(rows)
 

@@ -47,7 +47,7 @@ class Talk:
         self._path = path
         self._most_new = arguments.max_new_tokens
         self._is_exact = arguments.engine == "mom"
-        self._undo_turns = 0 if self._is_exact else arguments.undo  # its cache can't be forked
+        self._undo_turns = arguments.undo
         self._asker = asker
         self._past = Snapshots(self._undo_turns)
         self._is_saved = True
@@ -112,7 +112,8 @@ class Talk:
         name, rest = command
         if name == "/help":
             state_bytes = self._conversation.session.state_bytes
-            print(help_text(self._undo_turns, state_bytes), file=sys.stderr)
+            kept = 0 if self._is_exact else self._undo_turns * state_bytes
+            print(help_text(self._undo_turns, kept), file=sys.stderr)
         elif name == "/stats":
             figures = self._conversation.statistics()
             print(figures.table() if figures else "no answer yet", file=sys.stderr)
@@ -203,7 +204,7 @@ class Talk:
     def _take_back(self) -> Turn:
         if not self._undo_turns:
             raise EdgeInfiniteError(
-                "turns can't be taken back with --engine mom or --undo 0; /reset forgets them all"
+                "turns can't be taken back with --undo 0; /reset forgets them all"
             )
         if self._past.last is None:
             raise EdgeInfiniteError(
