@@ -91,6 +91,12 @@ class DiskLayer(CacheLayerMixin):
             self._rows = flat.view(count, *self._shape)
         return self._rows
 
+    def shrink(self) -> None:
+        """Gives back what the file has beyond its tokens."""
+        if self._file is not None:
+            self._rows = None
+            self._file.shrink(self.length * self._token_bytes)
+
     def prefetch(self) -> None:
         """Brings the tokens into this process's memory before an attention needs them."""
         if self._file is not None:
@@ -166,10 +172,17 @@ class DiskCache(Cache):
             like: keys `[B, K, any, D]` of the model's dtype.
 
         Raises:
-            EdgeInfiniteError: the disk is full.
+            EdgeInfiniteError: the disk is full. What was allocated is given back.
         """
-        for layer in self._disk.values():
-            layer.reserve(tokens, like)
+        try:
+            for layer in self._disk.values():
+                layer.reserve(tokens, like)
+        except BaseException:
+            if self._turning is not None:
+                self._turning.result()
+            for layer in self._disk.values():
+                layer.shrink()
+            raise
 
     def update(
         self,

@@ -70,6 +70,17 @@ class SpillFile:
         # The old map is closed when the last tensor that uses it is gone.
         self.mapped, self.size = mapped, size
 
+    def shrink(self, size: int) -> None:
+        """Gives back what the file has beyond `size` bytes; `mapped` is a new map then.
+
+        Nothing may use the old map's end any more.
+        """
+        size = -(-size // _STEP) * _STEP
+        if size < self.size:
+            self._file.truncate(size)
+            self.mapped = mmap.mmap(self._file.fileno(), size) if size else None
+            self.size = size
+
     def map_in(self, size: int) -> None:
         """Reads the first `size` bytes and maps them, in a few calls in place of page faults.
 

@@ -91,6 +91,37 @@ def test_a_prompt_that_does_not_fit_the_disk_leaves_the_reader_where_it_was(
     assert not list(tmp_path.iterdir())
 
 
+@LINUX
+def test_room_that_only_some_layers_got_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allocate, room = os.posix_fallocate, [9 << 20]
+
+    def allocate_while_there_is_room(file: int, start: int, size: int) -> None:
+        room[0] -= size
+        if room[0] < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        allocate(file, start, size)
+
+    monkeypatch.setattr(os, "posix_fallocate", allocate_while_there_is_room)
+    model, tokens = tiny_llama(heads=8, kv_heads=8), torch.tensor([random_tokens(9_000)])
+    with MomReader(model, chunk=512, folder=tmp_path) as reader:
+        reader.read(tokens[:, :10])
+        taken = _bytes_of_files_in(tmp_path)
+        with pytest.raises(EdgeInfiniteError, match="no room"):  # the second of two layers
+            reader.read(tokens[:, 10:])
+        assert _bytes_of_files_in(tmp_path) == taken == 2 << 20
+        expected = model(tokens[:, :12]).logits[:, -1]
+        torch.testing.assert_close(reader.read(tokens[:, 10:12])[:, 0], expected)
+
+
+def _bytes_of_files_in(folder: Path) -> int:
+    """Allocated bytes of this process's open files there, which have no name."""
+    links = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    files = [link.stat() for link in links if str(link.readlink()).startswith(str(folder))]
+    return sum({file.st_ino: file.st_size for file in files}.values())  # maps have their own
+
+
 @pytest.mark.parametrize("fallocate", [True, False])
 def test_a_disk_that_is_full_is_said_before_the_prompt_is_read(
     fallocate: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
