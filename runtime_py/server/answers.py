@@ -105,13 +105,15 @@ class Answers:
         tokens = ask.encode(self.tokenizer)
         session = self._begin(tokens, job)
         try:
-            self._answer(ask, tokens, session, grammar, job)
+            finished = self._answer(ask, tokens, session, grammar, job)
         finally:
             self._states.done(session)
+        if finished is not None:  # told last: the client's next request finds the session
+            job.emit(finished)
 
     def _answer(
         self, ask: Ask, tokens: list[int], session: Session, grammar: Grammar | None, job: Job
-    ) -> None:
+    ) -> Finished | None:
         text = AnswerText(self.tokenizer.stream(), ask.stop)
         generation = Generation(
             session,
@@ -134,8 +136,9 @@ class Answers:
         _tell(job, text.take(), generation.logprobs, told, new_tokens)
         self._metrics.answer_tokens.inc(new_tokens)
         self._save([*tokens, *generation.token_ids], session, job)
-        if generation.finish != "cancelled":
-            job.emit(Finished(generation.finish or "stop", new_tokens))
+        if generation.finish == "cancelled":
+            return None
+        return Finished(generation.finish or "stop", new_tokens)
 
     def _grammar(self, schema: str | None) -> Grammar | None:
         if schema is None:

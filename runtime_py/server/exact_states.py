@@ -1,7 +1,8 @@
 """Exact reading between two requests: a KV cache can be cut back to a beginning, but not copied.
 
 So a cache waits for a request whose prompt begins like the text that it holds, and is cut back to
-where they part. One request at a time has it.
+where they part. One request at a time has it. All conversations of a chat template begin alike;
+so that one doesn't take another's cache for that, the prompt must share at least half of the text.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class ExactStates:
         self._closed = False
 
     def continued(self, tokens: Sequence[int]) -> Session:
-        """A session that has read the longest beginning of a text that one holds, and no more.
+        """A session that has read the longest beginning of the text that a waiting one offers.
 
-        It has at least one token of the text still to read; with nothing in common it has all.
+        It has at least one token of the text still to read; if none offers any, it has all.
         """
         with self._lock:
             found = [(_usable(session, tokens), session) for session in self._waiting]
@@ -52,12 +53,15 @@ class ExactStates:
         assert isinstance(session, MomSession)
         session.drop_unread()
         with self._lock:
-            self._waiting.append(session)
+            if session.tokens_read:
+                self._waiting.append(session)
             kept = 0 if self._closed else self._most
             surplus = self._waiting[: max(0, len(self._waiting) - kept)]
             del self._waiting[: len(surplus)]
         for one in surplus:
             one.close()
+        if not session.tokens_read:  # its prompt was cancelled or refused
+            session.close()
 
     def figures(self) -> dict[str, int]:
         """How many waiting sessions there are, and the bytes of their caches on disk."""
@@ -75,7 +79,8 @@ class ExactStates:
 
 
 def _usable(session: MomSession, tokens: Sequence[int]) -> int:
-    """How many of the session's tokens the text begins with, if it can be cut back to them."""
+    """How many of the session's tokens the text begins with, if it may be cut back to them."""
     pairs = zip(session.residual, tokens[:-1], strict=False)
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return common if common == session.tokens_read or session.can_cut else 0
+    may_cut = session.can_cut and 2 * common >= session.tokens_read
+    return common if common == session.tokens_read or may_cut else 0

@@ -86,6 +86,17 @@ def test_another_question_cuts_the_cache_back_to_where_the_texts_part(
     assert "edgeinfinite_state_files 1.0" in server.service.metrics.text().decode()
 
 
+def test_a_conversation_leaves_anothers_cache_alone_though_both_begin_alike(
+    server: Running,
+) -> None:
+    question, other = f"The same beginning. {TEXT}", f"The same beginning. {TEXT[::-1]}"
+    ask(server, question)
+    assert cached(ask(server, other)) == 0
+    for text in (question, other):
+        again = ask(server, text)
+        assert cached(again) == again.usage.prompt_tokens - 1
+
+
 def test_requests_at_the_same_time_have_sessions_of_their_own(
     server: Running, checkpoint: Path, folder: Path
 ) -> None:
@@ -110,6 +121,7 @@ def test_a_text_beyond_the_trained_positions_is_refused_and_the_server_lives(
 ) -> None:
     with pytest.raises(openai.BadRequestError, match="512 positions; exact attention ends there"):
         ask(server, "a" * 600)
+    assert not server.service.states._waiting, "it holds nothing"
     assert ask(server, "hello").usage.completion_tokens <= 8
 
 
