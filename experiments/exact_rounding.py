@@ -35,8 +35,9 @@ def main() -> None:
     backbone = load_backbone(options.model)
     ids = backbone.tokenizer(read_text_file(options.text), verbose=False)["input_ids"]
     lengths = list(map(int, options.lengths.split(",")))
-    found = {length: logits_of(backbone.model, torch.tensor([ids[:length]])) for length in lengths}
-    for length, logits in found.items():
+    found = {}
+    for length in lengths:
+        found[length] = logits = logits_of(backbone.model, torch.tensor([ids[:length]]))
         told = {name: _difference(one, logits["standard"]) for name, one in logits.items()}
         print(length, "from standard:", told, flush=True)
     if not options.float64:

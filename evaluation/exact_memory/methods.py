@@ -10,7 +10,7 @@ from transformers import Cache, DynamicCache, PreTrainedModel
 
 from edgeinfinite.evaluation.exact_memory.case import MemoryCase
 from edgeinfinite.models.mini_sequence import MiniSequence, apply_mini_sequence
-from edgeinfinite.models.mom.disk_cache import DiskCache
+from edgeinfinite.models.mom.disk_cache import DiskCache, offloaded_cache
 from edgeinfinite.models.mom.reader import MomReader
 
 
@@ -28,12 +28,12 @@ class ExactMethod(Protocol):
 
 
 def method_of(case: MemoryCase, model: PreTrainedModel) -> ExactMethod:
-    """The method of a case, with an empty cache."""
+    """The method of a case, with an empty cache; on a GPU all but `mom` work too."""
     folder = Path(case.offload_folder) if case.offload_folder else None
     if case.method == "mom":
         return _Mom(model, case.chunk, folder)
-    on_disk = case.method in ("offload", "mom-paper")
-    cache = DiskCache(model.config, folder) if on_disk else DynamicCache(config=model.config)
+    offloaded = case.method in ("offload", "mom-paper")
+    cache = offloaded_cache(model, folder) if offloaded else DynamicCache(config=model.config)
     mini_sequences = case.method in ("mini-sequence", "mom-paper")
     return _Transformers(
         model,
