@@ -270,10 +270,10 @@ def check_soc(folder: Path, manifest: Manifest, soc: str) -> None:
 
 
 def fingerprint(manifest: Manifest) -> str:
-    """What a state belongs to: weights, gate, scorer and its rank rule, quantization, rounding.
+    """What computed a state: weights, gate, scorer, rank rule, quantization, rounding, layout.
 
-    Geometry is compared apart from it. Two artifacts of one checkpoint and recipe, one for ONNX and
-    one for ExecuTorch, hold their caches in different layouts, so the layout counts as well.
+    With equal ones and equal geometry (compared apart) a state goes on bit for bit. Other artifacts
+    of the same model take a state over: see `model_digest`.
     """
     parts = [
         manifest.backbone.weights_sha256,
@@ -284,4 +284,28 @@ def fingerprint(manifest: Manifest) -> str:
     ]
     if manifest.quantization.rounded_sha256:
         parts.append(manifest.quantization.rounded_sha256)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def model_digest(manifest: Manifest) -> str:
+    """What a state is about, see `digest_of_model`."""
+    gate, scorer = manifest.gate, manifest.scorer
+    return digest_of_model(
+        manifest.backbone.weights_sha256,
+        gate.sha256 if gate else None,
+        scorer.sha256 if scorer else None,
+    )
+
+
+def digest_of_model(weights: str, gate: str | None, scorer: str | None) -> str:
+    """What a state is about: checkpoint, gate, scorer and rank rule, however they are rounded.
+
+    Args:
+        weights, gate, scorer: their sha256, as in the manifest.
+
+    Returns:
+        With equal ones and equal geometry, an artifact of any back end, recipe and type of cache
+        may go on from another one's state.
+    """
+    parts = ["model", weights, gate or "no gate", scorer or "no scorer"]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -9,7 +9,7 @@ caller's, such as the conversation.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -38,6 +38,10 @@ class SessionHeader:
         belongs_to: fingerprint of what computed the state, see `artifact.manifest.fingerprint`.
         geometry: of the state.
         tokens_read, compressions: the session's counters.
+        model: what the state is about, see `artifact.manifest.digest_of_model`; "" in files of
+            older writers, which only the artifact that wrote them opens.
+        cache_dims: the layout of the file's caches by role, such as `{"k_cache": "B K C D"}`; empty
+            likewise.
     """
 
     format: int
@@ -45,6 +49,8 @@ class SessionHeader:
     geometry: Geometry
     tokens_read: int
     compressions: int
+    model: str = ""
+    cache_dims: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

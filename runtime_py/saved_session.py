@@ -19,6 +19,7 @@ from edgeinfinite.artifact.session_file import (
 )
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.base import Engine
+from edgeinfinite.runtime_py.foreign_state import converted
 from edgeinfinite.runtime_py.session import Session, new_unread
 
 
@@ -39,6 +40,8 @@ def save_session(session: Session, path: Path, *, extra: dict[str, str] | None =
         geometry=session.engine.geometry,
         tokens_read=session.tokens_read,
         compressions=session.compressions,
+        model=session.engine.model_digest,
+        cache_dims={spec.role: spec.dims for spec in session.state.specs if spec.is_cache},
     )
     state = session.state
     tensors = {spec.name: np.ascontiguousarray(state.in_use(spec)) for spec in state.specs}
@@ -53,26 +56,33 @@ def load_session(
     """Restores a session.
 
     Args:
-        engine: of the same artifact, or of another one with the same fingerprint and geometry.
+        engine: of the same artifact, or of any other one of the same model, gate, scorer and
+            geometry: another back end, quantization or type of cache.
         path: written by `save_session`.
         chunk_length: as in `Session`.
 
     Returns:
-        The session, going on exactly where it was, and the caller's own metadata.
+        The session, going on exactly where it was, and the caller's own metadata. If another
+        artifact computed the state, `taken_over` is True: it goes on with this one's rounding.
 
     Raises:
-        EdgeInfiniteError: the file is missing, damaged, of a newer format, holds NaN, or belongs
-            to another artifact.
+        EdgeInfiniteError: the file is missing, damaged, of a newer format, holds NaN, or is of
+            another model, gate, scorer or geometry.
     """
     content = read_session_file(path)
     header, tensors = content.header, content.tensors
-    if header.belongs_to != engine.fingerprint or header.geometry != engine.geometry:
+    own = header.belongs_to == engine.fingerprint
+    same_model = own or (header.model != "" and header.model == engine.model_digest)
+    if not same_model or header.geometry != engine.geometry:
         raise EdgeInfiniteError(
             f"{path} was made with another model, gate, scorer or geometry; open it with "
             "that artifact"
         )
     session = Session(engine, chunk_length=chunk_length)
+    session.taken_over = not own
     try:
+        if not own:
+            tensors = converted(tensors, header.cache_dims, session.state.specs)
         _restore(session, header, tensors)
     except (KeyError, ValueError, TypeError, OverflowError) as error:
         raise broken(path, error) from error

@@ -46,6 +46,7 @@ class Session:
         compressions: compressions so far; each removes N tokens from the residual.
         unread: tokens accepted but not read (int64), empty unless reading was cancelled.
         residual: ids of the tokens in the cache after the sinks, oldest first.
+        taken_over: the text was begun by another artifact of the same model (`load_session`).
 
     Raises:
         EdgeInfiniteError: chunk_length is below 1.
@@ -62,6 +63,7 @@ class Session:
         self.compressions = 0
         self.unread = new_unread()
         self.residual: list[int] = []
+        self.taken_over = False
 
     @property
     def can_fork(self) -> bool:

@@ -8,6 +8,7 @@ import random
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tiny_artifact import VOCABULARY, tiny_artifact
 
@@ -81,3 +82,19 @@ def test_flipped_bits_are_counted_and_put_right_again(tmp_path, capsys):
     assert 70 < refused < 130
     assert file.read_bytes() == bytes(64)
     assert capsys.readouterr().err.count("accepted: bit") == 200 - refused
+
+
+def test_a_text_that_changes_between_equal_engines_stays_as_it_is(tmp_path):
+    exchange = script("cross_engine")
+    folder = tiny_artifact(tmp_path / "artifact")
+    engines = {name: load_engine(folder, threads=1) for name in ("one", "other")}
+    text = [2 + 7 * i % 200 for i in range(200)]
+    rows = exchange.Exchange(engines, text, [50, 90], 40, 5, tmp_path).rows()
+    assert [(row.reader, row.taker, row.point) for row in rows] == [
+        (*pair, point) for point in (50, 90) for pair in (("one", "other"), ("other", "one"))
+    ]
+    for row in rows:
+        assert (row.state, row.logits, row.back, row.tokens_equal) == (0, 0, 0, 1)
+        assert row.nats == row.nats_taker == row.nats_reader > 1
+    assert exchange.distance(np.array([3.0, -4.0]), np.array([3.0, -3.0])) == 0.25
+    assert len(exchange.summary(rows)) == 2

@@ -70,10 +70,21 @@ def open_artifact(arguments: argparse.Namespace, session: Path | None = None) ->
     """Opens the artifact, and a session file to go on from, which isn't changed."""
     _show_loading(arguments)
     conversation = Conversation.open(arguments.artifact, session=session, threads=arguments.threads)
+    if session is not None:
+        note_taken_over(conversation, session)
     if session is not None and sys.stderr.isatty():
         about = conversation.document.name if conversation.document else session.name
         print(f"{about}: {conversation.session.tokens_read:,} tokens were read", file=sys.stderr)
     return conversation
+
+
+def note_taken_over(conversation: Conversation, path: Path) -> None:
+    """Says that a session was begun by another artifact of the model, whose rounding differs."""
+    if conversation.session.taken_over:
+        note(
+            f"{path} was read by another artifact of this model; this one goes on from there with "
+            "its own rounding"
+        )
 
 
 def _show_loading(arguments: argparse.Namespace) -> None:

@@ -37,7 +37,16 @@ class Engine(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Identifies weights, gate, scorer and quantization; equal ones may exchange states."""
+        """Identifies weights, gate, scorer and quantization; equal ones go on from each other's
+        states bit for bit.
+        """
+        ...
+
+    @property
+    def model_digest(self) -> str:
+        """Identifies checkpoint, gate and scorer (`artifact.manifest.digest_of_model`); equal ones
+        take over each other's states, which then go on with this engine's rounding.
+        """
         ...
 
     def new_state(self) -> State:

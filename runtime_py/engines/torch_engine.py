@@ -11,6 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.manifest import digest_of_model
 from edgeinfinite.artifact.tensors import SCORES, state_specs
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import (
@@ -25,6 +26,7 @@ from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.models.recall.carry import carry_caches
 from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.models.state import TensorState, fold_oldest
+from edgeinfinite.models.trained_file import modules_digest
 from edgeinfinite.runtime_py.state import State
 
 
@@ -65,6 +67,18 @@ class TorchEngine:
         digest = hashlib.sha256(parameters_digest(self.model).encode())
         digest.update(self._rule.to_json().encode())
         return digest.hexdigest()
+
+    @functools.cached_property
+    def model_digest(self) -> str:
+        """See `Engine`; the same as of an artifact that was exported from this model."""
+        gates = [layer.memory_gate for layer in attention_layers(self.model)]
+        gate = scorer = None
+        if self.reads_memory:
+            form = f"{gates[0].feature_map.name} {gates[0].opening}"
+            gate = modules_digest(gates, form)
+        if self._scorers[0] is not None:
+            scorer = modules_digest(self._scorers, self._rule.to_json())
+        return digest_of_model(parameters_digest(self.model, gates=False), gate, scorer)
 
     def new_state(self) -> State:
         return State(self._specs)

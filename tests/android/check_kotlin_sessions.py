@@ -10,12 +10,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from sessions import FIXTURES, OPEN_MESSAGE
+from exchanges import RECEIVERS, senders
+from rounding import relative
+from sessions import FIXTURES, FLOAT_TOLERANCE, OPEN_MESSAGE
 
 from edgeinfinite.runtime_py.conversation import Conversation
-from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.saved_session import load_session
 from edgeinfinite.runtime_py.session import Session
 
@@ -41,6 +44,35 @@ def main(fixtures: Path) -> None:
         if fixture.name == OPEN_MESSAGE:
             opened += _check_open_messages(fixtures, tolerance)
     print(f"{opened} session files written by Kotlin: opened in Python, equal, and continued")
+    exchanged, worst = _check_exchanges(fixtures)
+    print(f"{exchanged} of them by another engine, which is off by {worst:.1e} at most")
+
+
+def _check_exchanges(fixtures: Path) -> tuple[int, float]:
+    """Texts that another engine began, Kotlin went on with, and the first one ends."""
+    folder = fixtures / "exchanges"
+    cases = json.loads((folder / "cases.json").read_text(encoding="utf-8"))
+    worst = 0.0
+    for receiver in RECEIVERS:
+        for sender, engine in senders(folder, receiver):
+            for case in cases:
+                if (case["receiver"], case["sender"]) == (receiver, sender):
+                    worst = max(worst, _ended_at_home(fixtures, engine, case))
+    assert cases, "no exchange was recorded"
+    assert worst <= FLOAT_TOLERANCE, f"off by {worst}"
+    return len(cases), worst
+
+
+def _ended_at_home(fixtures: Path, engine: Engine, case: dict[str, Any]) -> float:
+    stayed = Session(engine)
+    stayed.append(case["before"] + case["tokens"] + case["answer"])
+    back, _ = load_session(engine, fixtures / "kotlin" / "exchanges" / case["state"])
+    assert back.taken_over
+    for name in ("tokens_read", "compressions", "cached", "residual", "unread"):
+        assert getattr(stayed, name) == getattr(back, name), f"{case['state']}: {name}"
+    pairs = [(stayed.state.in_use(spec), back.state.in_use(spec)) for spec in stayed.state.specs]
+    pairs.append((stayed.append([7]), back.append([7])))
+    return max(relative(*pair) for pair in pairs)
 
 
 def _check_open_messages(fixtures: Path, tolerance: float) -> int:

@@ -99,8 +99,8 @@ FIXTURES = (
 def write_sessions(folder: Path) -> None:
     """`NAME/artifact`, `NAME/steps.json`, `NAME/logits.f32`, `NAME/state_I.safetensors`."""
     with tempfile.TemporaryDirectory() as scratch:
-        checkpoint = _checkpoint(Path(scratch) / "tiny")
-        hybrid = _checkpoint(Path(scratch) / "hybrid", hybrid=True)
+        checkpoint = byte_checkpoint(Path(scratch) / "tiny")
+        hybrid = byte_checkpoint(Path(scratch) / "hybrid", hybrid=True)
         for fixture in FIXTURES:
             chosen = hybrid if fixture.hybrid else checkpoint
             _write(fixture, chosen, folder / fixture.name, Path(scratch))
@@ -201,8 +201,10 @@ def write_steps(folder: Path, recorded: dict[str, Any]) -> None:
     (folder / "steps.json").write_text(json.dumps(recorded), encoding="utf-8")
 
 
-def _checkpoint(folder: Path, *, hybrid: bool = False) -> Path:
-    """A random Llama that reads and writes bytes, or a Qwen2 whose second layer slides."""
+def byte_checkpoint(folder: Path, *, hybrid: bool = False) -> Path:
+    """A random Llama that reads and writes bytes, or a Qwen2 whose second layer slides; the same
+    one whenever it is made.
+    """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     words = {word: index for index, word in enumerate([*SPECIAL, *alphabet])}
     raw = Tokenizer(models.BPE(words, []))

@@ -31,9 +31,11 @@ def main(output: Path) -> None:
         "templates": write_templates,
         "sampling": write_sampling,
     }
+    from exchanges import write_exchanges
     from sessions import write_sessions
 
     parts["sessions"] = write_sessions
+    parts["exchanges"] = write_exchanges
     parts["manifests"] = write_manifests
     shutil.rmtree(output / "kotlin", ignore_errors=True)
     for name, write in parts.items():

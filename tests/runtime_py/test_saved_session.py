@@ -282,6 +282,45 @@ def test_another_format_is_refused(saved, version, says):
         load_session(ENGINE, saved)
 
 
+def of_another_artifact(header, **changes):
+    header.update(belongs_to="0" * 64, **changes)
+
+
+def test_another_artifact_of_the_same_model_takes_a_state_over(saved):
+    own, _ = load_session(ENGINE, saved)
+    rewrite(saved, lambda tensors, header: of_another_artifact(header))
+    other, _ = load_session(ENGINE, saved)
+    assert (own.taken_over, other.taken_over) == (False, True)
+    np.testing.assert_array_equal(own.append([5]), other.append([5]))
+
+
+def test_a_file_that_does_not_name_its_model_is_for_its_own_artifact_only(saved):
+    def older(tensors, header):
+        del header["model"], header["cache_dims"]
+
+    rewrite(saved, older)
+    assert load_session(ENGINE, saved)[0].tokens_read == 33
+    rewrite(saved, lambda tensors, header: of_another_artifact(header))
+    assert "another model" in refusal(saved)
+
+
+@pytest.mark.parametrize(
+    "dims", [{}, {"k_cache": "B K C D"}, {"k_cache": "B K C C", "v_cache": "B K C D"}, "B K C D"]
+)
+def test_a_state_in_an_unknown_layout_is_refused(saved, dims):
+    rewrite(saved, lambda tensors, header: of_another_artifact(header, cache_dims=dims))
+    assert "not a whole session file" in refusal(saved)
+
+
+def test_another_artifacts_state_is_checked_like_ones_own(saved):
+    def of_integers(tensors, header):
+        of_another_artifact(header)
+        tensors["k_cache_0"] = tensors["k_cache_0"].astype(np.int32)
+
+    rewrite(saved, of_integers)
+    assert "k_cache_0 is int32" in refusal(saved)
+
+
 @pytest.mark.parametrize(
     "other", [attached(Geometry(8, 4, 2)), attached(Geometry(8, 4, 3), open_gates=False)]
 )

@@ -7,7 +7,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
-from edgeinfinite.cli.answer import opened
+from edgeinfinite.cli.answer import note_taken_over, opened
 from edgeinfinite.cli.arguments import given
 from edgeinfinite.cli.chat.commands import NAMES
 from edgeinfinite.cli.chat.lines import lines
@@ -37,6 +37,7 @@ def chat(arguments: argparse.Namespace) -> int:
         begun = path if path is not None and path.exists() else arguments.from_
         if begun is not None:
             conversation.resume(begun)
+            note_taken_over(conversation, begun)
             print(f"resuming after {conversation.session.tokens_read:,} tokens", file=sys.stderr)
         _check_can_chat(conversation, begun)
         here = Talk(conversation, Sampler(sampling), path, arguments, asker)

@@ -17,8 +17,11 @@ interface Engine : AutoCloseable {
     /** V, the number of token ids. */
     val vocabulary: Int
 
-    /** Weights, gate, scorer, rank rule, quantization: equal ones can continue each other's states. */
+    /** Weights, gate, scorer, rank rule, quantization: equal ones continue each other's states bit for bit. */
     val fingerprint: String
+
+    /** Checkpoint, gate, scorer, rank rule: equal ones take over each other's states. */
+    val modelDigest: String
 
     /**
      * Whether there is a gate, so that `memory` and `memory_norm` are kept and read. Without a

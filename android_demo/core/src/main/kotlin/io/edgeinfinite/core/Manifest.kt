@@ -188,7 +188,13 @@ data class Manifest(
     /** Bytes of one text's state. */
     val stateBytes: Long get() = state.sumOf { it.bytes }
 
-    /** What a state belongs to: weights, gate, scorer and rank rule, quantization, layout, rounding. */
+    /** What a state is about: checkpoint, gate, scorer and rank rule, however they are rounded. */
+    val modelDigest: String get() {
+        val parts = listOf("model", backbone.weightsSha256, gate?.sha256 ?: "no gate", scorer?.sha256 ?: "no scorer")
+        return sha256Of(parts.joinToString("\n").toByteArray())
+    }
+
+    /** What computed a state: weights, gate, scorer and rank rule, quantization, layout, rounding. */
     val fingerprint: String get() {
         val layouts = state.map { "${it.dims} ${it.dtype}" }.toSortedSet()
         val parts =

@@ -13,10 +13,13 @@ import java.nio.ByteOrder
  * A restored session and the caller's own metadata.
  *
  * @property session continues exactly where it was saved.
+ * @property takenOver another artifact of the same model computed the state; the session goes on with
+ *   this one's rounding.
  */
 data class RestoredSession(
     val session: Session,
     val extra: Map<String, String>,
+    val takenOver: Boolean,
 )
 
 /**
@@ -32,7 +35,6 @@ object SessionFile {
     const val FORMAT_VERSION = 2
     private const val KEY = "edgeinfinite"
     private const val LONGEST_REASON = 300
-    private const val HALF_EXPONENT = 0x7C00
     private val json = Json {
         ignoreUnknownKeys = true
         encodeDefaults = true
@@ -59,6 +61,8 @@ object SessionFile {
                 engine.geometry,
                 session.tokensRead,
                 session.compressions,
+                engine.modelDigest,
+                session.state.specs.filter { it.isCache }.associate { it.role to it.dims },
             )
         val state = session.state
         val tensors = LinkedHashMap<String, StoredTensor>()
@@ -85,11 +89,12 @@ object SessionFile {
     /**
      * Restores a session.
      *
-     * @param engine of the same artifact, or of another one of the same weights, gate and geometry.
+     * @param engine of the same artifact, or of any other one of the same model, gate, scorer and
+     *   geometry: another back end, quantization or type of cache.
      * @param file written by [save] or by the Python runtime.
      * @param chunkLength as in [Session].
      * @throws EdgeInfiniteException the file is missing, damaged, of a newer format, holds NaN, or
-     *   belongs to another artifact.
+     *   is of another model, gate, scorer or geometry.
      */
     fun load(
         engine: Engine,
@@ -120,7 +125,9 @@ object SessionFile {
                 "$file has session format ${header.format}, from an app before this one; start a new one",
             )
         }
-        if (header.belongsTo != engine.fingerprint || header.geometry != engine.geometry) {
+        val own = header.belongsTo == engine.fingerprint
+        val sameModel = own || header.model == engine.modelDigest
+        if (!sameModel || header.geometry != engine.geometry) {
             throw EdgeInfiniteException(
                 "$file was made with another model, gate, scorer or geometry; open it with that artifact",
             )
@@ -128,7 +135,10 @@ object SessionFile {
         val session = Session(engine, chunkLength)
         try {
             SessionChecksum.check(file, stored.metadata[SessionChecksum.KEY])
-            restore(session, header, stored.tensors)
+            restore(session, header, stored.tensors, if (own) null else ForeignState(header.cacheDims))
+        } catch (error: EdgeInfiniteException) {
+            session.close()
+            throw error
         } catch (error: IOException) {
             session.close()
             throw notWhole(file, error)
@@ -136,35 +146,38 @@ object SessionFile {
             session.close()
             throw notWhole(file, error)
         }
-        return RestoredSession(session, stored.metadata - KEY - SessionChecksum.KEY)
+        return RestoredSession(session, stored.metadata - KEY - SessionChecksum.KEY, takenOver = !own)
     }
 
     private fun restore(
         session: Session,
         header: Header,
         tensors: Map<String, StoredTensor>,
+        foreign: ForeignState?,
     ) {
         val state = session.state
         session.tokensRead = header.tokensRead
         session.compressions = header.compressions
         session.residual.addLast(tokensOf("residual", tensors, session.engine.vocabulary))
         session.unread.addLast(tokensOf("unread", tensors, session.engine.vocabulary))
-        val foreign = tensors.keys - state.specs.map { it.name }.toSet() - setOf("residual", "unread")
-        require(foreign.isEmpty()) { "${foreign.first()} isn't a tensor of this artifact's sessions" }
+        val unknown = tensors.keys - state.specs.map { it.name }.toSet() - setOf("residual", "unread")
+        require(unknown.isEmpty()) { "${unknown.first()} isn't a tensor of this artifact's sessions" }
         val (counters, others) = state.specs.partition { it.role == "length" || it.role == "has_memory" }
-        restore(counters, state, tensors)
+        restore(counters, state, tensors, foreign)
         checkCounters(session)
-        restore(others, state, tensors)
+        restore(others, state, tensors, foreign)
     }
 
     private fun restore(
         specs: List<TensorSpec>,
         state: State,
         tensors: Map<String, StoredTensor>,
+        foreign: ForeignState?,
     ) {
         for (spec in specs) {
             val slots = inUse(spec, state)
-            val tensor = requireNotNull(tensors[spec.name]) { "${spec.name} is missing" }
+            val stored = requireNotNull(tensors[spec.name]) { "${spec.name} is missing" }
+            val tensor = foreign?.converted(stored, spec, slots.shape) ?: stored
             require(tensor.dtype == spec.dtype && tensor.shape == slots.shape) {
                 "${spec.name} is ${tensor.dtype}${tensor.shape}, expected ${spec.dtype}${slots.shape}"
             }
@@ -250,22 +263,6 @@ object SessionFile {
         }
     }
 
-    private fun isFinite(
-        dtype: String,
-        data: ByteBuffer,
-    ): Boolean =
-        when (dtype) {
-            "float32" -> data.asFloatBuffer().let { values ->
-                (0 until values.capacity()).all { values.get(it).isFinite() }
-            }
-            // An exponent of all ones is infinity or NaN.
-            "float16" ->
-                data.asShortBuffer().let { values ->
-                    (0 until values.capacity()).none { values.get(it).toInt() and HALF_EXPONENT == HALF_EXPONENT }
-                }
-            else -> true
-        }
-
     private fun notWhole(
         file: File,
         cause: Throwable,
@@ -281,5 +278,7 @@ object SessionFile {
         val geometry: Geometry,
         @SerialName("tokens_read") val tokensRead: Long,
         val compressions: Long,
+        val model: String = "",
+        @SerialName("cache_dims") val cacheDims: Map<String, String> = emptyMap(),
     )
 }

@@ -54,6 +54,7 @@ class ExecuTorchEngine(
     override val geometry: Geometry get() = manifest.geometry
     override val vocabulary: Int get() = manifest.backbone.vocabulary
     override val fingerprint: String = manifest.fingerprint
+    override val modelDigest: String = manifest.modelDigest
     override val readsMemory: Boolean = manifest.state.any { it.name == "memory" }
     override val chunkLength: Int = minOf(CHUNK_LENGTH, geometry.segmentLength)
 

@@ -132,7 +132,7 @@ class SessionFileTest {
     @Test
     fun `another artifact's session is refused`() {
         val file = saved()
-        Recorded("reencode-int4").engine().use { other ->
+        Recorded("no-gate").engine().use { other ->
             val error = assertThrows(EdgeInfiniteException::class.java) { SessionFile.load(other, file) }
             assertTrue("another model" in error.message!!)
         }
