@@ -170,8 +170,8 @@ def check_writable(path: Path | None, *, again: bool = False) -> None:
         again: the file is also read, or written several times.
 
     Raises:
-        EdgeInfiniteError: the folder doesn't exist, the path is a folder or, with `again`, isn't a
-            regular file.
+        EdgeInfiniteError: the folder doesn't exist or can't be written, the path is a folder or,
+            with `again`, isn't a regular file.
     """
     if path is None:
         return
@@ -183,6 +183,22 @@ def check_writable(path: Path | None, *, again: bool = False) -> None:
         raise EdgeInfiniteError(
             f"{path} is not a regular file, and this file is read again; give another name"
         )
+    if is_replaceable(path):
+        check_folder_writable(Path(os.path.realpath(path)).parent)
+
+
+def check_folder_writable(folder: Path) -> None:
+    """Checks before long work whether a file can be made in a folder.
+
+    Args:
+        folder: if it doesn't exist, the nearest one above it that does.
+
+    Raises:
+        EdgeInfiniteError: it can't, because of permissions or a read-only file system.
+    """
+    found = next(parent for parent in (folder, *folder.absolute().parents) if parent.is_dir())
+    if not os.access(found, os.W_OK | os.X_OK):
+        raise EdgeInfiniteError(f"nothing can be written in {found}; give another folder")
 
 
 def _create(unfinished: Path, target: Path, *, private: bool) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from edgeinfinite.artifact.manifest import MANIFEST_FILE
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.files import held_alone, locked_folder
+from edgeinfinite.files import check_folder_writable, held_alone, locked_folder
 
 _PARTIAL, _OLD, _LOCK = ".partial", ".old", ".lock"
 _TAG = re.compile("[0-9a-f]{16}")
@@ -21,8 +21,10 @@ def check_output(output: Path) -> None:
     """An existing folder is replaced only if it is empty or an artifact.
 
     Raises:
-        EdgeInfiniteError: `output` is a file, or a folder with other content.
+        EdgeInfiniteError: `output` is a file, a folder with other content, or lies where nothing
+            can be written.
     """
+    check_folder_writable(output.absolute().parent)
     if not output.exists():
         return
     if not output.is_dir():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -30,8 +31,22 @@ def save_layers(path: Path, modules: Sequence[nn.Module], metadata: dict[str, st
         for index, module in enumerate(modules)
         for name, tensor in module.state_dict().items()
     }
-    with replacing(path) as unfinished:
+    with replacing_tensors(path) as unfinished:
         save_file(tensors, unfinished, metadata=metadata)
+
+
+@contextmanager
+def replacing_tensors(path: Path) -> Iterator[Path]:
+    """`files.replacing` for what safetensors writes, whose errors are no OSErrors.
+
+    Raises:
+        EdgeInfiniteError: it can't be written, such as on a full disk; an old file isn't changed.
+    """
+    try:
+        with replacing(path) as unfinished:
+            yield unfinished
+    except SafetensorError as error:
+        raise EdgeInfiniteError(f"{path} can't be written: {error}") from error
 
 
 def _smallest(tensor: torch.Tensor) -> torch.Tensor:

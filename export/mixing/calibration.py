@@ -25,7 +25,7 @@ from edgeinfinite.export.mixing.statistics import (
     add_backwards,
     add_session,
 )
-from edgeinfinite.files import replacing
+from edgeinfinite.models.trained_file import replacing_tensors
 
 SEQUENCES, LENGTH = 8, 512
 """Read forwards and backwards."""
@@ -126,7 +126,7 @@ def _save(path: Path, sums: Sums, subject: dict[str, str]) -> None:
     forwards = {name: statistics.forwards for name, statistics in sums.found.items()}
     counts = [sums.stretches, sums.backwards]
     about = {"subject": subject, "counts": counts, "forwards": forwards, "places": places}
-    with replacing(path) as unfinished:
+    with replacing_tensors(path) as unfinished:
         save_file(tensors, unfinished, metadata={"about": json.dumps(about)})
 
 

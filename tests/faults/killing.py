@@ -34,8 +34,17 @@ class Zygote:
         answer: dict[str, int] = json.loads(self._process.stdout.readline())
         return answer
 
-    def start(self, argv: list[str], folder: Path, stdin: str = "") -> int:
-        return self.ask(argv=argv, folder=str(folder), stdin=stdin)["pid"]
+    def start(
+        self,
+        argv: list[str],
+        folder: Path,
+        stdin: str = "",
+        *,
+        printed: Path | None = None,
+        memory: int | None = None,
+    ) -> int:
+        places = {"folder": str(folder), "printed": str(printed or folder)}
+        return self.ask(argv=argv, stdin=stdin, memory=memory, **places)["pid"]
 
     def wait(self, pid: int) -> int:
         """The exit code, or the signal's number below zero."""
@@ -62,17 +71,24 @@ class Kills:
     left: list[Any] = field(default_factory=list)
 
 
-def run(zygote: Zygote, scenario: Scenario, given: Given, folder: Path) -> float:
-    """A run that nobody kills.
+def run(
+    zygote: Zygote,
+    scenario: Scenario,
+    given: Given,
+    folder: Path,
+    *,
+    printed: Path | None = None,
+) -> float:
+    """A run that nobody kills; what it prints goes to `printed`, or to its folder.
 
     Returns:
         Its seconds.
     """
     folder.mkdir(exist_ok=True)
     start = time.monotonic()
-    pid = zygote.start(scenario.argv(given), folder, scenario.stdin)
+    pid = zygote.start(scenario.argv(given), folder, scenario.stdin, printed=printed)
     code = zygote.wait(pid)
-    assert code == 0, (folder / "stderr").read_text()
+    assert code == 0, ((printed or folder) / "stderr").read_text()
     return time.monotonic() - start
 
 

@@ -1,14 +1,16 @@
 """Runs commands in forks of a process that has imported everything, so that a run takes no second.
 
-Reads one JSON object a line: `{"argv", "folder", "stdin"}` starts a command there and answers with
-`{"pid"}`; `{"wait": pid}` answers with `{"code"}` when it has ended. What a command prints goes to
-`stdout` and `stderr` in its folder.
+Reads one JSON object a line: `{"argv", "folder", "stdin", "printed", "memory"}` starts a command
+there and answers with `{"pid"}`; `{"wait": pid}` answers with `{"code"}` when it has ended. What a
+command prints goes to `stdout` and `stderr` in the folder `printed`. `memory`, if not null, is the
+number of bytes that it may take beyond what it has at its start.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import traceback
 from pathlib import Path
@@ -22,20 +24,23 @@ import edgeinfinite.training.scorer.train  # noqa: F401
 from edgeinfinite.cli import main
 
 
-def start(argv: list[str], folder: Path, stdin: str) -> int:
+def start(argv: list[str], folder: Path, stdin: str, printed: Path, memory: int | None) -> int:
     pid = os.fork()
     if pid:
         return pid
     code = 70
     try:
         os.chdir(folder)
-        (folder / "stdin").write_text(stdin)
+        (printed / "stdin").write_text(stdin)
         for number, name, flags in (
             (0, "stdin", os.O_RDONLY),
             (1, "stdout", os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
             (2, "stderr", os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
         ):
-            os.dup2(os.open(folder / name, flags, 0o644), number)
+            os.dup2(os.open(printed / name, flags, 0o644), number)
+        if memory is not None:
+            most = virtual_memory() + memory
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
         code = main(argv)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -46,6 +51,12 @@ def start(argv: list[str], folder: Path, stdin: str) -> int:
         os._exit(code)
 
 
+def virtual_memory() -> int:
+    """Bytes of this process's mappings."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    return pages * resource.getpagesize()
+
+
 def serve() -> None:
     for line in sys.stdin:
         asked = json.loads(line)
@@ -53,7 +64,9 @@ def serve() -> None:
             _, status = os.waitpid(asked["wait"], 0)
             answer = {"code": os.waitstatus_to_exitcode(status)}
         else:
-            answer = {"pid": start(asked["argv"], Path(asked["folder"]), asked["stdin"])}
+            folder, printed = Path(asked["folder"]), Path(asked["printed"])
+            pid = start(asked["argv"], folder, asked["stdin"], printed, asked["memory"])
+            answer = {"pid": pid}
         print(json.dumps(answer), flush=True)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.files import check_writable
 
 TARGETS = ("largest", "summed")
 """What a scorer can be fitted to: fields of `observe.Observation`."""
@@ -119,5 +120,4 @@ class ScorerOptions:
                 f"{self.watched.tokens} tokens are too few for a gap of {self.watched.gap}; "
                 "give at least twice as many"
             )
-        if not self.output.absolute().parent.is_dir():
-            raise EdgeInfiniteError(f"the folder of {self.output} doesn't exist; make it first")
+        check_writable(self.output)

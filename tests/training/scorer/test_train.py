@@ -215,7 +215,7 @@ def test_documents_are_held_out_by_their_names(tmp_path):
         (["--passes", "0"], "passes must be at least 1"),
         (["--hold-out", "1"], "between 0 and 1"),
         (["--data", "nowhere"], "nowhere doesn't exist"),
-        (["--output", "nowhere/scorer.safetensors"], "doesn't exist; make it first"),
+        (["--output", "nowhere/scorer.safetensors"], "there is no folder nowhere"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(checkpoint, texts, tmp_path, capsys, more, says):

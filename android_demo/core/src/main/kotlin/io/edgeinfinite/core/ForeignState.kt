@@ -1,5 +1,6 @@
 package io.edgeinfinite.core
 
+import java.nio.Buffer
 import java.nio.ByteBuffer
 import java.nio.ByteOrder
 
@@ -64,7 +65,7 @@ internal class ForeignState(
                 index[axis--] = 0
             }
         }
-        target.flip()
+        (target as Buffer).flip() // older Androids have only Buffer's
         return StoredTensor(spec.dtype, shape, listOf(target))
     }
 

@@ -76,7 +76,10 @@ class ExchangeTest {
         var last = first
         for (token in case.answer) {
             val margin = 2 * TOLERANCE * maxOf(1f, last.maxOf { abs(it) })
-            assertTrue(last[token] >= last.max() - margin, "$case: $token is ${last.max() - last[token]} below the best")
+            assertTrue(
+                last[token] >= last.max() - margin,
+                "$case: $token is ${last.max() - last[token]} below the best",
+            )
             last = session.append(intArrayOf(token))
         }
     }
@@ -128,7 +131,10 @@ class ExchangeTest {
                     session.append(TEXT)
                     session.state.buffer("k_cache_1").asFloatBuffer().put(3, 1e5f)
                     val error = assertThrows(EdgeInfiniteException::class.java) { moved(session, narrow).close() }
-                    assertTrue("k_cache_1" in error.message!! && "--cache-type float32" in error.message!!, error.message)
+                    assertTrue(
+                        "k_cache_1" in error.message!! && "--cache-type float32" in error.message!!,
+                        error.message,
+                    )
                 }
             }
         }
@@ -137,7 +143,9 @@ class ExchangeTest {
     private fun moved(
         session: Session,
         engine: Engine,
-    ): Session = SessionFile.load(engine, saved(session)).also { assertTrue(it.takenOver != (session.engine === engine)) }.session
+    ): Session = SessionFile.load(engine, saved(session)).also {
+        assertTrue(it.takenOver != (session.engine === engine))
+    }.session
 
     private fun saved(session: Session): File =
         folder.resolve("moved.session").toFile().also { SessionFile.save(session, it) }

@@ -1,0 +1,146 @@
+"""Disks that are full, folders that can't be written, too little memory, at random steps.
+
+Whatever fails says so in one line, leaves no half file, and what was there stays; with room again
+the same command ends as one that always had it. `make faults` does it 200 times for each command.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from faults.killing import Zygote, names, run
+from faults.limits import disk, forbid_writing, resize
+from faults.scenarios import SCENARIOS, Given, Scenario
+from tiny_artifact import tiny_artifact, tiny_checkpoint
+from tiny_texts import tiny_texts
+
+from edgeinfinite.files import remove
+
+TIMES = int(os.environ.get("EDGEINFINITE_KILLS", "2"))
+NAMES = [scenario.name for scenario in SCENARIOS]
+ROOM = 4096
+"""Kilobytes, more than any of the commands write."""
+
+LEAST_MEMORY, MOST_MEMORY = 1 << 14, 1 << 27
+"""Bytes beyond what the process has when the command begins; the second is enough for none."""
+
+
+@pytest.fixture(scope="module")
+def zygote() -> Iterator[Zygote]:
+    started = Zygote()
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory) -> Given:
+    folder = tmp_path_factory.mktemp("given")
+    document = folder / "long.txt"
+    document.write_text("The otter swam down the river and met a heron. " * 300)
+    checkpoint = tiny_checkpoint(folder / "checkpoint")
+    (folder / "texts").mkdir()
+    texts = tiny_texts(folder / "texts", 4)
+    return Given(checkpoint, tiny_artifact(folder / "artifact"), texts, document)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A run that had room: its folder, what it printed, and what it came to."""
+
+    folder: Path
+    printed: Path
+    result: Any
+    said: str
+
+
+@pytest.fixture(scope="module", params=SCENARIOS, ids=NAMES)
+def scenario(request: pytest.FixtureRequest) -> Scenario:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def whole(scenario: Scenario, zygote: Zygote, given: Given, tmp_path_factory) -> Whole:
+    folder, printed = tmp_path_factory.mktemp("whole"), tmp_path_factory.mktemp("printed")
+    run(zygote, scenario, given, folder, printed=printed)
+    return Whole(folder, printed, scenario.finished(folder), (printed / "stdout").read_text())
+
+
+def in_one_line(errors: str) -> bool:
+    """Whether the error is a line of ours, and nothing is a traceback."""
+    return "Traceback" not in errors and errors.splitlines()[-1].startswith("edgeinfinite: error: ")
+
+
+def kilobytes(folder: Path) -> int:
+    """What the files of a folder take on a disk."""
+    return sum(path.lstat().st_blocks for path in folder.rglob("*")) // 2
+
+
+def ends_well(scenario: Scenario, zygote: Zygote, given: Given, folder: Path, whole: Whole) -> None:
+    """With room the same command ends as the whole run did, and the folder is empty again."""
+    run(zygote, scenario, given, folder, printed=whole.printed)
+    assert scenario.finished(folder) == whole.result
+    assert names(folder) == names(whole.folder), "something stays for ever"
+    for path in folder.iterdir():
+        remove(path)
+
+
+def test_a_full_disk_is_one_line_and_the_next_run_ends_the_work(
+    scenario: Scenario, zygote: Zygote, given: Given, tmp_path: Path, whole: Whole
+) -> None:
+    random, full, most = np.random.default_rng(1), 0, kilobytes(whole.folder) // 4
+    with disk(tmp_path / "disk", kilobytes=ROOM) as folder:
+        for _ in range(TIMES):
+            resize(folder, 4 * int(np.exp(random.uniform(0.0, np.log(most)))))
+            argv = scenario.argv(given)
+            pid = zygote.start(argv, folder, scenario.stdin, printed=whole.printed)
+            code, errors = zygote.wait(pid), (whole.printed / "stderr").read_text()
+            left = scenario.sound(folder)
+            full += left != whole.result
+            if scenario.name == "chat":  # a conversation is worth more than its file
+                assert code == 0, errors
+                assert (whole.printed / "stdout").read_text() == whole.said
+            elif left != whole.result:
+                assert code == 2 and in_one_line(errors), errors
+            else:
+                assert code == 0, errors
+            assert "Traceback" not in errors, errors
+            resize(folder, ROOM)
+            ends_well(scenario, zygote, given, folder, whole)
+    print(f"{scenario.name}: {full} of {TIMES} disks were full")
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_before_the_work(
+    scenario: Scenario, zygote: Zygote, given: Given, tmp_path: Path, whole: Whole
+) -> None:
+    with disk(tmp_path / "disk", kilobytes=ROOM) as folder:
+        forbid_writing(folder)
+        argv = scenario.argv(given)
+        pid = zygote.start(argv, folder, scenario.stdin, printed=whole.printed)
+        code, errors = zygote.wait(pid), (whole.printed / "stderr").read_text()
+        assert code == 2 and in_one_line(errors), errors
+        assert len(errors.splitlines()) == 1, "notes come after the work has begun"
+        assert not (whole.printed / "stdout").read_text()
+
+
+def test_too_little_memory_leaves_no_half_file_and_the_next_run_ends_the_work(
+    scenario: Scenario, zygote: Zygote, given: Given, tmp_path: Path, whole: Whole
+) -> None:
+    random, failed, lines = np.random.default_rng(2), 0, 0
+    span = np.log(LEAST_MEMORY), np.log(MOST_MEMORY)
+    for _ in range(TIMES):
+        memory = int(np.exp(random.uniform(*span)))
+        argv = scenario.argv(given)
+        pid = zygote.start(argv, tmp_path, scenario.stdin, printed=whole.printed, memory=memory)
+        code, errors = zygote.wait(pid), (whole.printed / "stderr").read_text()
+        left = scenario.sound(tmp_path)
+        assert code or left == whole.result, errors
+        failed += code != 0
+        lines += code == 2 and in_one_line(errors)
+        ends_well(scenario, zygote, given, tmp_path, whole)
+    print(f"{scenario.name}: {failed} of {TIMES} ran out of memory, {lines} said so in one line")
