@@ -30,6 +30,7 @@ from edgeinfinite.cli.measuring import (
 )
 from edgeinfinite.evaluation.options import PasskeyOptions, PerplexityOptions, Setting
 from edgeinfinite.models.configuration import MEASURED_CACHE_TYPES
+from edgeinfinite.training.books import BOOKS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -44,8 +45,19 @@ _MODEL: Options = {"--model": option("the checkpoint, as for export", default=No
 _ARTIFACT: Options = {
     "--artifact": option("an exported artifact instead", type=Path, default=None, metavar="DIR")
 }
-_COMMON: Options = {
+_DATA: Options = {
     "--data": option("texts", required=True, nargs="+", type=Path, metavar="FOLDER|FILE"),
+}
+_TEXTS: Options = {
+    "--data": option(
+        "texts (default: books that come with the package)",
+        nargs="+",
+        type=Path,
+        default=[BOOKS],
+        metavar="FOLDER|FILE",
+    ),
+}
+_COMMON: Options = {
     "--methods": option("see docs/recall.md for the others", type=names, metavar="LIST"),
     "--json": option("rows; an interrupted run resumes from this file", type=Path, default=None),
     "--plot": file_option("a picture of the rows", "FILE.png"),
@@ -102,17 +114,18 @@ def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -
     passkey.set_defaults(command=evaluate_passkey)
     checkpoint = passkey.add_mutually_exclusive_group(required=True)
     add_options(checkpoint, _MODEL | _ARTIFACT)
-    add_options(passkey, _COMMON | _GATE | geometry | _PASSKEY | _THREADS, PasskeyOptions, Setting)
+    more = _TEXTS | _COMMON | _GATE | geometry | _PASSKEY | _THREADS
+    add_options(passkey, more, PasskeyOptions, Setting)
 
     perplexity = tasks.add_parser("perplexity", help="loss per token by position")
     perplexity.set_defaults(command=evaluate_perplexity)
     checkpoint = perplexity.add_mutually_exclusive_group(required=True)
     add_options(checkpoint, _MODEL | _ARTIFACT)
-    more = _COMMON | _GATE | geometry | _PERPLEXITY | _THREADS
+    more = _TEXTS | _COMMON | _GATE | geometry | _PERPLEXITY | _THREADS
     add_options(perplexity, more, PerplexityOptions, Setting)
 
-    add_longbench(tasks, _COMMON | _GATE | geometry)
-    add_babilong(tasks, _COMMON | _GATE | geometry)
+    add_longbench(tasks, _DATA | _COMMON | _GATE | geometry)
+    add_babilong(tasks, _DATA | _COMMON | _GATE | geometry)
 
     about = "rows of several runs side by side: quality by bytes of state"
     summary = tasks.add_parser("summary", help=about, description=about)

@@ -18,7 +18,10 @@ _DEFAULTS_NOTE = "the defaults suit a model of 135M parameters on two cores"
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--model": option("the checkpoint, as for export", required=True),
     "--data": option(
-        "plain text, .txt", required=True, nargs="+", type=Path, metavar="FOLDER|FILE"
+        "plain text, .txt (default: excerpts of sixteen books that come with the package)",
+        nargs="+",
+        type=Path,
+        metavar="FOLDER|FILE",
     ),
     "--questions": option(
         "texts with questions that people asked: SQuAD or CLINC150 (.json), QMSum (.jsonl), bAbI "

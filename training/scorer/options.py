@@ -8,6 +8,7 @@ from pathlib import Path
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable
+from edgeinfinite.training.books import BOOKS
 
 TARGETS = ("largest", "summed")
 """What a scorer can be fitted to: fields of `observe.Observation`."""
@@ -61,9 +62,9 @@ class ScorerOptions:
 
     Args:
         model: what `load_backbone` takes.
-        data: text files or folders.
-        questions: files with questions that people asked (see `questions.sources`), or folders.
         output: the scorer's file (safetensors, float16).
+        data: text files or folders; by default the excerpts of books that come with the package.
+        questions: files with questions that people asked (see `questions.sources`), or folders.
         hold_out: share of the documents that training leaves alone; the score is measured there.
         passes: forward passes of the backbone.
         held_out_passes: further passes over held-out documents, for the score.
@@ -82,8 +83,8 @@ class ScorerOptions:
     """
 
     model: str
-    data: Sequence[Path]
     output: Path
+    data: Sequence[Path] = (BOOKS,)
     questions: Sequence[Path] = ()
     hold_out: float = 0.25
     passes: int = 84

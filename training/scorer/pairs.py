@@ -14,13 +14,15 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from edgeinfinite.files import read_text_file
-from edgeinfinite.models.recall.rotary import rotary_tables
+from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables
 from edgeinfinite.training.scorer.composed import Composed, TextSource
 from edgeinfinite.training.scorer.facts import draw_facts
 from edgeinfinite.training.scorer.observe import Observation, observe
 from edgeinfinite.training.scorer.options import TARGETS, PassOptions
+from edgeinfinite.training.scorer.pass_files import PassFiles
 from edgeinfinite.training.texts import encode, excerpt
 
+_PAID = (*TARGETS, "asked")
 _FLOOR = 1e-6
 """Attention below it counts as none: its logarithm says nothing about what is worth keeping."""
 
@@ -53,9 +55,10 @@ def collect_pairs(
     passes: int,
     seed: int,
     progress: Callable[[int], None],
+    files: PassFiles,
     sources: Sequence[TextSource] = (),
 ) -> Pairs:
-    """Watches the backbone read `passes` texts.
+    """Watches the backbone read `passes` texts, apart from those that were watched before.
 
     Args:
         model: the backbone.
@@ -65,6 +68,7 @@ def collect_pairs(
         passes: how many.
         seed: of everything random.
         progress: called with the number of passes done.
+        files: what is watched; a seed's passes have names of their own.
         sources: texts with questions that people asked, one after the other.
 
     Raises:
@@ -75,10 +79,9 @@ def collect_pairs(
     order = [int(index) for _ in range(passes) for index in random.permutation(len(texts))]
     positions = model.config.get_text_config().max_position_embeddings
     tables = rotary_tables(model, min(2 * options.tokens, positions))
-    inputs: list[torch.Tensor] = []
-    paid: dict[str, list[torch.Tensor]] = {name: [] for name in (*TARGETS, "asked")}
-    marks: list[torch.Tensor] = []
-    for index in range(passes):
+    names = [f"{seed}-{index}" for index in range(passes)]
+    for index, name in enumerate(names):
+        # The text is composed all the same: what chance gives the next one depends on it.
         source = options.source_of_pass(index, len(sources))
         if source is None:
             document = options.document_of_pass(index, len(sources))
@@ -88,30 +91,43 @@ def collect_pairs(
             tokens, _ = options.of_pass(index // options.asked, positions)
             text = sources[source].compose(tokenizer, tokens, random)
         places, planted = _places(text, options, random)
-        seen: list[tuple[torch.Tensor, torch.Tensor]] = []
-
-        def keep(
-            layer: int,
-            of: Observation,
-            places: torch.Tensor = places,
-            seen: list[tuple[torch.Tensor, torch.Tensor]] = seen,
-        ) -> None:
-            raw = tables[layer].shift_back(of.key[:, places], places)
-            each = torch.stack([getattr(of, name)[:, places] for name in paid])
-            seen.append((torch.cat((raw, of.value[:, places]), dim=-1).half(), each))
-
-        observe(model, text.tokens, options.gap, text.asking, keep)
-        inputs.append(torch.stack([pairs for pairs, _ in seen]))
-        each = torch.stack([each for _, each in seen], dim=1).float().clamp(min=_FLOOR).log()
-        for name, values in zip(paid, each, strict=True):
-            paid[name].append(values)
-        marks.append(planted)
+        if not files.has(name):
+            watched = _watched(model, text, places, tables, options.gap)
+            files.save(name, watched | {"planted": planted})
         progress(index + 1)
+    return _joined(files, names)
+
+
+def _watched(
+    model: PreTrainedModel,
+    text: Composed,
+    places: torch.Tensor,
+    tables: Sequence[RotaryTable],
+    gap: int,
+) -> dict[str, torch.Tensor]:
+    """The pairs at some places of one text, and what was paid to them, as `Pairs` has them."""
+    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def keep(layer: int, of: Observation) -> None:
+        raw = tables[layer].shift_back(of.key[:, places], places)
+        each = torch.stack([getattr(of, name)[:, places] for name in _PAID])
+        seen.append((torch.cat((raw, of.value[:, places]), dim=-1).half(), each))
+
+    observe(model, text.tokens, gap, text.asking, keep)
+    each = torch.stack([each for _, each in seen], dim=1).float().clamp(min=_FLOOR).log()
+    inputs = torch.stack([pairs for pairs, _ in seen])
+    return dict(zip(_PAID, each, strict=True)) | {"inputs": inputs}
+
+
+def _joined(files: PassFiles, names: Sequence[str]) -> Pairs:
+    """The pairs of all passes; `inputs`, by far the largest, is mapped from a file."""
+    parts = [files.load(name, without="inputs") for name in names]
+    counts = torch.tensor([len(part["planted"]) for part in parts])
     return Pairs(
-        torch.cat(inputs, dim=2),
-        {name: torch.cat(parts, dim=2) for name, parts in paid.items()},
-        torch.cat(marks),
-        torch.cat([torch.full((len(mark),), index) for index, mark in enumerate(marks)]),
+        files.joined(names, "inputs", int(counts.sum())),
+        {name: torch.cat([part[name] for part in parts], dim=2) for name in _PAID},
+        torch.cat([part["planted"] for part in parts]),
+        torch.arange(len(parts)).repeat_interleave(counts),
     )
 
 

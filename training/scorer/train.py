@@ -25,10 +25,12 @@ from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import save_scorers
 from edgeinfinite.training.scorer.composed import TextSource
 from edgeinfinite.training.scorer.head_weights import fit_head_weights
+from edgeinfinite.training.scorer.held_out import held_out_score, score_of
 from edgeinfinite.training.scorer.keep_threshold import fit_keep_thresholds, ordinary_texts
 from edgeinfinite.training.scorer.observe import watched_layers
 from edgeinfinite.training.scorer.options import ScorerOptions
 from edgeinfinite.training.scorer.pairs import Pairs, collect_pairs
+from edgeinfinite.training.scorer.pass_files import PassFiles, pass_files
 from edgeinfinite.training.scorer.questions.sources import question_files, question_sources
 from edgeinfinite.training.scorer.retrieval_heads import (
     planted_attention,
@@ -52,7 +54,6 @@ _ON_THE_CARD = (
     "seed",
 )
 _ORDINARY_PASSES = 8
-_SHARE_KEPT = 0.25
 _WATCHED, _FITTED = 0.75, 0.9
 """Shares of the time after which these steps are done."""
 
@@ -77,13 +78,50 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
             f"{options.watched.tokens} tokens are more than the {trained_positions} positions that "
             f"{backbone.name} was trained on; give fewer"
         )
-    watched = _watched(backbone)
-    digest = backbone.weights_sha256
+    _refuse_without_recall(backbone)
     ordinary = ordinary_texts(  # before the training: a document that is too short is found at once
         backbone.tokenizer, trained, options.watched.tokens, _ORDINARY_PASSES, options.seed
     )
     sources = question_sources(options.questions, trained, bool(backbone.tokenizer.chat_template))
-    fitted, measured = watch(backbone, trained, held_out, options, progress, sources)
+    held_and_trained = {"trained": trained, "held out": held_out}
+    with pass_files(options.output, _subject(backbone, options, held_and_trained)) as files:
+        pairs = watch(backbone, trained, held_out, options, progress, files, sources)
+        card = {
+            "trained_on": json.dumps([path.name for path in trained]),
+            "questions": json.dumps([path.name for path in question_files(options.questions)]),
+            "held_out_documents": json.dumps([path.name for path in held_out]),
+        }
+        return _fit_and_save(backbone, *pairs, ordinary, card, options, progress)
+
+
+def _subject(
+    backbone: Backbone, options: ScorerOptions, documents: dict[str, list[Path]]
+) -> dict[str, object]:
+    """Everything that decides what is watched; files by their sizes and times."""
+    files = documents | {"questions": question_files(options.questions)}
+    return {
+        "edgeinfinite": __version__,
+        "weights": backbone.weights_sha256,
+        "watched": asdict(options.watched),
+        "passes": [options.passes, options.held_out_passes, options.seed],
+        **{
+            name: [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+            for name, paths in files.items()
+        },
+    }
+
+
+def _fit_and_save(
+    backbone: Backbone,
+    fitted: Pairs,
+    measured: Pairs,
+    ordinary: list[list[int]],
+    card: dict[str, str],
+    options: ScorerOptions,
+    progress: Progress,
+) -> dict[str, float]:
+    """Fits scorers, heads and thresholds, writes the file with its card, returns the metrics."""
+    watched = watched_layers(backbone.model)
     scorers = fit_scorers(fitted, options, progress)
     metrics = held_out_score(scorers, measured, options.target)
     layers = len(architecture_of(backbone.model).layers)
@@ -96,13 +134,10 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
         paid[is_retrieval].sum() / paid.sum().clamp(min=1e-9)
     )
     settings = {name: getattr(options, name) for name in _ON_THE_CARD}
-    card = {
+    card |= {
         "edgeinfinite": __version__,
         "backbone": backbone.name,
-        "weights_sha256": digest,
-        "trained_on": json.dumps([path.name for path in trained]),
-        "questions": json.dumps([path.name for path in question_files(options.questions)]),
-        "held_out_documents": json.dumps([path.name for path in held_out]),
+        "weights_sha256": backbone.weights_sha256,
         "options": json.dumps(settings | asdict(options.watched)),
         "held_out_score": json.dumps(metrics),
         "retrieval_heads": json.dumps([(watched[layer], head) for layer, head in retrieval]),
@@ -127,15 +162,13 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
     return metrics
 
 
-def _watched(backbone: Backbone) -> list[int]:
-    """The layers that can recall; refuses a model without any."""
-    watched = watched_layers(backbone.model)
-    if not watched:
+def _refuse_without_recall(backbone: Backbone) -> None:
+    """Refuses a model without layers that can recall."""
+    if not watched_layers(backbone.model):
         raise EdgeInfiniteError(
             f"every layer of {backbone.name} has a sliding window, so nothing can be recalled; "
             "export it without a scorer"
         )
-    return watched
 
 
 def _of_every_layer(
@@ -168,7 +201,7 @@ def _bring_together(
     for layer, (scorer, inputs) in enumerate(zip(scorers, pairs.inputs, strict=True)):
         scorer.standardise(*inputs[:, ~pairs.planted].float().chunk(2, dim=-1))
         scorer.make_streaming(~is_retrieval[layer])
-        scores[layer] = _score(scorer, inputs)
+        scores[layer] = score_of(scorer, inputs)
     weights = torch.zeros(is_retrieval.shape)
     weights[is_retrieval] = fit_head_weights(scores[is_retrieval], pairs.planted)
     for scorer, of_layer in zip(scorers, weights, strict=True):
@@ -181,6 +214,7 @@ def watch(
     held_out: Sequence[Path],
     options: ScorerOptions,
     progress: Progress,
+    files: PassFiles,
     sources: Sequence[TextSource] = (),
 ) -> tuple[Pairs, Pairs]:
     """Pairs of the passes to fit to, and of those over held-out documents with planted facts."""
@@ -199,6 +233,7 @@ def watch(
             lambda done: progress(
                 "watching the backbone's attention", _WATCHED * (before + done) / total
             ),
+            files,
             sources,
         )
 
@@ -247,7 +282,7 @@ def fit_scorers(pairs: Pairs, options: ScorerOptions, progress: Progress) -> lis
         chosen = torch.randint(count, (min(options.batch, count),), generator=generator)
         total = 0.0
         for layer, scorer in enumerate(scorers):
-            score = _score(scorer, pairs.inputs[layer][:, chosen])
+            score = score_of(scorer, pairs.inputs[layer][:, chosen])
             loss = _fit_loss(score, wanted[layer][:, chosen], options.emphasis)
             loss.backward()
             total += float(loss.detach())
@@ -267,37 +302,3 @@ def _fit_loss(score: torch.Tensor, wanted: torch.Tensor, emphasis: float) -> tor
     weight = (emphasis * wanted).exp()
     weight = weight / weight.mean(dim=1, keepdim=True)
     return (weight * functional.huber_loss(score, wanted, reduction="none")).mean()
-
-
-def _score(scorer: RetentionScorer, inputs: torch.Tensor) -> torch.Tensor:
-    key, value = inputs.float().chunk(2, dim=-1)
-    return scorer(key, value)
-
-
-def held_out_score(
-    scorers: Sequence[RetentionScorer], pairs: Pairs, target: str
-) -> dict[str, float]:
-    """How good the scores are on pairs that the fit didn't see.
-
-    Returns:
-        `huber_loss` per pair, and `attention_kept`, `planted_kept`: of all the attention paid to
-        the pairs (to those of planted facts), how much goes to the quarter that scores highest.
-    """
-    losses, kept, planted = 0.0, 0.0, 0.0
-    all_planted = 0.0
-    attention = 0.0
-    for scorer, inputs, targets in zip(scorers, pairs.inputs, pairs.paid[target], strict=True):
-        score = _score(scorer, inputs)
-        losses += float(functional.huber_loss(score, targets))
-        best = score.topk(int(_SHARE_KEPT * score.shape[-1])).indices
-        paid = targets.exp()
-        kept += float(paid.gather(-1, best).sum())
-        attention += float(paid.sum())
-        paid = paid * pairs.planted
-        planted += float(paid.gather(-1, best).sum())
-        all_planted += float(paid.sum())
-    return {
-        "huber_loss": losses / len(scorers),
-        "attention_kept": kept / attention,
-        "planted_kept": planted / max(all_planted, 1e-9),
-    }

@@ -24,11 +24,13 @@ from edgeinfinite.models.geometry_options import GeometryOptions
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.recall.scorer_file import read_rank_rule
 from edgeinfinite.models.trained_file import read_metadata
+from edgeinfinite.training.scorer import pairs as pairs_module
 from edgeinfinite.training.scorer import train as scorer_training
+from edgeinfinite.training.scorer.held_out import held_out_score
 from edgeinfinite.training.scorer.options import PassOptions, ScorerOptions
 from edgeinfinite.training.scorer.pairs import Pairs, compose
 from edgeinfinite.training.scorer.retrieval_heads import retrieval_heads, retrieval_layers
-from edgeinfinite.training.scorer.train import fit_scorers, held_out_score, watch
+from edgeinfinite.training.scorer.train import fit_scorers, watch
 from edgeinfinite.training.texts import split_documents
 from tiny import tiny_hybrid
 
@@ -80,9 +82,7 @@ def test_fitting_finds_what_the_targets_depend_on():
     )
     scores = {}
     for steps in (1, 150):
-        options = ScorerOptions(
-            "model", [], Path("out"), steps=steps, batch=256, learning_rate=0.02
-        )
+        options = ScorerOptions("model", Path("out"), steps=steps, batch=256, learning_rate=0.02)
         fitted = fit_scorers(pairs, options, lambda *_: None)
         scores[steps] = held_out_score(fitted, pairs, "largest")
     assert scores[150]["huber_loss"] < 0.1 * scores[1]["huber_loss"]
@@ -97,7 +97,7 @@ def test_emphasis_weights_the_fit_towards_pairs_with_much_attention():
     pairs = Pairs(inputs, {"largest": targets}, torch.ones(100).bool(), torch.zeros(100).long())
     score = {}
     for emphasis in (0.0, 0.5):
-        options = ScorerOptions("model", [], Path("out"), steps=200, batch=64, emphasis=emphasis)
+        options = ScorerOptions("model", Path("out"), steps=200, batch=64, emphasis=emphasis)
         scorer = fit_scorers(pairs, options, lambda *_: None)[0]
         score[emphasis] = float(scorer(*inputs[0].float().chunk(2, dim=-1))[0, 0])
     assert -7.0 < score[0.0] < -2.0 < score[0.5]
@@ -261,3 +261,54 @@ def test_where_every_layer_slides_there_is_nothing_to_train(texts, tmp_path, cap
 
 def hybrid(family: str) -> PreTrainedModel:
     return tiny_hybrid(family, 40, vocabulary=VOCABULARY, positions=1024)
+
+
+def test_a_killed_training_goes_on_with_the_passes_that_it_watched(
+    checkpoint, texts, tmp_path, monkeypatch
+):
+    whole, killed = tmp_path / "whole.safetensors", tmp_path / "killed.safetensors"
+    assert train(checkpoint, texts, whole) == 0
+    observe, seen = pairs_module.observe, []
+
+    def dies_after_two(*given):
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        seen.append(observe(*given))
+
+    monkeypatch.setattr(pairs_module, "observe", dies_after_two)
+    assert train(checkpoint, texts, killed) == 130
+    folder = tmp_path / "killed.safetensors.passes"
+    first = folder / "0-0.safetensors"
+    assert sorted(f.name for f in folder.glob("*.safetensors")) == [first.name, "0-1.safetensors"]
+    first.write_bytes(first.read_bytes()[:100])  # as a power failure may leave it
+    monkeypatch.setattr(pairs_module, "observe", lambda *given: seen.append(observe(*given)))
+    assert train(checkpoint, texts, killed) == 0
+    assert len(seen) == 2 + 1 + 1 + 4  # of three passes the first again, and four held out
+    one, other = load_file(whole), load_file(killed)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert {path.name for path in tmp_path.iterdir()} == {whole.name, killed.name}
+
+
+def test_passes_of_another_training_are_not_taken(checkpoint, texts, tmp_path, monkeypatch):
+    output, observe = tmp_path / "scorer.safetensors", pairs_module.observe
+
+    def dies(*given):
+        observe(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pairs_module, "observe", dies)
+    for seed in ("0", "1"):
+        assert train(checkpoint, texts, output, "--seed", seed) == 130
+    monkeypatch.undo()
+    kept = (tmp_path / "scorer.safetensors.passes").glob("*")
+    assert [path.name for path in kept if path.suffix == ".safetensors"] == []
+    assert train(checkpoint, texts, output) == 0
+
+
+def test_a_folder_with_something_else_is_left_alone(checkpoint, texts, tmp_path, capsys):
+    folder = tmp_path / "scorer.safetensors.passes"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    assert train(checkpoint, texts, tmp_path / "scorer.safetensors") == 2
+    assert "scorer.safetensors.passes holds something else" in capsys.readouterr().err
+    assert (folder / "mine.txt").read_text() == "mine"
