@@ -19,11 +19,7 @@ from edgeinfinite.runtime_py.statistics import write_rows
 
 def export(arguments: argparse.Namespace) -> int:
     """Writes the artifact of a model."""
-    asked = GeometryOptions(**given(arguments, GeometryOptions))
-    quantization = QuantizationOptions(**given(arguments, QuantizationOptions))
-    options = ExportOptions(
-        **given(arguments, ExportOptions), geometry=asked, quantization=quantization
-    )
+    options = export_options(arguments)
     check_output(options.output)
     # Imported late, because these load torch, which takes seconds.
     from edgeinfinite.export.exporter import export_artifact
@@ -42,6 +38,19 @@ def export(arguments: argparse.Namespace) -> int:
     for line in told(read_manifest(folder).parity):
         print(line, file=sys.stderr if line.startswith("warning") else sys.stdout)
     return 0
+
+
+def export_options(arguments: argparse.Namespace) -> ExportOptions:
+    """What `export` was asked for.
+
+    Raises:
+        EdgeInfiniteError: an option is out of range, or they don't go together.
+    """
+    asked = GeometryOptions(**given(arguments, GeometryOptions))
+    quantization = QuantizationOptions(**given(arguments, QuantizationOptions))
+    return ExportOptions(
+        **given(arguments, ExportOptions), geometry=asked, quantization=quantization
+    )
 
 
 def quantize_report(arguments: argparse.Namespace) -> int:

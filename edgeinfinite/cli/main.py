@@ -11,11 +11,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
+from edgeinfinite.cli.adapt import add_adapt
 from edgeinfinite.cli.answer import generate
 from edgeinfinite.cli.arguments import add_options
 from edgeinfinite.cli.artifact import export, quantize_report, verify
 from edgeinfinite.cli.bench import bench
 from edgeinfinite.cli.bench_methods import BENCH_METHODS
+from edgeinfinite.cli.card import add_card
 from edgeinfinite.cli.chat import chat
 from edgeinfinite.cli.evaluate import add_evaluate
 from edgeinfinite.cli.lm_eval import add_lm_eval
@@ -135,4 +137,16 @@ def _parser() -> argparse.ArgumentParser:
     add_train_gate(commands)
     add_evaluate(commands, GEOMETRY)
     add_lm_eval(commands, GEOMETRY)
+    add_card(commands, _run)
+    add_adapt(commands, _parse, _run)
     return parser
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    return _parser().parse_args(argv)
+
+
+def _run(argv: Sequence[str]) -> int:
+    """Runs a command for another one, which handles its errors."""
+    arguments = _parse(argv)
+    return int(arguments.command(arguments))
