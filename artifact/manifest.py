@@ -25,6 +25,7 @@ SCHEMA_VERSION = 2
 MANIFEST_FILE = "manifest.json"
 GATE_FILE = "gate.safetensors"
 SCORER_FILE = "scorer.safetensors"
+MODEL_CARD = "README.md"
 """Names inside an artifact."""
 
 

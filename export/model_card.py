@@ -13,14 +13,13 @@ from pathlib import Path
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from edgeinfinite.artifact.manifest import Manifest
+from edgeinfinite.artifact.manifest import MODEL_CARD, Manifest
 from edgeinfinite.export.loss import told
 from edgeinfinite.export.mixing.report import kind_of
 from edgeinfinite.files import write_atomically
 from edgeinfinite.models.loading import DEMO_MODEL
 from edgeinfinite.runtime_py.state import state_bytes
 
-MODEL_CARD = "README.md"
 _HUB_IDS = {DEMO_MODEL: "HuggingFaceTB/SmolLM2-135M-Instruct"}
 _RUN = """\
 ```

@@ -38,6 +38,7 @@ from edgeinfinite.cli.options import (
     SOAK,
     VERIFY,
 )
+from edgeinfinite.cli.push import PUSH, push
 from edgeinfinite.cli.quiet import quieten
 from edgeinfinite.cli.read import read, sessions
 from edgeinfinite.cli.serve import serve
@@ -117,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
         (export, EXPORT, (ExportOptions,)),
         (verify, VERIFY, ()),
         (quantize_report, QUANTIZE_REPORT, ()),
+        (push, PUSH, ()),
         (generate, GENERATE | ANSWER | MOM, (SamplingOptions,)),
         (chat, CHAT | MOM, (SamplingOptions,)),
         (read, READ, ()),
