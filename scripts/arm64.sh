@@ -4,6 +4,7 @@
 # tests/arm64/compare.py.
 #   ARTIFACTS="int4-carry ..."   which (default: int4 and int8, both policies)
 #   CPU=max                      what qemu-aarch64 emulates
+#   DEBIAN_MIRROR=URL            where Debian's packages are (default: this machine's own mirror)
 # Everything lies in build/arm64; what is there is used again. Rows: build/arm64/rows.json.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,6 +14,9 @@ SITE=$WORK/site
 SYSROOT=$WORK/sysroot
 CPU=${CPU:-max}
 ARTIFACTS=${ARTIFACTS:-int4-carry int4-reencode int8-carry int8-reencode}
+mirrors=$(sed -nE 's/^(URIs:|deb) *(\[[^]]*\])? *(http[^ ]*).*/\3/p' \
+    /etc/apt/sources.list.d/*.sources /etc/apt/sources.list 2>/dev/null || true)
+DEBIAN_MIRROR=${DEBIAN_MIRROR:-$(grep -m1 -E '/debian/?$' <<<"$mirrors" || true)}
 TEXT=examples/draculas_guest.txt
 SUITE=trixie  # Debian 13: qemu 10 (7.2, Debian 12's, crashes) and Python 3.13
 PYTHON_VERSION=3.13
@@ -36,7 +40,7 @@ get_system() {
     rm -rf "$WORK/apt" "$SYSROOT" "$WORK/qemu"
     mkdir -p "$WORK/apt/lists/partial" "$WORK/apt/cache/archives/partial" "$SYSROOT/usr" "$WORK/qemu"
     touch "$WORK/apt/status"
-    printf '%s\n' "Types: deb" "URIs: http://deb.debian.org/debian" "Suites: $SUITE" \
+    printf '%s\n' "Types: deb" "URIs: $DEBIAN_MIRROR" "Suites: $SUITE" \
         "Components: main" "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg" \
         >"$WORK/apt/debian.sources"
     apt_arm64 update || return 1
@@ -93,6 +97,7 @@ emulated() {
 [[ "$(uname -sm)" == "Linux x86_64" ]] || skip "it needs Linux on x86-64"
 command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || skip "it needs apt-get and dpkg-deb"
 mkdir -p "$WORK"
+[[ -e $WORK/.system-done || -n $DEBIAN_MIRROR ]] || skip "it needs a DEBIAN_MIRROR"
 [[ -e $WORK/.system-done ]] || get_system || skip "Debian's packages can't be had"
 [[ -e $WORK/.wheels-done ]] || get_wheels || skip "the wheels for ARM64 can't be had"
 .venv/bin/python -m pip install --disable-pip-version-check --quiet --upgrade --no-deps \

@@ -181,7 +181,7 @@ class ProbedEngine:
         self.name = subject.name
         self.geometry = subject.geometry
         self.vocabulary = subject.vocabulary
-        self.fingerprint = subject.fingerprint
+        self.fingerprint, self.model_digest = subject.fingerprint, subject.model_digest
         self.reads_memory = subject.reads_memory
         self.chunk_length = subject.chunk_length
         self.probing = every_call

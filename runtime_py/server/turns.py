@@ -62,6 +62,10 @@ class SharedEngine:
     def fingerprint(self) -> str:
         return self._engine.fingerprint
 
+    @property
+    def model_digest(self) -> str:
+        return self._engine.model_digest
+
     def new_state(self) -> State:
         return self._engine.new_state()
 

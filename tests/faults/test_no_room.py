@@ -103,9 +103,8 @@ def test_a_full_disk_is_one_line_and_the_next_run_ends_the_work(
             left = scenario.sound(folder)
             full += left != whole.result
             if scenario.name == "chat":  # a conversation is worth more than its file
-                assert code == 0, errors
                 assert (whole.printed / "stdout").read_text() == whole.said
-            elif left != whole.result:
+            if left != whole.result:
                 assert code == 2 and in_one_line(errors), errors
             else:
                 assert code == 0, errors

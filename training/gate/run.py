@@ -51,9 +51,18 @@ class Checkpoint:
         return dict(state)
 
     def save(self, state: dict[str, Any]) -> None:
-        """Replaces the checkpoint, whole or not at all."""
-        with replacing(self._path) as unfinished:
-            torch.save({"identity": self._identity, "state": state}, unfinished)
+        """Replaces the checkpoint, whole or not at all.
+
+        Raises:
+            EdgeInfiniteError: it can't be written, such as on a full disk.
+        """
+        try:
+            with replacing(self._path) as unfinished:
+                torch.save({"identity": self._identity, "state": state}, unfinished)
+        except RuntimeError as error:  # torch's name for a write that fails
+            raise EdgeInfiniteError(
+                f"{self._path} can't be written: {error}; make room and give the same command again"
+            ) from error
 
     def remove(self) -> None:
         """The run is done."""
