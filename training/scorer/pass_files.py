@@ -16,7 +16,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.files import held_alone, remove, replacing
+from edgeinfinite.files import held_alone, remove
+from edgeinfinite.models.trained_file import replacing_tensors
 
 _OF = "of.json"
 _INPUTS = "inputs"
@@ -41,8 +42,12 @@ class PassFiles:
             return False
 
     def save(self, name: str, tensors: dict[str, torch.Tensor]) -> None:
-        """Writes what was watched in a pass, whole or not at all."""
-        with replacing(self._file(name)) as unfinished:
+        """Writes what was watched in a pass, whole or not at all.
+
+        Raises:
+            EdgeInfiniteError, OSError: it can't be written.
+        """
+        with replacing_tensors(self._file(name)) as unfinished:
             save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, unfinished)
 
     def load(self, name: str, *, without: str = "") -> dict[str, torch.Tensor]:
