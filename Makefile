@@ -39,8 +39,11 @@ typecheck: setup  ## mypy
 pytest: setup  ## the tests alone; PYTEST_ARGS="-m 'not slow'" for the quick ones
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-fuzz: setup  ## hostile files, for hours; EXAMPLES=N for each kind (the tests try 100)
+fuzz: setup  ## hostile files, for hours; EXAMPLES=N for each kind, MINUTES=N with atheris
 	EDGEINFINITE_FUZZ=$(or $(EXAMPLES),20000) $(BIN)/python -m pytest tests/fuzz
+	$(BIN)/python -m pip install --quiet --editable '.[fuzz]'
+	set -e; for reader in tests/fuzz/corpus/*; do $(BIN)/python tests/fuzz/fuzz_with_atheris.py \
+		$$(basename $$reader) --seconds $$((60 * $(or $(MINUTES),20))); done
 
 faults: setup  ## kill -9 at random points, KILLS=N for each command (the tests try 2)
 	EDGEINFINITE_KILLS=$(or $(KILLS),200) $(BIN)/python -m pytest -s tests/faults

@@ -7,6 +7,7 @@ file of 253 MB with a vocabulary of 262,144 that takes 3.4 GB. Here each tensor 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -77,12 +79,32 @@ def load_gguf(path: Path) -> GgufModel:
     # With the mark of a quantized model, transformers would refuse to save or export it.
     if hasattr(config, "quantization_config"):
         del config.quantization_config
+    _check_size(config, tensors)
     with no_init_weights():
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     model.tie_weights()
     processor = TENSOR_PROCESSORS.get(architecture, TensorProcessor)(config=parsed["config"])
     _fill(model, tensors, processor, parsed)
     return GgufModel(model, tokenizer, tensors)
+
+
+def _check_size(config: PretrainedConfig, tensors: Sequence[ReaderTensor]) -> None:
+    """Refuses a header that asks for a larger model than the file holds, before any of it is made.
+
+    Raises:
+        ValueError: it does.
+    """
+    layers = config.get_text_config().num_hidden_layers
+    blocks = {tensor.name.split(".")[1] for tensor in tensors if tensor.name.startswith("blk.")}
+    if layers > len(blocks):
+        raise ValueError(f"its header says {layers} layers, it has tensors of {len(blocks)}")
+    with torch.device("meta"), no_init_weights():
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    model.tie_weights()
+    wanted = sum(parameter.numel() for parameter in model.parameters())
+    held = sum(math.prod(int(size) for size in tensor.shape) for tensor in tensors)
+    if wanted > 2 * held:  # a file that lacks a tensor or two is refused later, by their names
+        raise ValueError(f"its header asks for {wanted:,} weights, it has {held:,}")
 
 
 def float_parts(data: np.ndarray, kind: Any) -> Iterator[tuple[slice, np.ndarray]]:

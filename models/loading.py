@@ -95,7 +95,9 @@ def _load(source: str, path: Path) -> Backbone:
                 )
             model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
             tokenizer, tensors = AutoTokenizer.from_pretrained(source), ()
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+    except (EdgeInfiniteError, ModuleNotFoundError):
+        raise
+    except Exception as error:  # a damaged file can bring a library to raise anything
         raise EdgeInfiniteError(
             f"model {source} can't be loaded: {_first_line(error)} (give {DEMO_MODEL}, a .gguf "
             "file, a folder with config.json, weights and tokenizer.json, or a hub id)"
@@ -165,4 +167,6 @@ def _looks_like_path(source: str) -> bool:
 
 
 def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    lines = str(error).strip().splitlines()
+    said = isinstance(error, OSError | ValueError | RuntimeError | SafetensorError)
+    return lines[0] if lines and said else ": ".join([type(error).__name__, *lines[:1]])

@@ -27,6 +27,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.tokenizer_check import as_json
 
 
 class ControlTokens:
@@ -139,7 +140,7 @@ def _is_markup(token: str) -> bool:
 
 def _renamed(tokenizer: Tokenizer, names: Mapping[str, str]) -> Tokenizer:
     """A copy in which tokens have other texts and the same ids."""
-    fields: dict[str, Any] = json.loads(tokenizer.to_str())
+    fields: dict[str, Any] = json.loads(as_json(tokenizer))
     for token in fields["added_tokens"]:
         token["content"] = names.get(token["content"], token["content"])
     # In the vocabulary too: a model may take a whole word from it without a merge.

@@ -14,7 +14,7 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.chat_template import ChatTemplate, Message
 from edgeinfinite.runtime_py.control_tokens import ControlTokens
 from edgeinfinite.runtime_py.generation_config import stop_ids
-from edgeinfinite.runtime_py.tokenizer_check import check_parts, guarded
+from edgeinfinite.runtime_py.tokenizer_check import as_json, check_parts, guarded
 
 _REPLACEMENT = "\ufffd"
 
@@ -111,7 +111,7 @@ class TextTokenizer:
 
     def to_json(self) -> str:
         """The tokenizer as its file `tokenizer.json` has it, for other libraries."""
-        return str(self._tokenizer.to_str())
+        return as_json(self._tokenizer)
 
     def stream(self) -> TextStream:
         """A new decoder for one answer, token by token."""
@@ -220,7 +220,7 @@ def load_tokenizer(folder: Path, *, vocabulary: int | None = None) -> TextTokeni
     tokenizer.no_padding()
 
     config = _read_object(folder / "tokenizer_config.json")
-    special_tokens = _special_tokens(config)
+    special_tokens = _special_tokens(folder / "tokenizer_config.json", config)
     settings = folder / "generation_config.json"
     ends = stop_ids(settings, _read_object(settings), vocabulary)
     end = tokenizer.token_to_id(special_tokens.get("eos_token", ""))
@@ -231,15 +231,20 @@ def load_tokenizer(folder: Path, *, vocabulary: int | None = None) -> TextTokeni
     return TextTokenizer(tokenizer, template, ends)
 
 
-def _special_tokens(config: dict[str, Any]) -> dict[str, str]:
+def _special_tokens(path: Path, config: dict[str, Any]) -> dict[str, str]:
     """`{"bos_token": "<s>", ...}`; a token is a string, or an object that holds it as `content`."""
     tokens = {}
     for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"):
         token = config.get(f"{name}_token")
         if isinstance(token, dict):
             token = token.get("content")
-        if isinstance(token, str):
-            tokens[f"{name}_token"] = token
+        if not isinstance(token, str):
+            continue
+        try:
+            token.encode()
+        except UnicodeEncodeError as error:  # half a surrogate pair, which JSON can spell
+            raise _damaged(path, f"{name}_token isn't valid Unicode") from error
+        tokens[f"{name}_token"] = token
     return tokens
 
 

@@ -20,6 +20,9 @@ _MOST_PARTS = 200
 _MOST_GROWTH = 256
 """How many times as long a text may become; NFKC makes 18 characters of one."""
 
+_LARGEST_ID = 1 << 24
+"""The largest vocabularies have a quarter of a million tokens."""
+
 _LONGEST_PATTERN = 10_000
 
 Result = TypeVar("Result")
@@ -54,6 +57,21 @@ def check_parts(path: Path, tokenizer: Tokenizer) -> None:
                                      "what repeats and may never end")  # fmt: skip
         if growth > _MOST_GROWTH:
             raise _refused(path, f"its {name} makes texts many times as long")
+
+
+def as_json(tokenizer: Tokenizer) -> str:
+    """The tokenizer as its file has it.
+
+    Raises:
+        EdgeInfiniteError: it has an id so large that the library, which goes through all ids up to
+            the last one, would take minutes.
+    """
+    last = max(tokenizer.get_vocab().values(), default=0)
+    if last > _LARGEST_ID:
+        raise EdgeInfiniteError(
+            f"the tokenizer has a token of the id {last:,}; export the artifact again"
+        )
+    return str(tokenizer.to_str())
 
 
 def guarded(what: str, call: Callable[[], Result]) -> Result:

@@ -36,6 +36,7 @@ def main(output: Path) -> None:
 
     parts["sessions"] = write_sessions
     parts["exchanges"] = write_exchanges
+    parts["fuzz"] = _write_fuzzed
     parts["manifests"] = write_manifests
     shutil.rmtree(output / "kotlin", ignore_errors=True)
     for name, write in parts.items():
@@ -44,6 +45,13 @@ def main(output: Path) -> None:
         folder.mkdir(parents=True)
         write(folder)
         print(f"fixtures: {name}", flush=True)
+
+
+def _write_fuzzed(folder: Path) -> None:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from fuzzed import write_fuzzed
+
+    write_fuzzed(folder)
 
 
 def write_tokenizers(folder: Path) -> None:

@@ -1,0 +1,56 @@
+"""The files of tests/fuzz for Kotlin's readers: the corpus, and whole files changed at random.
+
+`READER/read` and `READER/refused`, as Python's readers have it. Files in `tokenizer/either` are
+refused by Python for a part of them that Kotlin doesn't read, such as how to truncate, or hold one
+id twice, of which the tokenizers library takes any.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+from fuzz.changes import changed
+from fuzz.readers import CORPUS, READERS, TOKENIZER_FILES, refusal
+
+SHARED = ("manifest", "session", *TOKENIZER_FILES)
+"""Readers that both languages have."""
+
+CHANGED = 120
+"""Files of each kind."""
+
+_LIBRARY_S = ("tokenizer.json is damaged", "can't keep the two apart")
+
+
+def write_fuzzed(folder: Path) -> None:
+    """Writes them."""
+    for reader in SHARED:
+        whole = sorted((CORPUS / reader / "read").iterdir())
+        files = {path.name: path.read_bytes() for path in sorted((CORPUS / reader).glob("*/*"))}
+        dice = random.Random(reader)
+        for number in range(CHANGED):
+            source = dice.choice(whole)
+            made = changed(reader, source.read_bytes(), dice)
+            files[f"changed-{number:03}{source.suffix}"] = made
+        for name, data in files.items():
+            path = folder / reader / _outcome(reader, data) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+
+def _outcome(reader: str, data: bytes) -> str:
+    line = refusal(READERS[reader], data)
+    if reader == "tokenizer" and (
+        _ids_stand_twice(data) or any(s in (line or "") for s in _LIBRARY_S)
+    ):
+        return "either"
+    return "read" if line is None else "refused"
+
+
+def _ids_stand_twice(data: bytes) -> bool:
+    try:
+        vocabulary = json.loads(data)["model"]["vocab"]
+        return len(set(vocabulary.values())) < len(vocabulary)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return False
