@@ -27,7 +27,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.tokenizer_check import as_json
+from edgeinfinite.runtime_py.tokenizer_check import as_json, guarded
 
 
 class ControlTokens:
@@ -90,8 +90,11 @@ class ControlTokens:
         """
         apart = self._apart
         aliased = self._pattern(self._all).sub(lambda found: apart.aliases[found[0]], rendering)
-        (encoded,) = apart.tokenizer.encode_batch_fast(
-            [aliased.replace(apart.mark, "")], add_special_tokens=False
+        (encoded,) = guarded(
+            "the tokenizer can't read the text",
+            lambda: apart.tokenizer.encode_batch_fast(
+                [aliased.replace(apart.mark, "")], add_special_tokens=False
+            ),
         )
         return list(encoded.ids)
 
@@ -153,7 +156,8 @@ def _renamed(tokenizer: Tokenizer, names: Mapping[str, str]) -> Tokenizer:
         model["unk_token"] = names.get(model["unk_token"], model["unk_token"])
     if "merges" in model:
         model["merges"] = [pair for pair in model["merges"] if not _touches(pair, names)]
-    return Tokenizer.from_str(json.dumps(fields))
+    renamed = json.dumps(fields)
+    return guarded("the tokenizer can't be copied", lambda: Tokenizer.from_str(renamed))
 
 
 def _touches(pair: str | list[str], names: Mapping[str, str]) -> bool:

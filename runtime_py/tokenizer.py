@@ -181,7 +181,10 @@ class TextStream:
         """The rest of the answer's text, when no token follows."""
         piece = self._held_text()
         # A real U+FFFD in the answer looks like an unfinished character, but encodes to itself.
-        encoded = self._tokenizer.encode(piece, add_special_tokens=False).ids
+        encoded = guarded(
+            "the tokenizer can't read its own text",
+            lambda: self._tokenizer.encode(piece, add_special_tokens=False).ids,
+        )
         if encoded[-len(self._held) :] != self._held:
             piece = piece.rstrip(_REPLACEMENT)
         self._shown, self._held = self._held, []
@@ -192,7 +195,10 @@ class TextStream:
         return self._decode(self._shown + self._held)[len(shown) :]
 
     def _decode(self, ids: list[int]) -> str:
-        return self._tokenizer.decode(ids, skip_special_tokens=True)
+        return guarded(
+            "the tokenizer can't write the answer",
+            lambda: self._tokenizer.decode(ids, skip_special_tokens=True),
+        )
 
 
 def load_tokenizer(folder: Path, *, vocabulary: int | None = None) -> TextTokenizer:

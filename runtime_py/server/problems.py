@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from edgeinfinite.errors import printable
+
 
 class ApiProblem(Exception):
     """An answer other than 200.
@@ -28,9 +30,9 @@ class ApiProblem(Exception):
         code: str | None = None,
         retry_after: int | None = None,
     ) -> None:
-        super().__init__(message)
+        self.message = printable(" ".join(message.split()))
+        super().__init__(self.message)
         self.status = status
-        self.message = " ".join(message.split())
         self.param = param
         self.code = code
         self.retry_after = retry_after

@@ -66,7 +66,7 @@ class Artifact private constructor(
             }
             val text =
                 try {
-                    file.readText()
+                    file.readBytes().decodeToString(throwOnInvalidSequence = true)
                 } catch (error: IOException) {
                     throw EdgeInfiniteException("$MANIFEST_FILE can't be read: ${error.message}", error)
                 }

@@ -1,7 +1,25 @@
 package io.edgeinfinite.core
 
-/** What went wrong and what to do about it, in one line that may be shown to a person. */
+/**
+ * What went wrong and what to do about it, in one line that may be shown to a person.
+ *
+ * Messages quote names from files that anybody could have written, so control characters in them are
+ * shown as escapes such as `\u001b`.
+ */
 class EdgeInfiniteException(
     message: String,
     cause: Throwable? = null,
-) : Exception(message, cause)
+) : Exception(printable(message), cause)
+
+private fun printable(text: String): String =
+    if (text.none(::isUnprintable)) {
+        text
+    } else {
+        text.map { if (isUnprintable(it)) "\\u%04x".format(it.code) else it.toString() }.joinToString("")
+    }
+
+private fun isUnprintable(sign: Char): Boolean =
+    when (sign.category) {
+        CharCategory.CONTROL, CharCategory.LINE_SEPARATOR, CharCategory.PARAGRAPH_SEPARATOR -> true
+        else -> false
+    }

@@ -19,6 +19,7 @@ internal fun unsafeJson(text: String): String? {
             '}', ']' -> open.removeLastOrNull()
             '"' -> {
                 val end = endOfString(text, at)
+                if (end < 0) return UNESCAPED
                 last = text.substring(at + 1, minOf(end, text.length))
                 at = end
             }
@@ -29,13 +30,38 @@ internal fun unsafeJson(text: String): String? {
     return null
 }
 
+/**
+ * The same for large files whose names may stand twice, as Python's `json` has it: the last one counts.
+ *
+ * @return what is wrong, null for nothing.
+ */
+internal fun deepJson(text: String): String? {
+    var depth = 0
+    var at = 0
+    while (at < text.length) {
+        when (text[at]) {
+            '{', '[' -> if (++depth > DEEPEST_JSON) return "it is nested too deeply"
+            '}', ']' -> depth -= 1
+            '"' -> at = endOfString(text, at).also { if (it < 0) return UNESCAPED }
+        }
+        at += 1
+    }
+    return null
+}
+
+/** Where a string ends; -1 if a control character stands in it, which JSON forbids. */
 private fun endOfString(
     text: String,
     start: Int,
 ): Int {
     var at = start + 1
-    while (at < text.length && text[at] != '"') at += if (text[at] == '\\') 2 else 1
+    while (at < text.length && text[at] != '"') {
+        if (text[at] < ' ') return -1
+        at += if (text[at] == '\\') 2 else 1
+    }
     return at
 }
+
+private const val UNESCAPED = "a control character stands in a string"
 
 private const val DEEPEST_JSON = 100

@@ -3,13 +3,14 @@ package io.edgeinfinite.core
 import kotlinx.serialization.KSerializer
 import kotlinx.serialization.SerialName
 import kotlinx.serialization.Serializable
+import kotlinx.serialization.SerializationException
 import kotlinx.serialization.descriptors.PrimitiveKind
 import kotlinx.serialization.descriptors.PrimitiveSerialDescriptor
 import kotlinx.serialization.encoding.Decoder
 import kotlinx.serialization.encoding.Encoder
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonDecoder
-import kotlinx.serialization.json.intOrNull
+import kotlinx.serialization.json.int
 import kotlinx.serialization.json.jsonPrimitive
 
 /** `manifest.json`: what `edgeinfinite export` writes, what every runtime reads. */
@@ -25,6 +26,8 @@ const val COMPRESS = "compress_memory"
 
 /** Stands in a shape for a size that each call chooses (`T`). */
 const val DYNAMIC = -1
+
+private val DYNAMIC_SIZES = setOf("T", "U")
 
 /**
  * One input or state tensor.
@@ -73,6 +76,7 @@ data class OutputSpec(
         Int,
         >,
     val dims: String,
+    val role: String,
     val layer: Int? = null,
     val alias: String? = null,
     val updates: String? = null,
@@ -146,7 +150,7 @@ data class ScorerInfo(
 )
 
 /**
- * How the weights were quantized; the formats of single weights aren't read here.
+ * How the weights were quantized; single weights' names and formats are for people.
  *
  * @property roundedSha256 over the weights as the artifact computes with them, if a size, a loss or a
  *   text chose them; null where checkpoint and recipe determine them.
@@ -154,6 +158,8 @@ data class ScorerInfo(
 @Serializable
 data class QuantizationInfo(
     val recipe: String,
+    val quantized: Map<String, String>,
+    val unquantized: List<String>,
     @SerialName("rounded_sha256") val roundedSha256: String? = null,
 )
 
@@ -167,6 +173,7 @@ data class QuantizationInfo(
  * @property graphs by name. [COMPRESS] exists under policy `carry`, whose window it moves; under
  *   `reencode` only with a gate, because without one nothing reads M and z.
  * @property files every file by name, without the manifest itself.
+ * @property parity figures of the check against the checkpoint, for people.
  */
 @Serializable
 data class Manifest(
@@ -181,6 +188,7 @@ data class Manifest(
     val graphs: Map<String, GraphSpec>,
     val quantization: QuantizationInfo,
     val files: Map<String, FileEntry>,
+    val parity: Map<String, Double> = emptyMap(),
 ) {
     /** Bytes of all files that the manifest names. */
     val bytes: Long get() = files.values.sumOf { it.size }
@@ -225,6 +233,7 @@ data class Manifest(
             unsafeJson(text)?.let { throw EdgeInfiniteException("$where can't be read: $it; export it again") }
             val manifest =
                 try {
+                    Json.parseToJsonElement(text) // whole, also where fields are skipped below
                     val version = json.decodeFromString<SchemaOnly>(text).schemaVersion
                     if (version > SCHEMA_VERSION) {
                         throw EdgeInfiniteException(
@@ -282,7 +291,13 @@ private object SizeSerializer : KSerializer<Int> {
     override val descriptor = PrimitiveSerialDescriptor("Size", PrimitiveKind.INT)
 
     override fun deserialize(decoder: Decoder): Int =
-        (decoder as JsonDecoder).decodeJsonElement().jsonPrimitive.intOrNull ?: DYNAMIC
+        (decoder as JsonDecoder).decodeJsonElement().jsonPrimitive.let { size ->
+            when {
+                !size.isString -> size.int
+                size.content in DYNAMIC_SIZES -> DYNAMIC
+                else -> throw SerializationException("a size is '${size.content}'")
+            }
+        }
 
     override fun serialize(
         encoder: Encoder,

@@ -45,7 +45,7 @@ internal class ManifestCheck(
             return "its state doesn't have one K and one V cache for each of ${backbone.layers} layers"
         }
         for (spec in manifest.state) {
-            tensor(spec.name, spec.dtype, spec.dims, spec.shape, spec.layer)?.let { return it }
+            tensor(spec.name, spec.dtype, spec.dims, spec.shape, spec.role, spec.layer)?.let { return it }
             val ofRole = if (spec.layer == null) spec.role else "${spec.role}_${spec.layer}"
             if (spec.name != ofRole) return "state tensor ${spec.name} has the role ${spec.role} of layer ${spec.layer}"
             if (DYNAMIC in spec.shape) return "${spec.name} has no fixed shape"
@@ -64,7 +64,7 @@ internal class ManifestCheck(
     private fun graph(graph: GraphSpec): String? {
         for (spec in graph.inputs) {
             if (spec.name != "tokens" && spec.name !in state) return "input ${spec.name} isn't a state tensor"
-            tensor(spec.name, spec.dtype, spec.dims, spec.shape, spec.layer)?.let { return it }
+            tensor(spec.name, spec.dtype, spec.dims, spec.shape, spec.role, spec.layer)?.let { return it }
         }
         for (output in graph.outputs) {
             if (DYNAMIC in output.shape) return "output ${output.name} has no fixed shape"
@@ -74,7 +74,8 @@ internal class ManifestCheck(
                     return "output ${output.name} hasn't the shape and type of $name"
                 }
             }
-            tensor(output.name, output.dtype, output.dims, output.shape, output.layer)?.let { return it }
+            val (name, dtype, shape, dims, role, layer) = output
+            tensor(name, dtype, dims, shape, role, layer)?.let { return it }
         }
         return null
     }
@@ -84,8 +85,10 @@ internal class ManifestCheck(
         dtype: String,
         dims: String,
         shape: List<Int>,
+        role: String,
         layer: Int?,
     ): String? {
+        if (role !in ROLES) return "$name has the unknown role '$role'"
         elementBytesOf(dtype)
         val letters = dims.split(' ')
         if (letters.size != shape.size) return "$name has ${shape.size} axes, its layout says '$dims'"
@@ -135,6 +138,9 @@ internal class ManifestCheck(
     private companion object {
         const val MOST_SIZE = 1L shl 40
         const val MOST_LAYERS = 1_000
+        val ROLES =
+            setOf("tokens", "logits", "length", "has_memory", "k_cache", "v_cache", "scores", "memory") +
+                setOf("memory_norm", "k_recall", "v_recall", "k_window", "v_window", "count", "k_new", "v_new")
         const val MOST_BYTES = 68_719_476_736.0 // 64 GiB; a phone's state has megabytes
     }
 }

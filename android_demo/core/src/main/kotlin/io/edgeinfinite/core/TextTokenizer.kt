@@ -3,12 +3,9 @@ package io.edgeinfinite.core
 import io.edgeinfinite.core.tokenizer.Tokenizer
 import kotlinx.serialization.SerializationException
 import kotlinx.serialization.json.Json
-import kotlinx.serialization.json.JsonArray
 import kotlinx.serialization.json.JsonElement
-import kotlinx.serialization.json.JsonNull
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
-import kotlinx.serialization.json.intOrNull
 import java.io.File
 import java.io.IOException
 
@@ -179,46 +176,44 @@ class TextTokenizer internal constructor(
             val file = File(folder, "tokenizer.json")
             val parse = { names: Map<String, String> ->
                 try {
-                    Tokenizer.parse(readText(file), names)
+                    Tokenizer.parse(readJson(file), names)
                 } catch (error: SerializationException) {
                     throw damaged(file, error.message.orEmpty(), error)
                 }
             }
             val tokenizer = parse(emptyMap())
-            val config = readObject(File(folder, "tokenizer_config.json"))
-            val special = specialTokens(config)
+            val settingsOfTokens = File(folder, "tokenizer_config.json")
+            val config = readObject(settingsOfTokens)
+            val special = specialTokens(settingsOfTokens, config)
             val end = special["eos_token"]?.let(tokenizer::idOf)
-            val stopIds = stopIds(File(folder, "generation_config.json"), vocabulary) + listOfNotNull(end)
+            val settings = File(folder, "generation_config.json")
+            val stopIds =
+                try {
+                    stopIds(readObject(settings), vocabulary) + listOfNotNull(end)
+                } catch (error: IllegalArgumentException) {
+                    throw damaged(settings, error.message.orEmpty(), error)
+                }
             val template = templateSource(File(folder, "chat_template.jinja"), config)
             return TextTokenizer(tokenizer, template?.let { ChatTemplate(it, special) }, stopIds, parse)
         }
 
         /** `{"bos_token": "<s>", ...}`; a token is a string, or an object with it as `content`. */
-        private fun specialTokens(config: JsonObject): Map<String, String> {
+        private fun specialTokens(
+            file: File,
+            config: JsonObject,
+        ): Map<String, String> {
             val names = listOf("bos", "eos", "unk", "sep", "pad", "cls", "mask").map { "${it}_token" }
-            return names.mapNotNull { name -> contentOf(config[name])?.let { name to it } }.toMap()
+            val found = names.mapNotNull { name -> contentOf(config[name])?.let { name to it } }.toMap()
+            found.entries.find { !isUnicode(it.value) }?.let { throw damaged(file, "${it.key} isn't valid Unicode") }
+            return found
         }
+
+        /** Whether no half of a surrogate pair stands alone, which JSON can spell and UTF-8 can't. */
+        private fun isUnicode(text: String): Boolean = Charsets.UTF_8.newEncoder().canEncode(text)
 
         private fun contentOf(token: JsonElement?): String? {
             val text = if (token is JsonObject) token["content"] else token
             return (text as? JsonPrimitive)?.takeIf { it.isString }?.content
-        }
-
-        private fun stopIds(
-            file: File,
-            vocabulary: Int?,
-        ): Set<Int> {
-            val value = readObject(file)["eos_token_id"] ?: JsonNull
-            val ids = if (value is JsonArray) value else listOf(value).filter { it !is JsonNull }
-            return ids.mapTo(HashSet()) { id ->
-                val one =
-                    (id as? JsonPrimitive)?.takeIf { !it.isString }?.intOrNull
-                        ?: throw damaged(file, "eos_token_id is $value, not a token id or a list of them")
-                if (one < 0 || (vocabulary != null && one >= vocabulary)) {
-                    throw damaged(file, "eos_token_id is $one, outside the vocabulary of $vocabulary")
-                }
-                one
-            }
         }
 
         private fun templateSource(
@@ -229,12 +224,15 @@ class TextTokenizer internal constructor(
         private fun readObject(file: File): JsonObject {
             val value =
                 try {
-                    Json.parseToJsonElement(readText(file))
+                    Json.parseToJsonElement(readJson(file))
                 } catch (error: SerializationException) {
                     throw damaged(file, error.message.orEmpty().lineSequence().first(), error)
                 }
             return value as? JsonObject ?: throw damaged(file, "a JSON object was expected")
         }
+
+        private fun readJson(file: File): String =
+            readText(file).also { text -> deepJson(text)?.let { throw damaged(file, it) } }
 
         private fun readText(file: File): String {
             if (!file.isFile) {

@@ -113,6 +113,9 @@ internal class Tokenizer private constructor(
         /** Stands in the template for the text itself. */
         private const val TEXT = -1
 
+        /** The largest vocabularies have a quarter of a million tokens. */
+        private const val LARGEST_ID = 1 shl 24
+
         /**
          * Reads a tokenizer.json.
          *
@@ -128,8 +131,9 @@ internal class Tokenizer private constructor(
             val root = Json.parseToJsonElement(json)
             try {
                 return of(root.jsonObject, names)
-            } catch (error: IllegalArgumentException) {
-                if (error is SerializationException) throw error
+            } catch (error: SerializationException) {
+                throw error
+            } catch (error: RuntimeException) { // a value of another kind, or one that is missing
                 throw SerializationException(error.message, error)
             }
         }
@@ -184,7 +188,8 @@ internal class Tokenizer private constructor(
             val vocabulary = HashMap<String, Int>()
             for ((token, id) in fields.getValue("vocab").jsonObject) {
                 vocabulary[names[token] ?: token] =
-                    (id as? JsonPrimitive)?.intOrNull ?: throw SerializationException("$token has no id")
+                    (id as? JsonPrimitive)?.takeIf { !it.isString }?.intOrNull?.takeIf { it in 0..LARGEST_ID }
+                        ?: throw SerializationException("$token has the id $id")
             }
             return Bpe(
                 vocabulary,
