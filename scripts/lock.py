@@ -63,7 +63,7 @@ def bill_of_materials(name: str) -> None:
             check=True,
         )
         bill = json.loads(made.read_text(encoding="utf-8"))
-    for component in bill["components"]:
+    for component in bill["components"] + bill["metadata"]["tools"]["components"]:
         references = component.get("externalReferences", [])
         component["externalReferences"] = [r for r in references if r["type"] != "distribution"]
     text = json.dumps(bill, indent=1, ensure_ascii=False, sort_keys=True)
