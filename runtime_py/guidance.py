@@ -70,7 +70,12 @@ class Guidance:
                 f"the JSON schema is {source!r:.80}; give an object such as "
                 '{"type": "object", ...}'
             )
-        grammar = self._library.LLMatcher.grammar_from_json_schema(dict(source), defaults=_JSON)
+        try:
+            grammar = self._library.LLMatcher.grammar_from_json_schema(dict(source), defaults=_JSON)
+        except ValueError as error:  # numbers of more than 64 bits
+            raise EdgeInfiniteError(
+                f"the JSON schema can't be used: {_short(str(error))}; correct it"
+            ) from error
         return self._compile("JSON schema", grammar)
 
     def regex(self, pattern: str) -> TokenGrammar:
