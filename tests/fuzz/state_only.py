@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgeinfinite.artifact.manifest import Manifest, fingerprint
+from edgeinfinite.artifact.manifest import Manifest, fingerprint, model_digest
 from edgeinfinite.runtime_py.state import State
 
 
@@ -23,6 +23,10 @@ class StateOnly:
     @property
     def fingerprint(self) -> str:
         return fingerprint(self._manifest)
+
+    @property
+    def model_digest(self) -> str:
+        return model_digest(self._manifest)
 
     def new_state(self) -> State:
         return State(self._manifest.state)

@@ -137,6 +137,7 @@ class FuzzedFilesTest {
         override val geometry = manifest.geometry
         override val vocabulary = manifest.backbone.vocabulary
         override val fingerprint = manifest.fingerprint
+        override val modelDigest = manifest.modelDigest
         override val readsMemory = manifest.gate != null
         override val chunkLength = 1
 
