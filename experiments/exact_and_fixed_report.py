@@ -14,8 +14,9 @@ NAMES = {
     "llama.cpp": "llama.cpp, q8_0 cache, Q4_1",
     "beyond": "exact beyond the trained positions",
     "part": "the same, prefill from 3 of 30 layers",
+    "filled": "the same, decode alone",
 }
-SPEED_ALONE = ("beyond", "part")
+SPEED_ALONE = ("beyond", "part", "filled")
 """Systems whose loss and recall say nothing."""
 
 _PREFILL_OF_PART = 29 / 2
@@ -56,15 +57,16 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _cells(rows: Sequence[dict[str, Any]]) -> list[str]:
-    def middle(name: str) -> float:
-        return statistics.median(row[name] for row in rows)
+    def middle(name: str, scale: float, digits: int) -> str:
+        values = [row[name] for row in rows if name in row]
+        return f"{scale * statistics.median(values):,.{digits}f}" if values else "–"
 
-    times = _PREFILL_OF_PART if rows[0]["system"] == "part" else 1
+    times = _PREFILL_OF_PART if rows[0]["system"] == "part" else 1.0
     cells = [
-        f"{middle('peak_rss_bytes') / 1e6:,.0f}",
-        f"{middle('state_bytes') / 1e6:,.1f}",
-        f"{times * middle('prefill_cpu_s'):,.1f}",
-        f"{middle('decode_cpu_ms'):,.0f}",
+        middle("peak_rss_bytes", 1e-6, 0),
+        middle("state_bytes", 1e-6, 1),
+        middle("prefill_cpu_s", times, 1),
+        middle("decode_cpu_ms", 1.0, 0),
     ]
     if rows[0]["system"] in SPEED_ALONE:
         return [*cells, "–", "–", "–"]

@@ -57,7 +57,9 @@ def open_reader(system: str, model: str, *, tokens: int, threads: int) -> Reader
     session: Any = open_exact(model, threads=threads).session
     if system != "mom":
         session._check_length = lambda more: None
-    return PartReader(session) if system == "part" else _SessionReader(session)
+    if system in ("part", "filled"):
+        return PartReader(session, reads=system == "part")
+    return _SessionReader(session)
 
 
 class _SessionReader:
@@ -85,12 +87,25 @@ class _SessionReader:
 
 
 class PartReader(_SessionReader):
-    """Reads a prompt with three layers, and goes on with all of them and a made-up cache."""
+    """Reads a prompt with three layers, and goes on with all of them and a made-up cache.
+
+    Args:
+        session: of the whole model.
+        reads: whether to read the prompt at all.
+    """
+
+    def __init__(self, session: Any, *, reads: bool) -> None:
+        super().__init__(session)
+        self._reads = reads
+        self.logits = np.zeros(session.engine.vocabulary, np.float32)
 
     def skip(self, tokens: Sequence[int]) -> None:
         if self._session.tokens_read:
             super().skip(tokens)
-            return
+        elif self._reads:
+            self._read_with_part(tokens)
+
+    def _read_with_part(self, tokens: Sequence[int]) -> None:
         model = self._session.engine.model
         decoder, config = model.get_decoder(), model.config
         layers, count = decoder.layers, config.num_hidden_layers

@@ -165,7 +165,8 @@ def kinds_of(weights: Iterable[str]) -> list[str]:
 
 def _hub_id(name: str) -> str | None:
     """The checkpoint's id on the hub, if its name is one."""
-    return _HUB_IDS.get(name) or (name if name.count("/") == 1 else None)
+    known = _HUB_IDS.get(name) or name.partition("@")[0]  # without the revision
+    return known if known.count("/") == 1 else None
 
 
 def _extra(manifest: Manifest) -> str:

@@ -68,7 +68,8 @@ def load_backbone(source: str) -> Backbone:
 
     Args:
         source: `smollm2-135m-instruct`, a `.gguf` file, a folder as `save_pretrained` writes it,
-            or the id of a model on the hub (or in its local cache).
+            or the id of a model on the hub (or in its local cache), with `@REVISION` for a branch,
+            a tag or a commit.
 
     Raises:
         EdgeInfiniteError: the source doesn't exist, can't be read, or has weights that aren't
@@ -89,12 +90,11 @@ def _load(source: str, path: Path) -> Backbone:
             loaded = _load_gguf(path)
             model, tokenizer, tensors = loaded.model, loaded.tokenizer, loaded.tensors
         else:
-            if _looks_like_path(source) and not path.exists():
-                raise EdgeInfiniteError(
-                    f"model {source} doesn't exist; give a folder or .gguf file"
-                )
-            model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
-            tokenizer, tensors = AutoTokenizer.from_pretrained(source), ()
+            name, revision = _name_and_revision(source, path)
+            model = AutoModelForCausalLM.from_pretrained(
+                name, revision=revision, dtype=torch.float32
+            )
+            tokenizer, tensors = AutoTokenizer.from_pretrained(name, revision=revision), ()
     except (EdgeInfiniteError, ModuleNotFoundError):
         raise
     except Exception as error:  # a damaged file can bring a library to raise anything
@@ -104,6 +104,18 @@ def _load(source: str, path: Path) -> Backbone:
         ) from error
     name = source if source == DEMO_MODEL or not path.exists() else path.resolve().name
     return Backbone(name, model.eval().requires_grad_(False), tokenizer, tensors)
+
+
+def _name_and_revision(source: str, path: Path) -> tuple[str, str]:
+    """What transformers takes for a model's name; the revision means nothing for a folder."""
+    if path.exists():
+        return source, "main"
+    name, at, revision = source.partition("@")
+    if _looks_like_path(name):
+        raise EdgeInfiniteError(f"model {source} doesn't exist; give a folder or .gguf file")
+    if at and not revision:
+        raise EdgeInfiniteError(f"model {source}: no revision after @; give one, or leave @ out")
+    return name, revision or "main"
 
 
 def source_file(source: str) -> Path | None:

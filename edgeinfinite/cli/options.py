@@ -70,7 +70,7 @@ def _slots_of_file(path: Path) -> int | tuple[int, ...]:
 
 ARTIFACT = {"artifact": option("the artifact's folder", type=Path, metavar="DIR")}
 TARGETS = tuple(dict.fromkeys(target for e in BACKENDS.values() for target in e.targets))
-MODEL = "ID|FOLDER|FILE.gguf|smollm2-135m-instruct"
+MODEL = "ID[@REVISION]|FOLDER|FILE.gguf|smollm2-135m-instruct"
 
 GEOMETRY = {
     "--policy": option(

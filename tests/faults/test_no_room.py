@@ -22,7 +22,7 @@ from tiny_texts import tiny_texts
 
 from edgeinfinite.files import remove
 
-TIMES = int(os.environ.get("EDGEINFINITE_KILLS", "2"))
+TIMES = int(os.environ.get("EDGEINFINITE_KILLS", "1"))
 NAMES = [scenario.name for scenario in SCENARIOS]
 ROOM = 4096
 """Kilobytes, more than any of the commands write."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import huggingface_hub.constants
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -83,3 +84,37 @@ def test_the_demo_model_loads_and_can_be_saved_again(tmp_path):
     assert parameters_digest(again.model) == parameters_digest(backbone.model)
     text = "The quick brown fox; naïve café 🦊"
     assert again.tokenizer(text).input_ids == backbone.tokenizer(text).input_ids
+
+
+@pytest.fixture
+def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The hub's local cache with two revisions of one model, as a download leaves it."""
+    repository = tmp_path / "hub" / "models--org--tiny"
+    (repository / "refs").mkdir(parents=True)
+    for number, branch in enumerate(("main", "v2")):
+        commit = str(number) * 40
+        folder = repository / "snapshots" / commit
+        tiny_llama(seed=number).save_pretrained(folder)
+        tokenizer = Tokenizer(models.WordLevel({f"t{i}": i for i in range(97)}, unk_token="t0"))
+        PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
+        (repository / "refs" / branch).write_text(commit)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("source", "seed"), [("org/tiny", 0), ("org/tiny@v2", 1), (f"org/tiny@{'1' * 40}", 1)]
+)
+def test_a_hub_id_may_name_a_revision(hub_cache, source, seed):
+    backbone = load_backbone(source)
+    assert parameters_digest(backbone.model) == parameters_digest(tiny_llama(seed=seed))
+    assert backbone.name == source
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [("org/tiny@", "no revision after @"), ("org/tiny@refs/pr/9", "org/tiny@refs/pr/9 can't be")],
+)
+def test_a_revision_that_is_not_there_is_refused(hub_cache, source, said):
+    with pytest.raises(EdgeInfiniteError, match=said):
+        load_backbone(source)
