@@ -12,9 +12,9 @@ NAMES = {
     "streaming": "StreamingLLM, as many slots, int4",
     "mom": "exact: --engine mom, float32",
     "llama.cpp": "llama.cpp, q8_0 cache, Q4_1",
-    "beyond": "exact beyond the trained positions",
-    "part": "the same, prefill from 3 of 30 layers",
-    "filled": "the same, decode alone",
+    "beyond": "exact beyond 8k",
+    "part": "exact beyond 8k, prefill from 3 of 30 layers",
+    "filled": "exact beyond 8k, decode alone",
 }
 SPEED_ALONE = ("beyond", "part", "filled")
 """Systems whose loss and recall say nothing."""
@@ -90,6 +90,8 @@ def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
     figure, panels = pyplot.subplots(2, 3, figsize=(14, 8), layout="constrained")
     for panel, (name, (label, scale)) in zip(panels.flat, _PANELS.items(), strict=True):
         for index, (system, title) in enumerate(NAMES.items()):
+            if not any(row["system"] == system for row in good):
+                continue
             points: dict[int, list[float]] = {}
             for row in good:
                 if row["system"] == system and name in row:
