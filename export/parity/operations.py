@@ -41,8 +41,8 @@ ATTENTION_LIMIT = 3e-3
 PRODUCT_LIMIT = 2e-3
 """Of a product of equal numbers. In one call of SmolLM2-135M in int4, on an x86 CPU with AVX-512,
 the median of most kinds of layers was 3e-7 to 5e-7, of o_proj 8e-5, and the largest error 1.4e-3
-(layer 0's v_proj). Ties in rounding would explain the large ones; that wasn't shown. Other CPUs'
-kernels weren't measured."""
+(layer 0's v_proj). Ties in rounding would explain the large ones; that wasn't shown. Other models
+and CPUs: docs/testing.md."""
 
 CHANNEL_FACTOR = 8.0
 """A single channel of T tokens may be off by this many times the limit of all."""

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 def recorded(request, tmp_path_factory):
     scratch = tmp_path_factory.mktemp("rounding")
     fixture = next(one for one in sessions.FIXTURES if one.name == request.param)
-    checkpoint = sessions._checkpoint(scratch / "tiny")
+    checkpoint = sessions.byte_checkpoint(scratch / "tiny")
     sessions._write(fixture, checkpoint, scratch / fixture.name, scratch)
     return scratch / fixture.name
 
