@@ -11,7 +11,9 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import sys
+import time
 import traceback
 from pathlib import Path
 
@@ -22,6 +24,9 @@ import edgeinfinite.runtime_py.server.app
 import edgeinfinite.training.gate.train
 import edgeinfinite.training.scorer.train  # noqa: F401
 from edgeinfinite.cli import main
+
+LONGEST = 300
+"""Seconds that a command may take."""
 
 
 def start(argv: list[str], folder: Path, stdin: str, printed: Path, memory: int | None) -> int:
@@ -57,12 +62,23 @@ def virtual_memory() -> int:
     return pages * resource.getpagesize()
 
 
+def ended(pid: int) -> int:
+    """The status of a command that has ended; one that hangs, as for lack of memory, is killed."""
+    end = time.monotonic() + LONGEST
+    while time.monotonic() < end:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(0.002)
+    os.kill(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1]
+
+
 def serve() -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         if "wait" in asked:
-            _, status = os.waitpid(asked["wait"], 0)
-            answer = {"code": os.waitstatus_to_exitcode(status)}
+            answer = {"code": os.waitstatus_to_exitcode(ended(asked["wait"]))}
         else:
             folder, printed = Path(asked["folder"]), Path(asked["printed"])
             pid = start(asked["argv"], folder, asked["stdin"], printed, asked["memory"])
