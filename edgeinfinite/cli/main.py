@@ -54,6 +54,9 @@ from edgeinfinite.runtime_py.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.version import __version__
 
+_NO_MEMORY = "the memory isn't enough for this; close other programs, or use a smaller model"
+_TORCH_HAS_NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
@@ -80,6 +83,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         place = f"{error.filename}: {error.strerror}; check the path"
         message = place if error.filename else str(error)
+    except MemoryError:
+        message = _NO_MEMORY
+    except RuntimeError as error:
+        if _TORCH_HAS_NO_MEMORY not in str(error):
+            raise
+        message = _NO_MEMORY
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("edgeinfinite"):
             raise
