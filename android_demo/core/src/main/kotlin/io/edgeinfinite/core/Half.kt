@@ -20,9 +20,11 @@ private const val LEAST_NORMAL = 0x38800000
 private const val TOO_LARGE = 0x477FF000
 private const val HALF_A_STEP = 0xFFF
 
-/** What the last bit of a subnormal half is worth, 2^-24, and its inverse. */
+/** What the last bit of a subnormal half is worth, 2^-24. */
 private const val LAST_BIT = 1f / (1 shl 24)
-private const val PER_LAST_BIT = (1 shl 24).toFloat()
+
+/** A float's exponent and the bits to drop for a subnormal half make this sum. */
+private const val DROPPED_BITS = 126
 
 /** The number that an IEEE 754 half holds, exactly. Android has `Half`, the JVM has it from 20 on. */
 internal fun halfToFloat(half: Short): Float {
@@ -46,13 +48,25 @@ internal fun floatToHalf(value: Float): Short {
         when {
             absolute > FLOAT_EXPONENT -> QUIET
             absolute >= TOO_LARGE -> EXPONENT
-            absolute < LEAST_NORMAL -> Math.rint((Float.fromBits(absolute) * PER_LAST_BIT).toDouble()).toInt()
+            absolute < LEAST_NORMAL -> subnormalHalf(absolute)
             else -> {
                 val even = absolute shr NARROWER and 1
                 absolute + HALF_A_STEP + even - (BIAS shl FLOAT_MANTISSA_BITS) shr NARROWER
             }
         }
     return (sign or half).toShort()
+}
+
+/** The subnormal half nearest to a positive float with these bits, in whole numbers alone. */
+private fun subnormalHalf(absolute: Int): Int {
+    val dropped = DROPPED_BITS - (absolute ushr FLOAT_MANTISSA_BITS)
+    if (dropped > FLOAT_MANTISSA_BITS + 1) return 0
+    val one = 1 shl FLOAT_MANTISSA_BITS
+    val mantissa = absolute and (one - 1) or one
+    val half = mantissa ushr dropped
+    val rest = mantissa and (1 shl dropped) - 1
+    val middle = 1 shl dropped - 1
+    return if (rest > middle || (rest == middle && half and 1 == 1)) half + 1 else half
 }
 
 /** Whether no number of a tensor of numpy's [dtype] is NaN or infinite. */
