@@ -7,7 +7,7 @@ that an older reader would misread needs a new `SCHEMA_VERSION`.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,9 @@ GATE_FILE = "gate.safetensors"
 SCORER_FILE = "scorer.safetensors"
 MODEL_CARD = "README.md"
 """Names inside an artifact."""
+
+_BLANK = "0" * 64
+"""Stands for a manifest's own sha256 while that is computed."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,8 @@ class Manifest:
         parity: figures of the check against the checkpoint, made on this very artifact.
         details: the back end's own report (partitions, operators), for people.
         npu: left out for `cpu`.
+        own_sha256: of `manifest.json` itself, with zeros in place of these 64 digits; a file
+            without it isn't compared.
     """
 
     schema_version: int
@@ -153,10 +158,12 @@ class Manifest:
     tools: dict[str, str]
     details: dict[str, Any]
     npu: NpuInfo | UnsetType = UNSET
+    own_sha256: str | UnsetType = UNSET
 
 
-class _SchemaOnly(msgspec.Struct):
+class _Head(msgspec.Struct):
     schema_version: int
+    own_sha256: str | None = None
 
 
 def load_manifest(folder: Path, *, check_files: bool = True) -> Manifest:
@@ -193,7 +200,8 @@ def read_manifest(folder: Path) -> Manifest:
     text = path.read_bytes()
     check_json(path, text)
     try:
-        version = msgspec.json.decode(text, type=_SchemaOnly).schema_version
+        head = msgspec.json.decode(text, type=_Head)
+        version = head.schema_version
         if version > SCHEMA_VERSION:
             raise EdgeInfiniteError(
                 f"{path} has schema version {version}, this edgeinfinite reads up to "
@@ -204,6 +212,11 @@ def read_manifest(folder: Path) -> Manifest:
                 f"{path} has schema version {version}, from an edgeinfinite before this one "
                 f"({SCHEMA_VERSION}); export the artifact again"
             )
+        if head.own_sha256 is not None and not _is_its_own(text, head.own_sha256):
+            raise EdgeInfiniteError(
+                f"{path} differs from what was exported (own_sha256); copy the artifact again or "
+                "export it again"
+            )
         manifest = msgspec.json.decode(text, type=Manifest)
     except (msgspec.DecodeError, RecursionError) as error:
         raise EdgeInfiniteError(f"{path} can't be read: {error}; export it again") from error
@@ -212,9 +225,23 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Writes `manifest.json`, indented for people."""
-    text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
-    (folder / MANIFEST_FILE).write_bytes(text + b"\n")
+    """Writes `manifest.json`, indented for people, with its own sha256."""
+    blank = msgspec.json.encode(replace(manifest, own_sha256=_BLANK))
+    text = msgspec.json.format(blank, indent=1) + b"\n"
+    digest = hashlib.sha256(text).hexdigest()
+    (folder / MANIFEST_FILE).write_bytes(text.replace(_BLANK.encode(), digest.encode()))
+
+
+def _is_its_own(text: bytes, stated: str) -> bool:
+    """Whether `stated` is the sha256 of a manifest's bytes, with zeros in its own place.
+
+    So every bit of the file is checked, names and figures for people too, and a reader needs no
+    canonical form of JSON.
+    """
+    if len(stated) != len(_BLANK):
+        return False
+    blank = text.replace(stated.encode(), _BLANK.encode())
+    return hashlib.sha256(blank).hexdigest() == stated
 
 
 def file_entry(path: Path) -> FileEntry:

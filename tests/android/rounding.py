@@ -64,6 +64,7 @@ def renew_checksum(artifact: Path, file: Path) -> None:
     """Puts a changed file's size and SHA-256 into the manifest."""
     path = artifact / "manifest.json"
     manifest = json.loads(path.read_text(encoding="utf-8"))
+    manifest.pop("own_sha256", None)
     entry = manifest["files"][file.relative_to(artifact).as_posix()]
     content = file.read_bytes()
     entry["sha256"], entry["size"] = sha256(content).hexdigest(), len(content)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tiny_artifact import tiny_artifact
 
 from edgeinfinite.artifact.manifest import read_manifest
@@ -109,6 +112,7 @@ def test_an_impossible_manifest_is_refused(
     manifest: str, tmp_path: Path, change: Callable[[dict[str, Any]], None], message: str
 ) -> None:
     fields = json.loads(manifest)
+    del fields["own_sha256"]
     change(fields)
     (tmp_path / "manifest.json").write_text(json.dumps(fields))
     with pytest.raises(EdgeInfiniteError, match=message) as caught:
@@ -129,3 +133,34 @@ def test_pathological_json_is_refused(tmp_path: Path, text: str, message: str) -
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(EdgeInfiniteError, match=message):
         read_manifest(tmp_path)
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_every_flipped_bit_of_a_manifest_is_found(manifest: str, data: st.DataObject) -> None:
+    text = bytearray(manifest.encode())
+    bit = data.draw(st.integers(0, 8 * len(text) - 1))
+    text[bit // 8] ^= 1 << bit % 8
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "manifest.json").write_bytes(text)
+        if b'"own_sha256": "' not in text:  # the name itself was hit
+            return
+        with pytest.raises(EdgeInfiniteError) as caught:
+            read_manifest(Path(folder))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("stated", ["", "0" * 64, "a" * 63, "e" * 10_000])
+def test_a_wrong_checksum_of_its_own_is_refused(manifest: str, tmp_path: Path, stated: str) -> None:
+    fields = json.loads(manifest)
+    fields["own_sha256"] = stated
+    (tmp_path / "manifest.json").write_text(json.dumps(fields))
+    with pytest.raises(EdgeInfiniteError, match="own_sha256"):
+        read_manifest(tmp_path)
+
+
+def test_a_manifest_without_its_own_checksum_is_read(manifest: str, tmp_path: Path) -> None:
+    fields = json.loads(manifest)
+    del fields["own_sha256"]
+    (tmp_path / "manifest.json").write_text(json.dumps(fields))
+    assert read_manifest(tmp_path).files

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from huggingface_hub import ModelCard
+from manifest_edit import edit_manifest
 from tiny_artifact import tiny_checkpoint
 
 from edgeinfinite.artifact.manifest import read_manifest
@@ -151,8 +152,7 @@ def test_rows_of_another_artifact_are_not_shown(artifact: Path, tmp_path: Path) 
     shutil.copytree(artifact, folder)
     command = ["card", str(folder), *SHORT, "--facts", "2", "--parts"]
     assert main([*command, "recall", "--methods", ""]) == 0
-    manifest = folder / "manifest.json"
-    manifest.write_text(manifest.read_text() + "\n")
+    edit_manifest(folder, lambda manifest: manifest["details"].update(changed=True))
     assert main([*command, ""]) == 0
     assert "What it remembers" not in (folder / "README.md").read_text()
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from manifest_edit import edit_manifest
 from tiny_artifact import tiny_checkpoint
 
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.artifact.manifest import GATE_FILE, MANIFEST_FILE, read_manifest
+from edgeinfinite.artifact.manifest import GATE_FILE, read_manifest
 from edgeinfinite.cli import main
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
@@ -85,9 +85,7 @@ def test_an_artifact_computes_what_pytorch_does(
 
 def test_an_older_manifest_without_a_form_means_the_papers_form(checkpoint, tmp_path):
     artifact = exported(tmp_path, checkpoint, Geometry(**LENGTHS), "onnx", ("elu", "constant"))
-    manifest = json.loads((artifact / MANIFEST_FILE).read_text())
     for name in ("feature_map", "opening"):
-        del manifest["gate"][name]
-    (artifact / MANIFEST_FILE).write_text(json.dumps(manifest))
+        edit_manifest(artifact, lambda manifest, name=name: manifest["gate"].pop(name))
     gate = read_manifest(artifact).gate
     assert gate is not None and (gate.feature_map, gate.opening) == ("elu", "constant")

@@ -29,7 +29,7 @@ def main(output: Path) -> None:
     endless = Path(shutil.copytree(tiny, output / "endless"))
     edit(endless / "generation_config.json", lambda config: config.pop("eos_token_id"))
     edit(endless / "tokenizer_config.json", lambda config: config.pop("eos_token"))
-    edit(endless / "manifest.json", lambda manifest: update_files(endless, manifest["files"]))
+    edit(endless / "manifest.json", lambda manifest: update_files(endless, manifest))
 
 
 def edit(path: Path, change: Any) -> None:
@@ -39,9 +39,10 @@ def edit(path: Path, change: Any) -> None:
     path.write_text(json.dumps(value))
 
 
-def update_files(folder: Path, files: dict[str, dict[str, Any]]) -> None:
-    """Sums and sizes as the files now are."""
-    for name, entry in files.items():
+def update_files(folder: Path, manifest: dict[str, Any]) -> None:
+    """Sums and sizes as the files now are; the manifest's own sum is left out."""
+    del manifest["own_sha256"]
+    for name, entry in manifest["files"].items():
         data = (folder / name).read_bytes()
         entry.update(sha256=hashlib.sha256(data).hexdigest(), size=len(data))
 

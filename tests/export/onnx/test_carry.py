@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 import torch
+from manifest_edit import edit_manifest
 from safetensors.torch import load_file, save_file
 from tiny_artifact import tiny_artifact, tiny_checkpoint
 
 from edgeinfinite.artifact.manifest import (
     GATE_FILE,
-    MANIFEST_FILE,
     SCORER_FILE,
     cache_type_of,
     read_manifest,
@@ -111,14 +110,11 @@ def test_wrong_scores_are_found(tmp_path):
 
 def test_an_artifact_with_a_state_tensor_that_its_geometry_lacks_is_refused(tmp_path):
     folder = tiny_artifact(tmp_path / "artifact", *VARIANTS["window"])
-    manifest = json.loads((folder / MANIFEST_FILE).read_text())
-    manifest["state"].append(
-        {
-            **{"name": "scores_0", "dtype": "float32", "shape": [1, 2, 16], "dims": "B K G"},
-            **{"role": "scores", "layer": 0},
-        }
-    )
-    (folder / MANIFEST_FILE).write_text(json.dumps(manifest))
+    scores = {
+        **{"name": "scores_0", "dtype": "float32", "shape": [1, 2, 16], "dims": "B K G"},
+        **{"role": "scores", "layer": 0},
+    }
+    edit_manifest(folder, lambda manifest: manifest["state"].append(scores))
     with pytest.raises(EdgeInfiniteError, match="scores_0 has 16 on the axis G, it must be 0"):
         load_engine(folder)
 

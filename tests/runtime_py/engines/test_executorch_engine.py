@@ -15,10 +15,12 @@ import torch
 pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
+from manifest_edit import edit_manifest
 from tiny_artifact import tiny_checkpoint
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import load_manifest
+from edgeinfinite.artifact.tensors import DECODE
 from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach, attention_layers
@@ -26,7 +28,11 @@ from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.runtime_py.engines import Engine, executorch_engine, load_engine
-from edgeinfinite.runtime_py.engines.executorch_engine import ExecuTorchEngine, _executorch
+from edgeinfinite.runtime_py.engines.executorch_engine import (
+    ONLY_PACKED,
+    ExecuTorchEngine,
+    _executorch,
+)
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.engines.xnnpack_options import share_packed_weights
 from edgeinfinite.runtime_py.session import Session
@@ -214,8 +220,7 @@ def test_an_artifact_without_the_entry_does_not_share_weights(
 ) -> None:
     old = tmp_path / "old"
     shutil.copytree(folder, old)
-    text = (old / "manifest.json").read_text()
-    (old / "manifest.json").write_text(text.replace("only_packed_constants", "something_else"))
+    edit_manifest(old, lambda manifest: manifest["details"][DECODE].pop(ONLY_PACKED))
     asked: list[bool] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(

@@ -234,7 +234,8 @@ data class Manifest(
             val manifest =
                 try {
                     Json.parseToJsonElement(text) // whole, also where fields are skipped below
-                    val version = json.decodeFromString<SchemaOnly>(text).schemaVersion
+                    val head = json.decodeFromString<Head>(text)
+                    val version = head.schemaVersion
                     if (version > SCHEMA_VERSION) {
                         throw EdgeInfiniteException(
                             "$where has schema version $version, this app reads up to " +
@@ -247,6 +248,11 @@ data class Manifest(
                                 "($SCHEMA_VERSION); export it again",
                         )
                     }
+                    if (head.ownSha256 != null && !isItsOwn(text, head.ownSha256)) {
+                        throw EdgeInfiniteException(
+                            "$where differs from what was exported (own_sha256); copy the artifact again",
+                        )
+                    }
                     json.decodeFromString<Manifest>(text)
                 } catch (error: IllegalArgumentException) { // SerializationException is one
                     val reason = error.message.orEmpty().lineSequence().first()
@@ -255,6 +261,14 @@ data class Manifest(
             manifest.check(where)
             return manifest
         }
+
+        /** Whether [stated] is the sha256 of a manifest's [text], with zeros in its own place. */
+        private fun isItsOwn(
+            text: String,
+            stated: String,
+        ): Boolean =
+            stated.length == SHA256_DIGITS &&
+                sha256Of(text.replace(stated, "0".repeat(SHA256_DIGITS)).toByteArray()) == stated
     }
 
     private fun check(where: String) {
@@ -282,9 +296,12 @@ internal fun elementBytesOf(dtype: String): Int =
         else -> throw EdgeInfiniteException("unknown tensor type '$dtype'; update the app")
     }
 
+private const val SHA256_DIGITS = 64
+
 @Serializable
-private class SchemaOnly(
+private class Head(
     @SerialName("schema_version") val schemaVersion: Int,
+    @SerialName("own_sha256") val ownSha256: String? = null,
 )
 
 private object SizeSerializer : KSerializer<Int> {
