@@ -55,6 +55,7 @@ from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.version import __version__
 
 _NO_MEMORY = "the memory isn't enough for this; close other programs, or use a smaller model"
+_LOADER_HAS_NO_MEMORY = "failed to map segment from shared object"
 _TORCH_HAS_NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 
 
@@ -93,6 +94,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if (error.name or "").startswith("edgeinfinite"):
             raise
         message = f"this command needs the package {error.name}; pip install {error.name}"
+    except ImportError as error:
+        if _LOADER_HAS_NO_MEMORY not in str(error):
+            raise
+        message = _NO_MEMORY
     print(f"edgeinfinite: error: {' '.join(message.split())}", file=sys.stderr)
     return 2
 

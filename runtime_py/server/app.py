@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import socket
 from collections.abc import Callable
 
@@ -22,6 +24,7 @@ from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.routes import api_routes
 from edgeinfinite.runtime_py.server.service import Service
 
+_LOG = logging.getLogger(__name__)
 _MOST_CONNECTIONS = 1_000
 _SECONDS_TO_END = 3
 
@@ -73,6 +76,9 @@ def run(
 ) -> None:
     """Serves until the process is told to end, then closes the service.
 
+    A request that hangs in a library, as some do when memory ends, would keep the process for ever:
+    then it ends at once, with exit code 1 and one line.
+
     Args:
         service: what is served.
         listener: from `bind`.
@@ -98,7 +104,10 @@ def run(
     try:
         server.run(sockets=[listener])
     finally:
-        service.close()
+        if not service.close():
+            _LOG.error("edgeinfinite: error: a request doesn't end; the server ends without it")
+            logging.shutdown()
+            os._exit(1)
 
 
 class _Server(uvicorn.Server):

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -14,6 +14,8 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 
 _RETRY_AFTER_S = 5
+_SECONDS_TO_END = 60.0
+"""Much more than a cancelled job takes, which ends after a chunk or a token."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +111,18 @@ class Jobs:
                     code="overloaded",
                     retry_after=_RETRY_AFTER_S,
                 )
+            try:
+                future = self._threads.submit(_run, work, job)
+            except RuntimeError as error:  # "can't start new thread"
+                job.cancel()  # it may have been queued
+                raise ApiProblem(
+                    503,
+                    f"the server can't start the answer: {error}; ask again later",
+                    code="overloaded",
+                    retry_after=_RETRY_AFTER_S,
+                ) from error
+            job._future = future
             self._open.add(job)
-            future = self._threads.submit(_run, work, job)
-        job._future = future
         future.add_done_callback(lambda _: self._end(job))
         return job
 
@@ -124,10 +135,17 @@ class Jobs:
             job.cancel()
             job.emit(Failed(ApiProblem(503, "the server is shutting down", code="overloaded")))
 
-    def close(self) -> None:
-        """Cancels all jobs and waits until they have ended."""
+    def close(self, seconds: float = _SECONDS_TO_END) -> bool:
+        """Cancels all jobs and waits until they have ended, for `seconds` at most.
+
+        Returns:
+            Whether they have. A thread that hangs in a library can't be ended, only left.
+        """
         self.stop()
-        self._threads.shutdown(wait=True)
+        self._threads.shutdown(wait=False)
+        with self._lock:
+            futures = [job._future for job in self._open if job._future is not None]
+        return not wait(futures, seconds).not_done
 
     def _end(self, job: Job) -> None:
         with self._lock:

@@ -8,6 +8,7 @@ themselves aren't kept. What is kept is never written to again: requests work on
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,8 @@ from edgeinfinite.runtime_py.engines.base import Engine
 from edgeinfinite.runtime_py.forks import part_from_forks
 from edgeinfinite.runtime_py.server.state_files import Key, StateFolder
 from edgeinfinite.runtime_py.session import Session
+
+_LOG = logging.getLogger(__name__)
 
 _MOST_UNWRITTEN = 8
 """States that may wait to be written to disk; the oldest is left out when another one comes."""
@@ -169,6 +172,7 @@ class SavedStates:
     def _write(self) -> None:
         """The writer's thread. A state stays in `_unwritten` until its file is whole."""
         assert self._folder is not None
+        told = False
         while True:
             with self._lock:
                 self._work.wait_for(lambda: self._unwritten or self._closed)
@@ -178,8 +182,12 @@ class SavedStates:
             try:
                 if key not in self._folder.keys():  # noqa: SIM118  (a list)
                     self._folder.save(key, session)
-            except (EdgeInfiniteError, OSError):  # a full disk: the server goes on without
+                    told = False
+            except (EdgeInfiniteError, OSError) as error:  # a full disk: the server goes on without
                 self.write_errors += 1
+                if not told:  # once until there is room again
+                    _LOG.warning("edgeinfinite: note: a state isn't kept on disk: %s", error)
+                    told = True
             with self._lock:
                 if self._unwritten.get(key) is session:
                     del self._unwritten[key]

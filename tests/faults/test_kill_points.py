@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import openai
 import pytest
 from faults.killing import Kills, Zygote, kill_often, run
 from faults.scenarios import SCENARIOS, TURNS, Given, Scenario, session
+from faults.serving import answer, client_of, free_port, serve_command, states_in
 from tiny_artifact import tiny_artifact, tiny_checkpoint
 from tiny_texts import tiny_texts
 
@@ -58,13 +58,8 @@ def test_a_killed_command_leaves_whole_files_and_its_next_run_ends_the_same(
 def test_a_killed_server_keeps_whole_states_and_answers_the_same_again(
     zygote: Zygote, given: Given, tmp_path: Path
 ) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = ["serve", str(given.artifact), "--port", str(port), "--cache-dir", "states"]
-    client = openai.OpenAI(
-        base_url=f"http://127.0.0.1:{port}/v1", api_key="none", max_retries=0, timeout=60
-    )
+    port = free_port()
+    command, client = serve_command(given, port), client_of(port)
     text, random, answers, kept = given.document.read_text(), np.random.default_rng(0), set(), 0
     for kill in range(KILLS + 1):
         pid = zygote.start(command, tmp_path)
@@ -78,29 +73,10 @@ def test_a_killed_server_keeps_whole_states_and_answers_the_same_again(
         finally:
             os.kill(pid, signal.SIGKILL)
             zygote.wait(pid)
-        states = [path for path in tmp_path.rglob("*.session") if not path.name.startswith(".")]
-        kept += sum(bool(read_session_file(path)) for path in states)
+        kept += sum(bool(read_session_file(path)) for path in states_in(tmp_path))
     assert len(answers) == 1
     assert kept > 0
     print(f"serve: {KILLS} kills survived, {kept} states read again")
-
-
-def answer(client: openai.OpenAI, text: str) -> str:
-    """The server's greedy answer, as soon as it listens."""
-    end = time.monotonic() + 60
-    while True:
-        try:
-            chat = client.chat.completions.create(
-                model="artifact",
-                messages=[{"role": "user", "content": text}],
-                temperature=0,
-                max_tokens=8,
-            )
-        except openai.APIConnectionError:
-            assert time.monotonic() < end, "the server didn't start"
-            time.sleep(0.02)
-        else:
-            return str(chat.choices[0].message.content)
 
 
 def ask_without_waiting(client: openai.OpenAI, texts: list[str]) -> None:

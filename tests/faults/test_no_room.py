@@ -7,19 +7,30 @@ the same command ends as one that always had it. `make faults` does it 200 times
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openai
 import pytest
 from faults.killing import Zygote, names, run
 from faults.limits import disk, forbid_writing, resize
 from faults.scenarios import SCENARIOS, Given, Scenario
+from faults.serving import (
+    answer,
+    client_of,
+    free_port,
+    is_running,
+    serve_command,
+    states_in,
+)
 from tiny_artifact import tiny_artifact, tiny_checkpoint
 from tiny_texts import tiny_texts
 
+from edgeinfinite.artifact.session_file import read_session_file
 from edgeinfinite.files import remove
 
 TIMES = int(os.environ.get("EDGEINFINITE_KILLS", "1"))
@@ -143,3 +154,73 @@ def test_too_little_memory_leaves_no_half_file_and_the_next_run_ends_the_work(
         lines += code == 2 and in_one_line(errors)
         ends_well(scenario, zygote, given, tmp_path, whole)
     print(f"{scenario.name}: {failed} of {TIMES} ran out of memory, {lines} said so in one line")
+
+
+def test_a_server_without_room_for_its_states_answers_the_same(
+    zygote: Zygote, given: Given, tmp_path: Path
+) -> None:
+    random, port = np.random.default_rng(3), free_port()
+    command, client = serve_command(given, port), client_of(port)
+    texts = [f"{given.document.read_text()} And {number}?" for number in range(4)]
+    answers: set[tuple[str, ...]] = set()
+    whole = most = 0  # the kilobytes and the number of all states
+    with disk(tmp_path / "disk", kilobytes=ROOM) as folder:
+        for run_number in range(TIMES + 1):
+            if run_number:
+                resize(folder, 4 * int(np.exp(random.uniform(0.0, np.log(whole // 5)))))
+            pid = zygote.start(command, folder, printed=tmp_path)
+            try:
+                answers.add(tuple(answer(client, text) for text in texts))
+            finally:
+                os.kill(pid, signal.SIGTERM)
+                code = zygote.wait(pid)
+            errors = (tmp_path / "stderr").read_text()
+            assert code in (0, 128 + signal.SIGTERM) and "Traceback" not in errors, errors
+            states = [read_session_file(path) for path in states_in(folder)]
+            if run_number:
+                assert 4 * len(states) <= 3 * most
+                assert "a state isn't kept on disk" in errors
+            else:
+                whole, most = kilobytes(folder), len(states)
+                assert most >= len(texts) and "isn't kept" not in errors
+            resize(folder, ROOM)
+            for path in folder.iterdir():
+                remove(path)
+    assert len(answers) == 1
+
+
+def test_a_server_that_cannot_write_its_states_says_so_before_it_listens(
+    zygote: Zygote, given: Given, tmp_path: Path
+) -> None:
+    with disk(tmp_path / "disk", kilobytes=ROOM) as folder:
+        forbid_writing(folder)
+        pid = zygote.start(serve_command(given, free_port()), folder, printed=tmp_path)
+        code, errors = zygote.wait(pid), (tmp_path / "stderr").read_text()
+    assert code == 2 and in_one_line(errors), errors
+
+
+def test_a_server_with_too_little_memory_leaves_whole_states_and_the_next_one_answers(
+    zygote: Zygote, given: Given, tmp_path: Path
+) -> None:
+    random, port = np.random.default_rng(4), free_port()
+    command, client = serve_command(given, port), client_of(port)
+    texts = [f"{given.document.read_text()} And {number}?" for number in range(3)]
+    answers, asked, refused = set(), 0, 0
+    for memory in [None, *np.exp(random.uniform(np.log(1 << 26), np.log(1 << 30), TIMES))]:
+        printed = tmp_path / "printed"
+        printed.mkdir(exist_ok=True)
+        pid = zygote.start(
+            command, tmp_path, printed=printed, memory=memory if memory is None else int(memory)
+        )
+        for text in texts:
+            asked += 1
+            try:
+                answers.add((text, answer(client, text, alive=lambda pid=pid: is_running(pid))))
+            except (openai.APIError, AssertionError):
+                refused += 1
+        os.kill(pid, signal.SIGTERM)  # one that has ended waits for its `wait`
+        zygote.wait(pid)
+        for path in states_in(tmp_path):
+            read_session_file(path)
+    assert len(answers) == len(texts), "an answer came out otherwise"
+    print(f"serve: {refused} of {asked} requests had no answer for lack of memory")

@@ -1,0 +1,58 @@
+"""A server to be disturbed, and its client."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import openai
+from faults.scenarios import Given
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def serve_command(given: Given, port: int) -> list[str]:
+    """The command line of a server that keeps its states in `states`."""
+    return ["serve", str(given.artifact), "--port", str(port), "--cache-dir", "states"]
+
+
+def client_of(port: int) -> openai.OpenAI:
+    """A client that asks once."""
+    return openai.OpenAI(
+        base_url=f"http://127.0.0.1:{port}/v1", api_key="none", max_retries=0, timeout=60
+    )
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process hasn't ended, waited for or not."""
+    return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+def answer(client: openai.OpenAI, text: str, *, alive: Callable[[], bool] = lambda: True) -> str:
+    """The server's greedy answer, as soon as it listens, while it is `alive`."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            chat = client.chat.completions.create(
+                model="artifact",
+                messages=[{"role": "user", "content": text}],
+                temperature=0,
+                max_tokens=8,
+            )
+        except openai.APIConnectionError:
+            assert time.monotonic() < end and alive(), "the server didn't start"
+            time.sleep(0.02)
+        else:
+            return str(chat.choices[0].message.content)
+
+
+def states_in(folder: Path) -> list[Path]:
+    """The saved states under their final names."""
+    return [path for path in folder.rglob("*.session") if not path.name.startswith(".")]
