@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/.setup-done
 # A package folder that is new needs a new installation.
 PACKAGES := $(wildcard artifact/__init__.py training/__init__.py evaluation/__init__.py)
-CHECKED := $(wildcard edgeinfinite artifact models export runtime_py training evaluation tests scripts experiments setup.py)
+CHECKED := $(wildcard edgeinfinite artifact models export runtime_py training evaluation optimum_edgeinfinite tests scripts experiments setup.py)
 
 .PHONY: help setup demo test lint format typecheck pytest fuzz faults test-gemma test-arm64 test-other-cpu android clean
 

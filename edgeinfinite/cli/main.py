@@ -66,7 +66,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 done, 1 a check of `verify` or `soak` failed, 2 an error that the user can
         fix, 130 ended by Ctrl-C (`generate`: before any answer), 143 by SIGTERM.
     """
-    arguments = _parser().parse_args(argv)
+    return run(_parser().parse_args(argv))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command that was parsed.
+
+    Args:
+        arguments: `command`, a function, and its options.
+
+    Returns:
+        `main`'s exit code; errors that the user can fix are one line on stderr.
+    """
     quieten()
     try:
         with _sigterm_raises():
@@ -156,6 +167,12 @@ def _parser() -> argparse.ArgumentParser:
     add_card(commands, _run)
     add_adapt(commands, _parse, _run)
     return parser
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """Makes a parser of another program's that of `edgeinfinite export`, for `run`."""
+    parser.set_defaults(command=export)
+    add_options(parser, EXPORT, ExportOptions)
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
