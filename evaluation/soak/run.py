@@ -83,7 +83,7 @@ class Soak:
             self._session = Session(own)
             return
         self._session, extra = load_session(own, path)
-        self.rows = _rows_of(path, extra, options)
+        self.rows = _rows_of(path, extra, options, own.fingerprint)
         if self._sums:
             self._sums.sums = sums_at(self._sums_path, self.tokens_read)
 
@@ -126,7 +126,11 @@ class Soak:
         self.rows.append(row)
         if self._sums:
             self._sums.save(self._sums_path, self.tokens_read)
-        content = {"options": _told(self._options), "rows": [asdict(row) for row in self.rows]}
+        content = {
+            "options": _told(self._options),
+            "artifact": self._session.engine.fingerprint,
+            "rows": [asdict(row) for row in self.rows],
+        }
         self._session = restored(self._session, self._path, {ROWS: json.dumps(content)})
         return row
 
@@ -166,7 +170,9 @@ class Soak:
         )
 
 
-def _rows_of(path: Path, extra: dict[str, str], options: SoakOptions) -> list[SoakRow]:
+def _rows_of(
+    path: Path, extra: dict[str, str], options: SoakOptions, artifact: str
+) -> list[SoakRow]:
     try:
         content = json.loads(extra[ROWS])
         rows = [SoakRow(**row) for row in content["rows"]]
@@ -175,6 +181,10 @@ def _rows_of(path: Path, extra: dict[str, str], options: SoakOptions) -> list[So
     if content["options"] != _told(options):
         raise EdgeInfiniteError(
             f"{path} is of a soak with other options; repeat those, or give another --session"
+        )
+    if content.get("artifact", artifact) != artifact:  # its state would go on in this one
+        raise EdgeInfiniteError(
+            f"{path} is of a soak of another artifact; give that one, or another --session"
         )
     return rows
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from manifest_edit import edit_manifest
 from tiny_artifact import tiny_artifact
 
 from edgeinfinite.cli import main
@@ -19,6 +21,7 @@ from edgeinfinite.evaluation.soak.report import failures
 from edgeinfinite.evaluation.soak.run import Soak, SoakRow
 from edgeinfinite.evaluation.soak.stream import TextStream, pieces
 from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.saved_session import load_session
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
 
@@ -93,6 +96,17 @@ def test_a_file_of_other_options_or_of_a_chat_is_refused(carry, tmp_path):
     restored(Session(engine), path, {})
     with pytest.raises(EdgeInfiniteError, match="no soak's file"):
         Soak(engine, stream, OPTIONS, path)
+
+
+def test_a_file_of_another_artifact_of_the_same_model_is_refused(carry, tmp_path):
+    stream, path = stream_of(carry), tmp_path / "s"
+    Soak(load_engine(carry), stream, OPTIONS, path).read_stretch(lambda new: None)
+    other = Path(shutil.copytree(carry, tmp_path / "other"))
+    edit_manifest(other, lambda manifest: manifest["quantization"].update(recipe="another"))
+    load_session(load_engine(other), path)  # a session goes on there, a measurement doesn't
+    with pytest.raises(EdgeInfiniteError, match="another artifact"):
+        Soak(load_engine(other), stream, OPTIONS, path)
+    assert Soak(load_engine(carry), stream, OPTIONS, path).rows
 
 
 def test_sums_that_lose_digits_are_seen(reencode):
