@@ -77,7 +77,7 @@ def run(
     """Serves until the process is told to end, then closes the service.
 
     A request that hangs in a library, as some do when memory ends, would keep the process for ever:
-    then it ends at once, with exit code 1 and one line.
+    after a minute it ends without that request, with exit code 1 and one line.
 
     Args:
         service: what is served.
