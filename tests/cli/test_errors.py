@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from manifest_edit import edit_manifest
 
 from edgeinfinite.cli import main
 from edgeinfinite.version import __version__
@@ -52,13 +53,8 @@ def _changed(artifact: Path, folder: Path, name: str, contents: bytes) -> Path:
     """A copy with another file in it, which its manifest vouches for."""
     shutil.copytree(artifact, folder)
     (folder / name).write_bytes(contents)
-    path = folder / "manifest.json"
-    fields = json.loads(path.read_text())
-    fields["files"][name] = {
-        "sha256": hashlib.sha256(contents).hexdigest(),
-        "size": len(contents),
-    }
-    path.write_text(json.dumps(fields))
+    entry = {"sha256": hashlib.sha256(contents).hexdigest(), "size": len(contents)}
+    edit_manifest(folder, lambda manifest: manifest["files"].update({name: entry}))
     return folder
 
 
