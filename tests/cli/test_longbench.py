@@ -31,7 +31,7 @@ PAPER = [
     "--sink-length",
     "8",
     "--window-length",
-    "8",
+    "24",
 ]
 METHODS = "empty,full,streaming,edgeinfinite,snapkv,snapkv-unseen,pyramidkv,pyramidkv-unseen"
 COUNT = sum(map(len, ROWS.values()))
@@ -177,10 +177,13 @@ def test_artifacts_are_methods_and_answer_as_the_checkpoint_does(checkpoint, fol
 def test_the_papers_ablations_are_methods(checkpoint, folder, tmp_path, capsys):
     out = tmp_path / "rows.json"
     methods = "memory-off,untrained-gate,without-sinks,without-window,without-both"
-    more = ["--tasks", "qasper", "--measures", "loss", "--json", str(out)]
+    more = ["--measures", "loss", "--json", str(out)]
     assert longbench(checkpoint, folder, *PAPER, "--methods", methods, *more) == 0
-    nats = {row["method"]: row["answer_nats"] for row in rows_of(out) if row["row"] == "q0"}
-    assert len(set(nats.values())) == len(nats) == 5
+    nats: dict[str, list[float]] = {}
+    for row in rows_of(out):
+        nats.setdefault(row["method"], []).append(round(row["answer_nats"], 3))
+    # At one length two geometries may hold the same tokens; at all of the rows' lengths none do.
+    assert len({tuple(values) for values in nats.values()}) == len(nats) == 5
     assert longbench(checkpoint, folder, *CARRY, "--methods", "without-sinks") == 2
     assert "--policy reencode" in capsys.readouterr().err
 
