@@ -13,3 +13,7 @@ object Fixtures {
 
     fun json(path: String): JsonElement = Json.parseToJsonElement(File(folder, path).readText())
 }
+
+/** An exported manifest without its own checksum, so that a test can change it. */
+fun withoutOwnChecksum(manifest: String): String =
+    manifest.replace(Regex(",\\s*\"own_sha256\": *\"[0-9a-f]{64}\""), "")
