@@ -41,5 +41,10 @@ def serve(arguments: argparse.Namespace) -> int:
         note(
             f"{service.model} answers at http://{host}:{port}/v1, its page is http://{host}:{port}/"
         )
-        run(service, listener)
+        try:
+            run(service, listener)
+        finally:
+            if service.jobs.hanging:  # in a library, for lack of memory: Python would wait for ever
+                note("a request doesn't end; the server ends without it")
+                os._exit(1)
     return 0

@@ -83,7 +83,11 @@ class Soak:
             self._session = Session(own)
             return
         self._session, extra = load_session(own, path)
-        self.rows = _rows_of(path, extra, options, own.fingerprint)
+        self.rows = _rows_of(path, extra, options)
+        if self._session.taken_over:  # as a chat may be; a measurement is of one artifact
+            raise EdgeInfiniteError(
+                f"{path} is of a soak of another artifact; give that one, or another --session"
+            )
         if self._sums:
             self._sums.sums = sums_at(self._sums_path, self.tokens_read)
 
@@ -126,11 +130,7 @@ class Soak:
         self.rows.append(row)
         if self._sums:
             self._sums.save(self._sums_path, self.tokens_read)
-        content = {
-            "options": _told(self._options),
-            "artifact": self._session.engine.fingerprint,
-            "rows": [asdict(row) for row in self.rows],
-        }
+        content = {"options": _told(self._options), "rows": [asdict(row) for row in self.rows]}
         self._session = restored(self._session, self._path, {ROWS: json.dumps(content)})
         return row
 
@@ -170,9 +170,7 @@ class Soak:
         )
 
 
-def _rows_of(
-    path: Path, extra: dict[str, str], options: SoakOptions, artifact: str
-) -> list[SoakRow]:
+def _rows_of(path: Path, extra: dict[str, str], options: SoakOptions) -> list[SoakRow]:
     try:
         content = json.loads(extra[ROWS])
         rows = [SoakRow(**row) for row in content["rows"]]
@@ -181,10 +179,6 @@ def _rows_of(
     if content["options"] != _told(options):
         raise EdgeInfiniteError(
             f"{path} is of a soak with other options; repeat those, or give another --session"
-        )
-    if content.get("artifact", artifact) != artifact:  # its state would go on in this one
-        raise EdgeInfiniteError(
-            f"{path} is of a soak of another artifact; give that one, or another --session"
         )
     return rows
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import socket
 from collections.abc import Callable
 
@@ -24,7 +22,6 @@ from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.routes import api_routes
 from edgeinfinite.runtime_py.server.service import Service
 
-_LOG = logging.getLogger(__name__)
 _MOST_CONNECTIONS = 1_000
 _SECONDS_TO_END = 3
 
@@ -76,9 +73,6 @@ def run(
 ) -> None:
     """Serves until the process is told to end, then closes the service.
 
-    A request that hangs in a library, as some do when memory ends, would keep the process for ever:
-    after a minute it ends without that request, with exit code 1 and one line.
-
     Args:
         service: what is served.
         listener: from `bind`.
@@ -104,10 +98,7 @@ def run(
     try:
         server.run(sockets=[listener])
     finally:
-        if not service.close():
-            _LOG.error("edgeinfinite: error: a request doesn't end; the server ends without it")
-            logging.shutdown()
-            os._exit(1)
+        service.close()
 
 
 class _Server(uvicorn.Server):

@@ -135,17 +135,21 @@ class Jobs:
             job.cancel()
             job.emit(Failed(ApiProblem(503, "the server is shutting down", code="overloaded")))
 
-    def close(self, seconds: float = _SECONDS_TO_END) -> bool:
-        """Cancels all jobs and waits until they have ended, for `seconds` at most.
-
-        Returns:
-            Whether they have. A thread that hangs in a library can't be ended, only left.
-        """
+    def close(self, seconds: float = _SECONDS_TO_END) -> None:
+        """Cancels all jobs and waits until they have ended, for `seconds` at most (`hanging`)."""
         self.stop()
         self._threads.shutdown(wait=False)
+        wait(self._unfinished(), seconds)
+
+    @property
+    def hanging(self) -> bool:
+        """After `close`, whether a job hasn't ended: a thread can't be ended, only left."""
+        return bool(self._unfinished())
+
+    def _unfinished(self) -> list[Future[None]]:
         with self._lock:
-            futures = [job._future for job in self._open if job._future is not None]
-        return not wait(futures, seconds).not_done
+            futures = [job._future for job in self._open]
+        return [future for future in futures if future is not None and not future.done()]
 
     def _end(self, job: Job) -> None:
         with self._lock:

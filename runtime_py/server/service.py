@@ -65,15 +65,10 @@ class Service:
                 code="model_not_found",
             )
 
-    def close(self) -> bool:
-        """Ends all work; what was to be saved on disk is.
-
-        Returns:
-            Whether all requests have ended (`Jobs.close`).
-        """
-        ended = self.jobs.close()
+    def close(self) -> None:
+        """Ends all work; what was to be saved on disk is."""
+        self.jobs.close()
         self.states.close()
-        return ended
 
     def _watch(self) -> None:
         watch, figures = self.metrics.watch, self.states.figures

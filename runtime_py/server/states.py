@@ -186,7 +186,7 @@ class SavedStates:
             except (EdgeInfiniteError, OSError) as error:  # a full disk: the server goes on without
                 self.write_errors += 1
                 if not told:  # once until there is room again
-                    _LOG.warning("edgeinfinite: note: a state isn't kept on disk: %s", error)
+                    _LOG.warning("note: a state isn't kept on disk: %s", error)
                     told = True
             with self._lock:
                 if self._unwritten.get(key) is session:

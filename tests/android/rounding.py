@@ -15,13 +15,15 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator
-from hashlib import sha256
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from manifest_edit import edit_manifest
 
+from edgeinfinite.artifact.manifest import file_entry
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.saved_session import load_session
 from edgeinfinite.runtime_py.session import Cancelled, Session
@@ -62,13 +64,8 @@ def compute_exactly(artifact: Path) -> None:
 
 def renew_checksum(artifact: Path, file: Path) -> None:
     """Puts a changed file's size and SHA-256 into the manifest."""
-    path = artifact / "manifest.json"
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    manifest.pop("own_sha256", None)
-    entry = manifest["files"][file.relative_to(artifact).as_posix()]
-    content = file.read_bytes()
-    entry["sha256"], entry["size"] = sha256(content).hexdigest(), len(content)
-    path.write_text(json.dumps(manifest), encoding="utf-8")
+    name, entry = file.relative_to(artifact).as_posix(), asdict(file_entry(file))
+    edit_manifest(artifact, lambda manifest: manifest["files"].update({name: entry}))
 
 
 def largest_difference(folder: Path, artifact: Path) -> float:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from manifest_edit import edit_manifest
 
+from edgeinfinite.artifact.manifest import file_entry
 from edgeinfinite.cli import main
 from edgeinfinite.version import __version__
 
@@ -53,7 +54,7 @@ def _changed(artifact: Path, folder: Path, name: str, contents: bytes) -> Path:
     """A copy with another file in it, which its manifest vouches for."""
     shutil.copytree(artifact, folder)
     (folder / name).write_bytes(contents)
-    entry = {"sha256": hashlib.sha256(contents).hexdigest(), "size": len(contents)}
+    entry = asdict(file_entry(folder / name))
     edit_manifest(folder, lambda manifest: manifest["files"].update({name: entry}))
     return folder
 

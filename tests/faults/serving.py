@@ -11,23 +11,23 @@ import openai
 from faults.scenarios import Given
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
+def served(given: Given) -> tuple[list[str], openai.OpenAI]:
+    """The command line of a server that keeps its states in `states`, and its client."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-def serve_command(given: Given, port: int) -> list[str]:
-    """The command line of a server that keeps its states in `states`."""
-    return ["serve", str(given.artifact), "--port", str(port), "--cache-dir", "states"]
-
-
-def client_of(port: int) -> openai.OpenAI:
-    """A client that asks once."""
-    return openai.OpenAI(
-        base_url=f"http://127.0.0.1:{port}/v1", api_key="none", max_retries=0, timeout=60
+        port = free.getsockname()[1]
+    return (
+        ["serve", str(given.artifact), "--port", str(port), "--cache-dir", "states"],
+        openai.OpenAI(
+            base_url=f"http://127.0.0.1:{port}/v1", api_key="none", max_retries=0, timeout=60
+        ),
     )
+
+
+def questions(given: Given, count: int) -> list[str]:
+    """Texts that begin alike, each with an end of its own."""
+    document = given.document.read_text()
+    return [f"{document} And {number}?" for number in range(count)]
 
 
 def is_running(pid: int) -> bool:

@@ -18,7 +18,7 @@ import openai
 import pytest
 from faults.killing import Kills, Zygote, kill_often, run
 from faults.scenarios import SCENARIOS, TURNS, Given, Scenario, session
-from faults.serving import answer, client_of, free_port, serve_command, states_in
+from faults.serving import answer, questions, served, states_in
 from tiny_artifact import tiny_artifact, tiny_checkpoint
 from tiny_texts import tiny_texts
 
@@ -58,17 +58,15 @@ def test_a_killed_command_leaves_whole_files_and_its_next_run_ends_the_same(
 def test_a_killed_server_keeps_whole_states_and_answers_the_same_again(
     zygote: Zygote, given: Given, tmp_path: Path
 ) -> None:
-    port = free_port()
-    command, client = serve_command(given, port), client_of(port)
+    command, client = served(given)
     text, random, answers, kept = given.document.read_text(), np.random.default_rng(0), set(), 0
     for kill in range(KILLS + 1):
         pid = zygote.start(command, tmp_path)
         try:
             answers.add(answer(client, text))
             if kill < KILLS:
-                questions = [f"{text} And {number}?" for number in range(3)]
                 time.sleep(random.uniform(0.0, 0.3))
-                ask_without_waiting(client, questions)
+                ask_without_waiting(client, questions(given, 3))
                 time.sleep(random.uniform(0.0, 1.0))
         finally:
             os.kill(pid, signal.SIGKILL)

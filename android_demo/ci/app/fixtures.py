@@ -8,16 +8,19 @@ that a test has something to stop.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests"))
 
+from manifest_edit import edit_manifest
 from tiny_artifact import tiny_artifact
+
+from edgeinfinite.artifact.manifest import file_entry
 
 
 def main(output: Path) -> None:
@@ -29,7 +32,7 @@ def main(output: Path) -> None:
     endless = Path(shutil.copytree(tiny, output / "endless"))
     edit(endless / "generation_config.json", lambda config: config.pop("eos_token_id"))
     edit(endless / "tokenizer_config.json", lambda config: config.pop("eos_token"))
-    edit(endless / "manifest.json", lambda manifest: update_files(endless, manifest))
+    edit_manifest(endless, lambda manifest: update_files(endless, manifest["files"]))
 
 
 def edit(path: Path, change: Any) -> None:
@@ -39,12 +42,10 @@ def edit(path: Path, change: Any) -> None:
     path.write_text(json.dumps(value))
 
 
-def update_files(folder: Path, manifest: dict[str, Any]) -> None:
-    """Sums and sizes as the files now are; the manifest's own sum is left out."""
-    del manifest["own_sha256"]
-    for name, entry in manifest["files"].items():
-        data = (folder / name).read_bytes()
-        entry.update(sha256=hashlib.sha256(data).hexdigest(), size=len(data))
+def update_files(folder: Path, files: dict[str, dict[str, Any]]) -> None:
+    """Sums and sizes as the files now are."""
+    for name, entry in files.items():
+        entry.update(asdict(file_entry(folder / name)))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ def test_a_job_that_hangs_is_not_waited_for_for_ever() -> None:
         jobs, hangs, begun = Jobs(1, 1), threading.Event(), threading.Event()
         jobs.start(lambda _: bool(begun.set()) or hangs.wait())
         begun.wait()
-        assert not jobs.close(0.05)
+        jobs.close(0.05)
+        assert jobs.hanging
         hangs.set()
 
     asyncio.run(run())
@@ -32,7 +33,8 @@ def test_a_job_that_ends_is_waited_for() -> None:
 
         jobs.start(work)
         await asyncio.sleep(0.05)
-        assert jobs.close(10) and ended.is_set()
+        jobs.close(10)
+        assert ended.is_set() and not jobs.hanging
 
     asyncio.run(run())
 
@@ -53,6 +55,7 @@ def test_without_a_thread_a_job_is_refused_and_later_ones_are_not(
                 assert caught.value.status == 503
         job = jobs.start(lambda job: job.emit("done"))
         assert [event async for event in job.events()] == ["done"]
-        assert jobs.close(10)
+        jobs.close(10)
+        assert not jobs.hanging
 
     asyncio.run(run())

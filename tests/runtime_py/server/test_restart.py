@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,8 +20,10 @@ LONG = "The otter swam down the river and met a heron. " * 40
 
 
 @contextmanager
-def command(artifact: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], openai.OpenAI]]:
-    started = [sys.executable, "-m", "edgeinfinite.cli", "serve", str(artifact), "--port", "0"]
+def command(
+    artifact: Path, *options: str, run: tuple[str, ...] = ("-m", "edgeinfinite.cli")
+) -> Iterator[tuple[subprocess.Popen[str], openai.OpenAI]]:
+    started = [sys.executable, *run, "serve", str(artifact), "--port", "0"]
     process = subprocess.Popen([*started, *options], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     line = process.stderr.readline()
@@ -82,6 +85,36 @@ def test_it_ends_at_once_when_it_is_told_to_also_amid_an_answer(artifact: Path) 
         process.terminate()
         assert process.wait(20) == 143
         assert process.stderr is not None and "Traceback" not in process.stderr.read()
+
+
+HANGING = """
+import sys, threading
+from edgeinfinite.cli import main
+from edgeinfinite.runtime_py.server.answers import Answers
+from edgeinfinite.runtime_py.server.jobs import Jobs
+
+def hang(*_, **__):
+    print("hangs", file=sys.stderr, flush=True)
+    threading.Event().wait()
+
+Answers.answer = hang
+Jobs.close.__defaults__ = (0.5,)  # seconds
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_request_that_hangs_does_not_keep_it(artifact: Path) -> None:
+    """As the tokenizer does where memory ends while it starts threads."""
+    with command(artifact, run=("-c", HANGING)) as (process, client):
+        asking = threading.Thread(
+            target=pytest.raises, args=(openai.APIError, ask, client, "hello")
+        )
+        asking.start()
+        assert process.stderr is not None and process.stderr.readline() == "hangs\n"
+        process.terminate()
+        assert process.wait(20) == 1
+        assert process.stderr.read() == "note: a request doesn't end; the server ends without it\n"
+        asking.join(20)
 
 
 @pytest.mark.parametrize(
