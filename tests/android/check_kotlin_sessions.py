@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 import numpy as np
 from exchanges import RECEIVERS, senders
 from rounding import relative

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 import numpy as np
 from characters import character_sums
 from families import CHATS, all_families, smollm2, texts
@@ -48,7 +50,6 @@ def main(output: Path) -> None:
 
 
 def _write_fuzzed(folder: Path) -> None:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     from fuzzed import write_fuzzed
 
     write_fuzzed(folder)
