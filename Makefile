@@ -6,6 +6,8 @@ BIN := .venv/bin
 STAMP := .venv/.setup-done
 # A package folder that is new needs a new installation.
 PACKAGES := $(wildcard artifact/__init__.py training/__init__.py evaluation/__init__.py)
+# Four at most: each may hold a real model. Files stay whole, for what their tests share.
+PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
 CHECKED := $(wildcard edgeinfinite artifact models export runtime_py training evaluation optimum_edgeinfinite tests scripts experiments setup.py)
 
 .PHONY: help setup demo test lint format typecheck pytest fuzz faults test-gemma test-arm64 test-other-cpu android clean
@@ -37,7 +39,7 @@ typecheck: setup  ## mypy
 	$(BIN)/python scripts/typecheck.py
 
 pytest: setup  ## the tests alone; PYTEST_ARGS="-m 'not slow'" for the quick ones
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(PYTEST_ARGS)
 
 fuzz: setup  ## hostile files, for hours; EXAMPLES=N for each kind, MINUTES=N with atheris
 	EDGEINFINITE_FUZZ=$(or $(EXAMPLES),20000) $(BIN)/python -m pytest tests/fuzz
@@ -56,8 +58,8 @@ test-arm64: setup  ## SmolLM2's artifacts on an emulated ARM64 CPU, compared wit
 	scripts/arm64.sh
 
 test-other-cpu: setup  ## runtime and models again with the kernels that torch has for lesser CPUs
-	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 $(BIN)/python -m pytest --durations=3 \
-		tests/runtime_py tests/models
+	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 $(BIN)/python -m pytest $(PARALLEL) \
+		--durations=3 tests/runtime_py tests/models
 
 android: setup  ## builds and tests android_demo/ with Maven, no Android SDK (see its README)
 	PYTHON=$(CURDIR)/$(BIN)/python android_demo/ci/build.sh
