@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,9 +24,14 @@ from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.export.scale_type import ScaleType
 from edgeinfinite.models.architecture import Architecture
 from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.state import State
 
 Progress = Callable[[str, float], None]
 """Called with the name of the current step and the share that is done, 0 to 1."""
+
+ExactParity = Callable[[Path, Manifest, TorchEngine, Sequence[State], Iterator[int]], list[Check]]
+"""See `Backend.exact_parity`."""
 
 Integers = Mapping[str, GroupedWeight]
 """Weights whose integers are chosen already, by the names of `model.named_parameters()`."""
@@ -165,6 +170,27 @@ class Backend(Protocol):
 
         Returns:
             None where nothing is quantized, or the back end can't show inner values.
+        """
+        ...
+
+    def exact_parity(
+        self,
+        folder: Path,
+        manifest: Manifest,
+        reference: TorchEngine,
+        states: Sequence[State],
+        tokens: Iterator[int],
+    ) -> list[Check]:
+        """Compares what the files say with a reference, in float32 and without rounding inputs.
+
+        Args:
+            folder, manifest: the artifact.
+            reference: over `quantized_reference`.
+            states: from where calls are compared; they stay as they are.
+            tokens: the next of a text.
+
+        Returns:
+            Nothing from back ends whose files aren't read back.
         """
         ...
 

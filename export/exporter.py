@@ -131,6 +131,7 @@ def _write_artifact(
     checks = check_parity(
         folder,
         TorchEngine(reference),
+        exact=backend.exact_parity,
         progress=lambda what, done: report(what, 0.72 + 0.26 * done),
     )
     del reference  # the next step loads the artifact beside the checkpoint

@@ -98,6 +98,7 @@ def verify_artifact(
         same_weights=same,
         every_call=True,
         observed=observed,
+        exact=backend_named(manifest.backend, soc_of(manifest)).exact_parity if same else None,
         emulate=emulate,
         progress=progress,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from transformers import PreTrainedModel
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import Manifest
 from edgeinfinite.export.backend import ExportedGraphs, Integers, Progress
+from edgeinfinite.export.executorch.exact.parity import exact_parity
 from edgeinfinite.export.executorch.graphs import Graph, graphs_of, state_of
 from edgeinfinite.export.executorch.groups import take_over
 from edgeinfinite.export.executorch.lowering import lower, write_program
@@ -27,6 +29,8 @@ from edgeinfinite.export.scale_type import ScaleType
 from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.attach import config_of
 from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.state import State
 
 PROGRAM_FILE = "model.pte"
 
@@ -110,6 +114,17 @@ class ExecuTorchBackend:
 
     def observed(self, *_: Any) -> None:
         """See `Backend.observed`: a program that XNNPACK runs has no inner values to show."""
+
+    def exact_parity(
+        self,
+        folder: Path,
+        manifest: Manifest,
+        reference: TorchEngine,
+        states: Sequence[State],
+        tokens: Iterator[int],
+    ) -> list[Check]:
+        """See `Backend.exact_parity`."""
+        return exact_parity(folder, manifest, reference, states, tokens)
 
 
 def _trace(graph: Graph) -> ExportedProgram:

@@ -11,6 +11,8 @@ Letters: T tokens, O outputs, I inputs, n groups in a row, V vocabulary, d width
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import executorch.exir.passes._quant_patterns_and_replacements  # noqa: F401  (embedding_byte)
 import torch
@@ -94,9 +96,12 @@ class RoundedInputLinear(nn.Linear, RoundsInput):
         super().__init__(in_features, out_features, bias is not None, device="meta")
         self.weight = nn.Parameter(weight.dequantize(), requires_grad=False)
         self.bias = bias  # type: ignore[assignment]
+        self.rounds = True
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """`[1, T, out]` of x `[1, T, in]`, which is rounded to 8 bits token by token first."""
+        if not self.rounds:
+            return super().forward(x)
         # As XNNPACK does it: the zero point is rounded from the end where less is lost.
         low = x.amin(-1, keepdim=True).clamp(max=0.0)
         high = x.amax(-1, keepdim=True).clamp(min=0.0)
@@ -107,6 +112,19 @@ class RoundedInputLinear(nn.Linear, RoundsInput):
         zero = torch.where(less_at_low, from_low, from_high).clamp(-128.0, 127.0).round()
         steps = ((x * per_unit).round() + zero).clamp(-128.0, 127.0)
         return nn.functional.linear((steps - zero) / per_unit, self.weight, self.bias)
+
+
+@contextmanager
+def unrounded_inputs(model: nn.Module) -> Iterator[None]:
+    """Within it the layers of a `reference` don't round their inputs."""
+    layers = [module for module in model.modules() if isinstance(module, RoundedInputLinear)]
+    for layer in layers:
+        layer.rounds = False
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.rounds = True
 
 
 def quantized(

@@ -18,7 +18,7 @@ import numpy as np
 
 from edgeinfinite.artifact.manifest import Manifest, cache_type_of, load_manifest
 from edgeinfinite.artifact.tensors import SCORES, SUMS
-from edgeinfinite.export.backend import Progress
+from edgeinfinite.export.backend import ExactParity, Progress
 from edgeinfinite.export.default_text import default_text
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.compression import CompressionParity
@@ -72,6 +72,7 @@ def check_parity(
     same_weights: bool = True,
     every_call: bool = False,
     observed: Observed | None = None,
+    exact: ExactParity | None = None,
     emulate: bool = False,
     progress: Progress | None = None,
 ) -> list[Check]:
@@ -86,6 +87,7 @@ def check_parity(
             memory and the scores have a limit.
         every_call: probe every call, not samples.
         observed: the artifact with its inner values, to be compared operation by operation.
+        exact: compares what the artifact's files say, see `Backend.exact_parity`.
         emulate: run what was compiled for an NPU in its emulator.
         progress: see `Progress`.
 
@@ -94,7 +96,7 @@ def check_parity(
         `parity:memory_norm`, `parity:scores` (relative errors over the probes: the largest of
         what is computed in float32, the root mean square of what rounds activations) and
         `greedy_agreement` (share of probes in which both prefer the same token, without
-        near-ties); with `observed` those of `operations.checks_of`.
+        near-ties); with `observed` those of `operations.checks_of`, with `exact` its own.
     """
     manifest = load_manifest(folder, check_files=False)
     probe = ProbedEngine(
@@ -112,17 +114,19 @@ def check_parity(
     for name, errors in probe.errors.items():
         computed = name in (*SUMS, SCORES)  # in float32, from equal caches
         known = same_weights or computed
-        exact = computed or (manifest.quantization.recipe == "none" and not emulate)
-        error, limit = _worst(errors, probe.noise.get(name), limits[name], exact)
+        in_float = computed or (manifest.quantization.recipe == "none" and not emulate)
+        error, limit = _worst(errors, probe.noise.get(name), limits[name], in_float)
         limits[name] = limit
         passed = bool(np.isfinite(error)) and (not known or error <= limit)
         checks.append(Check(f"parity:{name}", passed, error, limit if known else None))
     agreement = probe.agreement(limits["logits"])
     least = _AGREEMENT_LIMIT if same_weights else None
     checks.append(Check("greedy_agreement", agreement >= (least or 0.0), agreement, least))
+    states = (probe.new_state(), session.state)
+    if exact is not None and isinstance(reference, TorchEngine):
+        checks += exact(folder, manifest, reference, states, tokens)
     if observed is not None and isinstance(reference, TorchEngine):
         operations = OperationParity(observed, reference, half=cache_type_of(manifest) == "float16")
-        states = (probe.new_state(), session.state)
         found = [operations.compare_from(s, probe.new_state, tokens) for s in states]
         checks += checks_of([error for errors in found for error in errors])
     return checks

@@ -133,7 +133,10 @@ ENGINE = ExecuTorchEngine
 
 
 class _Method:
-    """One method of the program and, for every state that still lives, its arrays as tensors."""
+    """One method of the program and, for every state that still lives, its arrays as tensors.
+
+    `compute(inputs, clone_outputs)` is ExecuTorch's, or another that computes the same.
+    """
 
     def __init__(self, torch: Any, method: Any, name: str, spec: GraphSpec) -> None:
         self.spec = spec
@@ -142,7 +145,8 @@ class _Method:
         if spec.inputs[0].role == "tokens":
             self.most_tokens = int(method.method_meta().input_tensor_meta(0).sizes()[1])
         self._torch = torch
-        self._method = method
+        self._method = method  # `compute` belongs to it
+        self.compute = method.call
         # For each input of U slots: the layer whose length determines U.
         self._layers = [given.layer if "U" in given.shape else None for given in spec.inputs]
         self._shared: weakref.WeakKeyDictionary[State, dict[str, Any]] = weakref.WeakKeyDictionary()
@@ -178,7 +182,7 @@ class _Method:
         # NumPy copies, not ExecuTorch through torch: torch's threads would keep spinning after a
         # copy of this size, on the CPUs that the next call needs.
         try:
-            outputs = self._method.call(inputs, clone_outputs=False)
+            outputs = self.compute(inputs, clone_outputs=False)
         except RuntimeError as error:
             raise failed("executorch", self._name, error) from error
         return [output.numpy().copy() for output in outputs]

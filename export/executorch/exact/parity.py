@@ -1,0 +1,113 @@
+"""Compares what a written program says with the checkpoint, where nothing is rounded.
+
+Layers that round their inputs to 8 bits drive any two implementations apart
+(`parity.sensitivity`), so a small fault of a late layer can't be told from rounding in what the
+program computes. Here its file is read back (`ExactProgram`), computed in float32, and compared
+with the reference over the same weights. Sound programs are within about 1e-6.
+
+This says nothing about XNNPACK's kernels, which the other checks run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from edgeinfinite.artifact.manifest import Manifest
+from edgeinfinite.artifact.tensors import DECODE, PREFILL
+from edgeinfinite.export.executorch.exact.program import ExactProgram
+from edgeinfinite.export.executorch.exact.xnnpack import UnknownPart
+from edgeinfinite.export.executorch.quantize import unrounded_inputs
+from edgeinfinite.export.parity.checks import Check
+from edgeinfinite.export.parity.state_errors import cache_errors, copy_state, relative_error
+from edgeinfinite.runtime_py.engines import Engine
+from edgeinfinite.runtime_py.engines.executorch_engine import ExecuTorchEngine
+from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.state import State
+
+_LOG = logging.getLogger(__name__)
+
+LIMIT = 1e-4
+"""Relative, of logits and of each layer's keys and values. SmolLM2-135M's were within 2e-6."""
+
+TOKENS = 16
+"""Of a prefill call; one more is decoded."""
+
+
+class ExactEngine(ExecuTorchEngine):
+    """The engine, with both forward methods computed from the file."""
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        super().__init__(folder, manifest)
+        program = ExactProgram(folder / manifest.graphs[DECODE].file)
+        for name in (DECODE, PREFILL):
+            self._methods[name].compute = program.method(name).call
+
+
+def exact_parity(
+    folder: Path,
+    manifest: Manifest,
+    reference: TorchEngine,
+    states: Sequence[State],
+    tokens: Iterator[int],
+) -> list[Check]:
+    """Compares calls of both.
+
+    Args:
+        folder, manifest: the artifact.
+        reference: over the program's weights.
+        states: from where; they stay as they are.
+        tokens: the next of the text.
+
+    Returns:
+        `exact:logits`, `exact:k_cache` and `exact:v_cache`, the largest error of each. Nothing
+        where the program has operations that aren't known here, which is logged.
+    """
+    try:
+        program = ExactEngine(folder, manifest)
+    except UnknownPart as error:
+        _LOG.warning("the program isn't compared in exact arithmetic: it has %s", error)
+        return []
+    errors: dict[str, list[float]] = {"logits": [], "k_cache": [], "v_cache": []}
+    with torch.inference_mode(), unrounded_inputs(reference.model):
+        for state in states:
+            room = reference.geometry.capacity - int(state.length.max())
+            chosen = np.array([list(islice(tokens, min(TOKENS + 1, room)))], dtype=np.int64)
+            if chosen.size:
+                _compare(program, reference, state, chosen, errors)
+    return [
+        Check(f"exact:{name}", bool(np.max(values) <= LIMIT), float(np.max(values)), LIMIT)
+        for name, values in errors.items()
+        if values
+    ]
+
+
+def _compare(
+    program: Engine,
+    reference: Engine,
+    state: State,
+    tokens: np.ndarray,
+    errors: dict[str, list[float]],
+) -> None:
+    """Reads all tokens `[1, T]` but the last, then decodes that one, from a state."""
+    logits, states = [], []
+    first, last = tokens[:, :-1], tokens[:, -1:]
+    for engine in (program, reference):
+        copied = engine.new_state()
+        copy_state(state, copied)
+        calls = []
+        if first.size:
+            calls.append(engine.prefill_segment(first, copied))
+            copied.length[...] += first.shape[1]
+        calls.append(engine.decode_step(last, copied))
+        logits.append(np.stack(calls))
+        states.append(copied)
+    errors["logits"] += [relative_error(*rows) for rows in zip(*logits, strict=True)]
+    slots = [slice(int(old), int(old) + tokens.shape[1]) for old in state.length]
+    for role in ("k_cache", "v_cache"):
+        errors[role] += cache_errors(role, states[0], states[1], slots)
