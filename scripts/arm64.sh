@@ -2,7 +2,8 @@
 # Reads a text with SmolLM2's artifacts on an emulated ARM64 CPU and compares with this machine's CPU:
 # logits, state, loss and greedy tokens over three compressions, within the limits of
 # tests/arm64/compare.py.
-#   ARTIFACTS="int4-carry ..."   which (default: int4 and int8, both policies)
+#   ARTIFACTS="int4-carry ..."   which (default: int4 and int8, both policies); executorch-int4-carry is
+#                                ExecuTorch's, whose wheels for ARM64 bring 3.6 GB of CUDA libraries
 #   CPU=max                      what qemu-aarch64 emulates
 #   DEBIAN_MIRROR=URL            where Debian's packages are (default: this machine's own mirror)
 # Everything lies in build/arm64; what is there is used again. Rows: build/arm64/rows.json.
@@ -60,9 +61,17 @@ get_system() {
     touch "$WORK/.system-done"
 }
 
+get_arm64_wheels() {
+    local tag platforms=()
+    for tag in {17..35}; do platforms+=(--platform "manylinux_2_${tag}_aarch64"); done
+    .venv/bin/python -m pip install --disable-pip-version-check --quiet --target "$SITE" \
+        --only-binary=:all: --implementation cp --python-version "$PYTHON_VERSION" \
+        "${platforms[@]}" --platform manylinux2014_aarch64 "$@"
+}
+
 # The same versions as in .venv, for ARM64.
 get_wheels() {
-    rm -rf "$SITE"
+    rm -rf "$SITE" "$WORK/.executorch-done"
     .venv/bin/python - >"$WORK/requirements.txt" <<'PYTHON'
 from importlib.metadata import requires, version
 from packaging.requirements import Requirement
@@ -72,13 +81,19 @@ for text in requires("edgeinfinite"):
     if wanted.marker is None or wanted.marker.evaluate({"extra": "runtime"}):
         print(f"{wanted.name}=={version(wanted.name)}")
 PYTHON
-    local platforms=()
-    for tag in 28 27 26 24 17; do platforms+=(--platform "manylinux_2_${tag}_aarch64"); done
-    .venv/bin/python -m pip install --disable-pip-version-check --quiet --target "$SITE" \
-        --only-binary=:all: --implementation cp --python-version "$PYTHON_VERSION" \
-        "${platforms[@]}" --platform manylinux2014_aarch64 --requirement "$WORK/requirements.txt" ||
-        return 1
+    get_arm64_wheels --requirement "$WORK/requirements.txt" || return 1
     touch "$WORK/.wheels-done"
+}
+
+# PyTorch's libraries, which ExecuTorch's ask for, want CUDA's.
+get_executorch() {
+    local versions
+    versions=$(.venv/bin/python -c 'from importlib.metadata import version
+print(*(f"{name}=={version(name).split(chr(43))[0]}" for name in ("torch", "executorch")))')
+    echo "arm64: fetching PyTorch for ExecuTorch, 3.6 GB"
+    get_arm64_wheels --upgrade "${versions% *}" || return 1
+    get_arm64_wheels --upgrade --no-deps "${versions#* }" || return 1
+    touch "$WORK/.executorch-done"
 }
 
 options_of() {
@@ -103,14 +118,24 @@ mkdir -p "$WORK"
 .venv/bin/python -m pip install --disable-pip-version-check --quiet --upgrade --no-deps \
     --target "$SITE" .
 
+if [[ $ARTIFACTS == *executorch-* && ! -e $WORK/.executorch-done ]]; then
+    if ! get_executorch; then
+        echo "arm64: ExecuTorch's artifacts are skipped, its wheels for ARM64 can't be had"
+        ARTIFACTS=$(tr ' ' '\n' <<<"$ARTIFACTS" | grep -v ^executorch- || true)
+        [[ -n $ARTIFACTS ]] || exit 0
+    fi
+fi
+
 rows=()
 for name in $ARTIFACTS; do
     echo "arm64: $name"
     artifact=$WORK/$name record=$WORK/record-$name
+    backend=onnx kind=${name#executorch-}
+    [[ $kind == "$name" ]] || backend=executorch
     if [[ ! -e $artifact/manifest.json ]]; then
         # shellcheck disable=SC2046  # several words
-        .venv/bin/edgeinfinite export --model smollm2-135m-instruct --quantize "${name%%-*}" \
-            $(options_of "${name#*-}") --output "$artifact"
+        .venv/bin/edgeinfinite export --model smollm2-135m-instruct --backend "$backend" \
+            --quantize "${kind%%-*}" $(options_of "${kind#*-}") --output "$artifact"
     fi
     rm -rf "$record"
     .venv/bin/python tests/arm64/read_text.py "$artifact" "$record" --record "$TEXT"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arm64.compare import beyond_limits, differences
+from arm64.compare import EXECUTORCH_LIMITS, beyond_limits, differences
 
 TOKENS = np.array([1, 2, 0, 1])
 
@@ -51,3 +51,10 @@ def test_what_rounding_does_not_explain_is_beyond_the_limits() -> None:
     other["0.logits"] = other["0.logits"] * np.nan
     found = beyond_limits(differences(record, other, TOKENS))
     assert [problem.split()[0] for problem in found] == ["logits", "nats", "k_cache"]
+
+
+def test_executorch_has_limits_of_its_own() -> None:
+    record, other = _record(), _record()
+    other["0.state.k_cache.k_cache_0"] = other["0.state.k_cache.k_cache_0"] * 1.08
+    found = differences(record, other, TOKENS)
+    assert len(beyond_limits(found)) == 1 and beyond_limits(found, EXECUTORCH_LIMITS) == []

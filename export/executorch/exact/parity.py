@@ -44,9 +44,10 @@ class ExactEngine(ExecuTorchEngine):
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         super().__init__(folder, manifest)
-        program = ExactProgram(folder / manifest.graphs[DECODE].file)
-        for name in (DECODE, PREFILL):
-            self._methods[name].compute = program.method(name).call
+        self.program = ExactProgram(folder / manifest.graphs[DECODE].file)
+        self.methods = {name: self.program.method(name) for name in (DECODE, PREFILL)}
+        for name, method in self.methods.items():
+            self._methods[name].compute = method.call
 
 
 def exact_parity(
@@ -56,13 +57,7 @@ def exact_parity(
     states: Sequence[State],
     tokens: Iterator[int],
 ) -> list[Check]:
-    """Compares calls of both.
-
-    Args:
-        folder, manifest: the artifact.
-        reference: over the program's weights.
-        states: from where; they stay as they are.
-        tokens: the next of the text.
+    """See `Backend.exact_parity`.
 
     Returns:
         `exact:logits`, `exact:k_cache` and `exact:v_cache`, the largest error of each. Nothing
@@ -73,6 +68,20 @@ def exact_parity(
     except UnknownPart as error:
         _LOG.warning("the program isn't compared in exact arithmetic: it has %s", error)
         return []
+    return compare_exactly(program, reference, states, tokens)
+
+
+def compare_exactly(
+    program: ExactEngine, reference: TorchEngine, states: Sequence[State], tokens: Iterator[int]
+) -> list[Check]:
+    """Compares a prefill and a decode call from each of the states, which stay as they are.
+
+    Args:
+        program: as its file says.
+        reference: over the program's weights.
+        states: of either.
+        tokens: what the calls read.
+    """
     errors: dict[str, list[float]] = {"logits": [], "k_cache": [], "v_cache": []}
     with torch.inference_mode(), unrounded_inputs(reference.model):
         for state in states:

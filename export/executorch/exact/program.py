@@ -56,13 +56,13 @@ class ExactMethod:
         program = owner.program
         self._plan = plan
         self._operators = [_operator(one.name, one.overload) for one in plan.operators]
-        self._delegates = [
+        self.delegates = [
             XnnpackGraph(
                 bytes(program.backend_delegate_data[one.processed.index].data), owner.named
             )
             for one in plan.delegates
         ]
-        self._fixed = {
+        self.fixed = {
             number: value
             for number, one in enumerate(plan.values)
             for value in [_fixed(one.val, owner)]
@@ -76,7 +76,7 @@ class ExactMethod:
             inputs: tensors; caches are changed in place.
             clone_outputs: as of ExecuTorch's; the outputs are new tensors anyway.
         """
-        values = dict(self._fixed)
+        values = dict(self.fixed)
         values.update(zip(self._plan.inputs, inputs, strict=True))
         for chain in self._plan.chains:
             for instruction in chain.instructions:
@@ -86,7 +86,7 @@ class ExactMethod:
     def _compute(self, step: Any, values: dict[int, Any]) -> None:
         if isinstance(step, schema.DelegateCall):
             given = [values.get(number) for number in step.args]
-            for place, result in self._delegates[step.delegate_index](given).items():
+            for place, result in self.delegates[step.delegate_index](given).items():
                 values[step.args[place]] = result
         elif isinstance(step, schema.KernelCall):
             results = self._operators[step.op_index](

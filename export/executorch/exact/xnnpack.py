@@ -60,18 +60,20 @@ class XnnpackGraph:
 
     def __init__(self, blob: bytes, named: Mapping[str, bytes]) -> None:
         graph = _decoded(blob)
-        self._nodes: list[Node] = graph["xnodes"]
+        self.nodes: list[Node] = graph["xnodes"]
+        self.values: dict[int, Node] = {}
+        self.keys: list[str] = [entry["named_key"] for entry in graph["constant_data"]]
         self._constants: dict[int, Callable[[], torch.Tensor]] = {}
         self._externals: list[tuple[int, int, int]] = []
-        keys = [entry["named_key"] for entry in graph["constant_data"]]
 
         def data(index: int) -> torch.Tensor:
-            return torch.frombuffer(bytearray(named[keys[index]]), dtype=torch.uint8)
+            return torch.frombuffer(bytearray(named[self.keys[index]]), dtype=torch.uint8)
 
         constants = []
         for value in graph["xvalues"]:
             union = value["xvalue_union"]
             tensor = union.get("tensor_value", union)
+            self.values[tensor["id_out"]] = union
             if tensor["constant_buffer_idx"]:
                 constants.append(tensor)
                 self._constants[tensor["id_out"]] = partial(_constant, union, tensor, data)
@@ -79,7 +81,7 @@ class XnnpackGraph:
                 entry = (tensor["external_id"], tensor["id_out"], tensor["flags"])
                 self._externals.append(entry)
         self._externals.sort()
-        kinds = {node["xnode_union_type"] for node in self._nodes}
+        kinds = {node["xnode_union_type"] for node in self.nodes}
         formats = {tensor["datatype"] for tensor in constants}
         unknown = sorted((kinds - set(_KINDS)) | (formats - _FORMATS))
         if unknown:
@@ -98,7 +100,7 @@ class XnnpackGraph:
         for place, number, flags in self._externals:
             if flags & _INPUT:
                 values[number] = arguments[place]
-        for node in self._nodes:
+        for node in self.nodes:
             fields = node["xnode_union"]
             result = _KINDS[node["xnode_union_type"]](fields, values)
             bounds = node.get("output_min_max")
