@@ -1,8 +1,9 @@
 """The files of tests/fuzz for Kotlin's readers: the corpus, and whole files changed at random.
 
-`READER/read` and `READER/refused`, as Python's readers have it. Files in `tokenizer/either` are
-refused by Python for a part of them that Kotlin doesn't read, such as how to truncate, or hold one
-id twice, of which the tokenizers library takes any.
+`READER/read` and `READER/refused`, as Python's readers have it; of documents the app reads those
+that are text. Files in `tokenizer/either` are refused by Python for a part of them that Kotlin
+doesn't read, such as how to truncate, or hold one id twice, of which the tokenizers library takes
+any.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from pathlib import Path
 from fuzz.changes import changed
 from fuzz.readers import CORPUS, READERS, TOKENIZER_FILES, refusal
 
-SHARED = ("manifest", "session", *TOKENIZER_FILES)
+DOCUMENT = "document"
+
+SHARED = ("manifest", "session", *TOKENIZER_FILES, DOCUMENT)
 """Readers that both languages have."""
 
 CHANGED = 120
@@ -40,12 +43,22 @@ def write_fuzzed(folder: Path) -> None:
 
 
 def _outcome(reader: str, data: bytes) -> str:
+    if reader == DOCUMENT:
+        return "read" if _is_text(data) else "refused"
     line = refusal(READERS[reader], data)
     if reader == "tokenizer" and (
         _ids_stand_twice(data) or any(s in (line or "") for s in _LIBRARY_S)
     ):
         return "either"
     return "read" if line is None else "refused"
+
+
+def _is_text(data: bytes) -> bool:
+    """What the app takes: UTF-8 without the character that only binary files have."""
+    try:
+        return "\0" not in data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
 
 
 def _ids_stand_twice(data: bytes) -> bool:

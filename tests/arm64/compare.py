@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -139,15 +139,15 @@ def row_of(folder: Path) -> Differences:
         return differences(one, other, np.load(folder / "tokens.npy"))
 
 
-def main() -> None:
-    """Prints the differences."""
+def main(given: Sequence[str] | None = None) -> None:
+    """Prints the differences; the exit status is 1 beyond a limit."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("records", nargs="+", metavar="NAME=RECORD")
     parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     rows, problems = {}, []
-    for given in arguments.records:
-        name, folder = given.split("=", 1)
+    for record in arguments.records:
+        name, folder = record.split("=", 1)
         found = row_of(Path(folder))
         rows[name] = asdict(found)
         limits = EXECUTORCH_LIMITS if name.startswith("executorch-") else LIMITS
@@ -159,7 +159,7 @@ def main() -> None:
         )
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
-    sys.exit("\n".join(problems))
+    sys.exit("\n".join(problems) or None)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from arm64.compare import EXECUTORCH_LIMITS, beyond_limits, differences
+from arm64.compare import EXECUTORCH_LIMITS, beyond_limits, differences, main
 
 TOKENS = np.array([1, 2, 0, 1])
 
@@ -51,6 +53,18 @@ def test_what_rounding_does_not_explain_is_beyond_the_limits() -> None:
     other["0.logits"] = other["0.logits"] * np.nan
     found = beyond_limits(differences(record, other, TOKENS))
     assert [problem.split()[0] for problem in found] == ["logits", "nats", "k_cache"]
+
+
+def test_the_exit_status_says_what_is_beyond_a_limit(tmp_path: Path) -> None:
+    other = _record()
+    other["0.logits"] = other["0.logits"] * 1.5
+    np.save(tmp_path / "tokens.npy", TOKENS)
+    np.savez(tmp_path / "record.npz", allow_pickle=False, **_record())
+    for record, status in ((_record(), None), (other, "int4: logits differ by 0.5")):
+        np.savez(tmp_path / "arm64.npz", allow_pickle=False, **record)
+        with pytest.raises(SystemExit) as ended:
+            main([f"int4={tmp_path}"])
+        assert str(ended.value.code).startswith(str(status))
 
 
 def test_executorch_has_limits_of_its_own() -> None:
