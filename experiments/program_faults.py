@@ -29,7 +29,6 @@ from edgeinfinite.export.executorch.exact.parity import ExactEngine, compare_exa
 from edgeinfinite.export.executorch.exact.program import ExactMethod
 from edgeinfinite.export.executorch.exact.xnnpack import XnnpackGraph
 from edgeinfinite.export.verify import quantized_reference
-from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.tokenizer import load_tokenizer
 
 ZERO = 0x88
@@ -209,9 +208,7 @@ class ProgramFaults:
 
     def __init__(self, folder: Path, model: str | None = None) -> None:
         manifest = read_manifest(folder)
-        reference, _ = quantized_reference(folder, manifest, model)
-        assert isinstance(reference, TorchEngine)
-        self._reference = reference
+        self._reference = quantized_reference(folder, manifest, model)
         self._program = ExactEngine(folder, manifest)
         self._ids = load_tokenizer(folder).encode_text(default_text())[:64]
 

@@ -19,7 +19,6 @@ from edgeinfinite.artifact.socs import soc_named
 from edgeinfinite.artifact.tensors import GraphSpec, TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.checks import Check
-from edgeinfinite.export.parity.operations import Observed
 from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.export.scale_type import ScaleType
 from edgeinfinite.models.architecture import Architecture
@@ -154,25 +153,6 @@ class Backend(Protocol):
         """
         ...
 
-    def observed(
-        self,
-        folder: Path,
-        manifest: Manifest,
-        model: PreTrainedModel,
-        recipe: Recipe,
-        integers: Integers | None = None,
-    ) -> Observed | None:
-        """The artifact with its inner values, for `parity.operations`.
-
-        Args:
-            folder, manifest: the artifact.
-            model, recipe, integers: as given to `export_graphs`.
-
-        Returns:
-            None where nothing is quantized, or the back end can't show inner values.
-        """
-        ...
-
     def exact_parity(
         self,
         folder: Path,
@@ -183,6 +163,8 @@ class Backend(Protocol):
     ) -> list[Check]:
         """Compares what the files say with a reference, in float32 and without rounding inputs.
 
+        So faults are found that are smaller than what rounding does (docs/testing.md).
+
         Args:
             folder, manifest: the artifact.
             reference: over `quantized_reference`.
@@ -190,7 +172,7 @@ class Backend(Protocol):
             tokens: the next of a text.
 
         Returns:
-            Nothing from back ends whose files aren't read back.
+            Nothing from back ends that can't.
         """
         ...
 

@@ -18,7 +18,6 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Integers, Progress, backend_named
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.checks import Check
-from edgeinfinite.export.parity.operations import Observed
 from edgeinfinite.export.recipes import Recipe, WeightFormat, exact_recipe, recipe_named
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.attach import attach
@@ -34,7 +33,6 @@ def verify_artifact(
     against: Path | None = None,
     text: Path | None = None,
     model: str | None = None,
-    operations: bool = False,
     soc: str | None = None,
     progress: Progress | None = None,
 ) -> list[Check]:
@@ -48,13 +46,13 @@ def verify_artifact(
         against: compare with this artifact instead of the checkpoint.
         text: UTF-8 text to read; None takes the text that the export used.
         model: the checkpoint; None takes the one that the manifest names.
-        operations: also compares ONNX artifacts operation by operation, see `parity.operations`.
         soc: refuse an artifact that is compiled for another chip.
         progress: see `Progress`.
 
     Returns:
         `checksum:FILE`, `io:GRAPH`, `weights` (of the checkpoint), and the checks of
-        `check_parity`. If files are damaged or signatures differ, no graph is run.
+        `check_parity` and of the back end's `exact_parity`. If files are damaged or signatures
+        differ, no graph is run.
 
     Raises:
         EdgeInfiniteError: the artifact or the checkpoint isn't found, the text isn't UTF-8, or the
@@ -88,7 +86,7 @@ def verify_artifact(
             emulate=emulate,
             progress=progress,
         )
-    reference, weights, observed = _reference(folder, manifest, model, observes=operations)
+    reference, weights = _reference(folder, manifest, model)
     # Scaled weights are in the artifact only: it is compared with the float checkpoint.
     same = not manifest.details.get("calibrated")
     parity = check_parity(
@@ -97,7 +95,6 @@ def verify_artifact(
         text=words,
         same_weights=same,
         every_call=True,
-        observed=observed,
         exact=backend_named(manifest.backend, soc_of(manifest)).exact_parity if same else None,
         emulate=emulate,
         progress=progress,
@@ -105,32 +102,21 @@ def verify_artifact(
     return [*checks, weights, *parity]
 
 
-def quantized_reference(
-    folder: Path, manifest: Manifest, model: str | None = None
-) -> tuple[Engine, Observed | None]:
+def quantized_reference(folder: Path, manifest: Manifest, model: str | None = None) -> TorchEngine:
     """The checkpoint in PyTorch, with the artifact's gate and its quantized weights.
 
     Args:
         folder, manifest: the artifact.
         model: the checkpoint; None takes the one that the manifest names.
 
-    Returns:
-        The reference, and the artifact with its inner values where its back end shows them.
-
     Raises:
         EdgeInfiniteError: the checkpoint isn't found.
     """
-    engine, _, observed = _reference(folder, manifest, model, observes=True)
-    return engine, observed
+    return _reference(folder, manifest, model)[0]
 
 
-def _reference(
-    folder: Path, manifest: Manifest, model: str | None, *, observes: bool
-) -> tuple[Engine, Check, Observed | None]:
-    """The checkpoint in PyTorch, with the artifact's gate and its quantized weights.
-
-    With `observes` also the artifact with its inner values, which quantizes all weights once more.
-    """
+def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[TorchEngine, Check]:
+    """See `quantized_reference`; and whether the checkpoint is the artifact's own."""
     try:
         backbone = load_backbone(model or manifest.backbone.name)
     except EdgeInfiniteError as error:
@@ -147,16 +133,13 @@ def _reference(
     )
     attach(backbone.model, config)
     backend = backend_named(manifest.backend, soc_of(manifest))
-    observed = None
     if manifest.details.get("calibrated"):
         engine = TorchEngine(backbone.model)
     else:
         recipe, integers = _as_exported(backbone, manifest)
         engine = TorchEngine(backend.quantized_reference(backbone.model, recipe, integers))
-        if observes:
-            observed = backend.observed(folder, manifest, backbone.model, recipe, integers)
     _check_state(folder, manifest, engine)
-    return engine, Check("weights", same, float(same)), observed
+    return engine, Check("weights", same, float(same))
 
 
 def _as_exported(backbone: Backbone, manifest: Manifest) -> tuple[Recipe, Integers]:

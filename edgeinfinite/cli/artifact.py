@@ -86,7 +86,6 @@ def verify(arguments: argparse.Namespace) -> int:
         against=arguments.against,
         text=arguments.text,
         model=arguments.model,
-        operations=arguments.operations,
         soc=arguments.soc,
     )
     for check in checks:

@@ -149,11 +149,6 @@ VERIFY = ARTIFACT | {
     "--against": file_option("another artifact to compare with", "DIR2"),
     "--text": file_option("text to run the models on"),
     "--model": option("checkpoint (default: the manifest's)", default=None, metavar=MODEL),
-    "--operations": option(
-        "also compare an ONNX artifact operation by operation (experimental)",
-        action="store_true",
-        default=False,
-    ),
     "--soc": option("refuse an artifact for another chip", default=None, metavar="NAME"),
     "--json": file_option("write the checks as rows"),
 }

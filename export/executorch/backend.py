@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch.export import ExportedProgram
@@ -111,9 +110,6 @@ class ExecuTorchBackend:
     ) -> PreTrainedModel:
         """See `export.backend.Backend.quantized_reference`; it quantizes activations as well."""
         return reference(model, recipe, integers)
-
-    def observed(self, *_: Any) -> None:
-        """See `Backend.observed`: a program that XNNPACK runs has no inner values to show."""
 
     def exact_parity(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.artifact.manifest import Manifest, QuantizationInfo
+from edgeinfinite.artifact.manifest import Manifest, QuantizationInfo, cache_type_of, soc_of
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Integers, Progress
@@ -45,11 +46,14 @@ from edgeinfinite.export.onnx.signature import check_signatures
 from edgeinfinite.export.onnx.state import OnnxState
 from edgeinfinite.export.onnx.trace import trace
 from edgeinfinite.export.parity.checks import Check
+from edgeinfinite.export.parity.operations import OperationParity, checks_of
 from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.export.scale_type import ScaleType
 from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.attach import config_of
 from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.state import State
 
 FILES = {name: f"{name}.onnx" for name in (PREFILL, DECODE, COMPRESS)}
 """`decode_step` is `prefill_segment` with T fixed to 1, for hosts that need fixed shapes; the
@@ -149,27 +153,24 @@ class OnnxBackend:
         }
         return shared_copy(model, dequantized)
 
-    def observed(
+    def exact_parity(
         self,
         folder: Path,
         manifest: Manifest,
-        model: PreTrainedModel,
-        recipe: Recipe,
-        integers: Integers | None = None,
-    ) -> ObservedGraph | None:
-        """See `Backend.observed`."""
-        weights = self._quantized(model, recipe, integers)
-        by_tensor = {id(model.get_parameter(name)): weight for name, weight in weights.items()}
-        of_layers = {
-            name: by_tensor[id(module.weight)]
-            for name, module in model.named_modules()
-            if isinstance(module, torch.nn.Linear) and id(module.weight) in by_tensor
-        }
-        return ObservedGraph(folder, manifest, of_layers) if of_layers else None
-
-    def exact_parity(self, *_: Any) -> list[Check]:
-        """See `Backend.exact_parity`: `observed` compares the graphs in more detail."""
-        return []
+        reference: TorchEngine,
+        states: Sequence[State],
+        tokens: Iterator[int],
+    ) -> list[Check]:
+        """See `Backend.exact_parity`: operation by operation."""
+        if soc_of(manifest) is not None:
+            return []
+        half = cache_type_of(manifest) == "float16"
+        operations = OperationParity(ObservedGraph(folder, manifest), reference, half=half)
+        found = [
+            operations.compare_from(state, partial(State, manifest.state), tokens)
+            for state in states
+        ]
+        return checks_of([error for errors in found for error in errors])
 
     def weights_bytes(
         self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None

@@ -1,12 +1,13 @@
 """Runs an artifact's graph once more with its inner values as outputs, for `parity.operations`.
 
 The graph is the artifact's own file. A copy in memory names the inputs and outputs of its quantized
-products as further outputs; the weights are mapped from the artifact's folder.
+products as further outputs and leaves their inputs unrounded; the weights are mapped from the
+artifact's folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,10 @@ import numpy as np
 import onnx
 import onnxruntime
 import torch
-from torch.nn import functional
 
 from edgeinfinite.artifact.manifest import Manifest
 from edgeinfinite.artifact.tensors import PREFILL
-from edgeinfinite.export.onnx.operators import INT8_ACTIVATIONS
-from edgeinfinite.export.onnx.quantize import QuantizedWeight
+from edgeinfinite.export.onnx.operators import EXACT_ACTIVATIONS
 from edgeinfinite.export.parity.operations import Product
 from edgeinfinite.runtime_py.state import State
 
@@ -30,19 +29,16 @@ class ObservedGraph:
     Args:
         folder: the artifact.
         manifest: its manifest.
-        weights: what was quantized, by layer.
-
-    Attributes:
-        weights: as given.
     """
 
-    def __init__(
-        self, folder: Path, manifest: Manifest, weights: Mapping[str, QuantizedWeight]
-    ) -> None:
-        self.weights = weights
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
         self._spec = manifest.graphs[PREFILL]
         model = onnx.load(folder / self._spec.file, load_external_data=False)
         self._nodes = [node for node in model.graph.node if node.op_type == "MatMulNBits"]
+        for node in self._nodes:
+            for attribute in node.attribute:
+                if attribute.name == "accuracy_level":
+                    attribute.i = EXACT_ACTIVATIONS
         known = {value.name for value in model.graph.output}
         names = [name for node in self._nodes for name in (node.input[0], node.output[0])]
         self._names = [name for name in dict.fromkeys(names) if name not in known]
@@ -85,35 +81,12 @@ class ObservedGraph:
         values = dict(zip(bound, binding.get_outputs(), strict=True))
         return list(self._products(values))
 
-    def wide_input(self, name: str, x: torch.Tensor) -> torch.Tensor:
-        """See `Observed`: with offsets, the sums over groups stand behind the input."""
-        weight = self.weights[name]
-        if weight.offsets is None:
-            return x
-        sums = x.unflatten(-1, (weight.scales.shape[1], weight.format.group)).sum(-1)
-        return torch.cat((x, sums), -1)
-
-    def expected(self, name: str, product: Product) -> torch.Tensor:
-        """See `Observed`: MatMulNBits rounds its input to 8 bits, group by group."""
-        weight = self.weights[name].widened()
-        wide = weight.dequantized()
-        padded = functional.pad(product.given, (0, wide.shape[1] - product.given.shape[2]))
-        if product.rounds:
-            groups = padded.unflatten(2, (-1, weight.format.group))
-            largest = groups.abs().amax(3, keepdim=True)
-            per_unit = torch.where(largest == 0, 0.0, 127.0 / largest)
-            padded = ((groups * per_unit).round() * (largest / 127.0)).flatten(2)
-        return padded @ wide.T
-
     def _products(self, values: dict[str, Any]) -> Iterator[Product]:
         for node in self._nodes:
             given, made = (
                 torch.from_numpy(values[name].numpy()) for name in (node.input[0], node.output[0])
             )
-            level = {a.name: a.i for a in node.attribute}.get("accuracy_level", 0)
-            yield Product(
-                _module_name(node.input[1]), given, made, rounds=level == INT8_ACTIVATIONS
-            )
+            yield Product(_module_name(node.input[1]), given, made)
 
 
 def _module_name(codes: str) -> str:

@@ -10,6 +10,7 @@ import torch
 from torch.onnx.ops import symbolic, symbolic_multi_out
 
 INT8_ACTIVATIONS = 4
+EXACT_ACTIVATIONS = 1
 """`accuracy_level` of MatMulNBits: activations are rounded to 8 bits, group by group."""
 
 

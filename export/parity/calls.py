@@ -22,11 +22,6 @@ from edgeinfinite.export.backend import ExactParity, Progress
 from edgeinfinite.export.default_text import default_text
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.compression import CompressionParity
-from edgeinfinite.export.parity.operations import (
-    Observed,
-    OperationParity,
-    checks_of,
-)
 from edgeinfinite.export.parity.sensitivity import nudged
 from edgeinfinite.export.parity.state_errors import cache_errors, copy_state, relative_error
 from edgeinfinite.runtime_py.engines import Engine, load_engine
@@ -71,7 +66,6 @@ def check_parity(
     text: str | None = None,
     same_weights: bool = True,
     every_call: bool = False,
-    observed: Observed | None = None,
     exact: ExactParity | None = None,
     emulate: bool = False,
     progress: Progress | None = None,
@@ -86,7 +80,6 @@ def check_parity(
         same_weights: False if the reference is quantized differently or not at all. Then only the
             memory and the scores have a limit.
         every_call: probe every call, not samples.
-        observed: the artifact with its inner values, to be compared operation by operation.
         exact: compares what the artifact's files say, see `Backend.exact_parity`.
         emulate: run what was compiled for an NPU in its emulator.
         progress: see `Progress`.
@@ -96,7 +89,7 @@ def check_parity(
         `parity:memory_norm`, `parity:scores` (relative errors over the probes: the largest of
         what is computed in float32, the root mean square of what rounds activations) and
         `greedy_agreement` (share of probes in which both prefer the same token, without
-        near-ties); with `observed` those of `operations.checks_of`, with `exact` its own.
+        near-ties); with `exact` its own.
     """
     manifest = load_manifest(folder, check_files=False)
     probe = ProbedEngine(
@@ -125,10 +118,6 @@ def check_parity(
     states = (probe.new_state(), session.state)
     if exact is not None and isinstance(reference, TorchEngine):
         checks += exact(folder, manifest, reference, states, tokens)
-    if observed is not None and isinstance(reference, TorchEngine):
-        operations = OperationParity(observed, reference, half=cache_type_of(manifest) == "float16")
-        found = [operations.compare_from(s, probe.new_state, tokens) for s in states]
-        checks += checks_of([error for errors in found for error in errors])
     return checks
 
 

@@ -29,9 +29,7 @@ def check(artifact: Path) -> FaultCheck:
 
 def test_a_sound_artifact_is_far_within_the_limits(artifact: Path) -> None:
     checkpoint = str(artifact.with_name("int4-checkpoint"))
-    checks = {
-        check.check: check for check in verify_artifact(artifact, model=checkpoint, operations=True)
-    }
+    checks = {check.check: check for check in verify_artifact(artifact, model=checkpoint)}
     for name in ("parity:between_products", "parity:products"):
         assert checks[name].passed and checks[name].limit is not None
         assert checks[name].value < checks[name].limit / 2
@@ -69,7 +67,7 @@ def test_a_product_of_no_layer_is_refused(check: FaultCheck) -> None:
 
         def run(self, *_: object) -> list[Product]:
             first = products[0]
-            return [Product("model.other", first.given, first.made, first.rounds), *products[1:]]
+            return [Product("model.other", first.given, first.made), *products[1:]]
 
     with pytest.raises(EdgeInfiniteError, match=r"product model\.other gives"):
         check.passes(Odd())  # type: ignore[arg-type]
