@@ -64,11 +64,10 @@ def exact_parity(
         where the program has operations that aren't known here, which is logged.
     """
     try:
-        program = ExactEngine(folder, manifest)
+        return compare_exactly(ExactEngine(folder, manifest), reference, states, tokens)
     except UnknownPart as error:
         _LOG.warning("the program isn't compared in exact arithmetic: it has %s", error)
         return []
-    return compare_exactly(program, reference, states, tokens)
 
 
 def compare_exactly(
