@@ -54,7 +54,9 @@ def load_stored(name: str, revision: str) -> PreTrainedModel | None:
     if buffers or set(where) != set(weights):
         return None
     mapped = _mapped(where)
-    if any(mapped[name].shape != weight.shape for name, weight in weights.items()):
+    if set(mapped) != set(weights) or any(
+        mapped[name].shape != weight.shape for name, weight in weights.items()
+    ):
         return None
     if not any(tensor.dtype in _HALVES and tensor.dim() == 2 for tensor in mapped.values()):
         return None
