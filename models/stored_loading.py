@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -55,19 +56,17 @@ def load_stored(name: str, revision: str) -> PreTrainedModel | None:
         return None
     mapped = _mapped(where)
     if set(mapped) != set(weights) or any(
-        mapped[name].shape != weight.shape for name, weight in weights.items()
+        mapped[key].shape != weight.shape for key, weight in weights.items()
     ):
         return None
     if not any(tensor.dtype in _HALVES and tensor.dim() == 2 for tensor in mapped.values()):
         return None
-    for name, weight in weights.items():
-        weight.data = mapped[name]
+    for key, weight in weights.items():
+        weight.data = mapped[key]
     _keep_halves(model)
     model.edgeinfinite_tensor_files = where  # type: ignore[assignment]
-    try:
+    with suppress(OSError):  # the file is optional
         model.generation_config = GenerationConfig.from_pretrained(name, revision=revision)
-    except OSError:  # the file is optional
-        pass
     return model
 
 

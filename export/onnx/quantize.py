@@ -26,7 +26,7 @@ _JUDGED_ROWS = 32
 
 _PART = 2**18
 """Numbers of a weight that are rounded at a time: 1 MiB of float32 stays in a core's cache, and
-malloc gives it without a call of the system. With 64 MiB at a time this took three times as long."""
+malloc gives it without a call of the system."""
 
 _HALF_LOSS = 2.0**-11
 """Half a step of a normal half-precision number, relative."""

@@ -1,4 +1,4 @@
-"""Modules of a reference that computes with a quantized weight, dequantized a few rows at a time."""
+"""Modules of a reference over quantized weights, which it dequantizes a few rows at a time."""
 
 from __future__ import annotations
 
