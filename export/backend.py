@@ -75,6 +75,9 @@ class Backend(Protocol):
     scale_type: ScaleType
     """How it stores the scales of groups."""
 
+    reads_stored: bool
+    """Whether it quantizes a model whose weights are in half precision (`models.row_modules`)."""
+
     tools: tuple[str, ...]
     """Packages whose versions go into the manifest, beside torch and transformers."""
 

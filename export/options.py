@@ -32,6 +32,12 @@ class QuantizationOptions:
     calibrate: str | None = None
     report: Path | None = None
 
+    @property
+    def calibrates(self) -> bool:
+        """Whether weights are rounded, or formats chosen, by what a text does to them."""
+        asked = (self.max_mb, self.max_read_mb, self.max_loss, self.calibrate)
+        return any(option is not None for option in asked)
+
 
 @dataclass(frozen=True)
 class ExportOptions:

@@ -102,7 +102,9 @@ def plan_export(options: ExportOptions) -> ExportPlan:
         raise EdgeInfiniteError(f"--state-mb is {options.state_mb}; give a number of megabytes")
     cache_type = _cache_type(options, backend)
     check_output(options.output.absolute())
-    backbone = load_backbone(options.model)
+    # Calibration computes with float32 weights, and an artifact of floats holds them.
+    plain = recipe.name != "none" and not options.quantization.calibrates
+    backbone = load_backbone(options.model, stored=plain and backend.reads_stored)
     resolved = resolve(
         backbone,
         ModelOptions(options.geometry, options.gate, options.scorer, options.state_mb, cache_type),

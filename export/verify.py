@@ -117,8 +117,12 @@ def quantized_reference(folder: Path, manifest: Manifest, model: str | None = No
 
 def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[TorchEngine, Check]:
     """See `quantized_reference`; and whether the checkpoint is the artifact's own."""
+    backend = backend_named(manifest.backend, soc_of(manifest))
+    plain = manifest.quantization.recipe != "none" and not manifest.details.get("calibrated")
     try:
-        backbone = load_backbone(model or manifest.backbone.name)
+        backbone = load_backbone(
+            model or manifest.backbone.name, stored=plain and backend.reads_stored
+        )
     except EdgeInfiniteError as error:
         if model is not None:
             raise
@@ -132,7 +136,6 @@ def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Tor
         manifest.geometry, gate, scorer=scorer, cache_type=cache_type_of(manifest)
     )
     attach(backbone.model, config)
-    backend = backend_named(manifest.backend, soc_of(manifest))
     if manifest.details.get("calibrated"):
         engine = TorchEngine(backbone.model)
     else:

@@ -20,6 +20,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attention import attention_implementation
 from edgeinfinite.models.attention_call import AttentionCall
+from edgeinfinite.models.row_modules import compute_dtype
 
 _LAYER_TYPES = {"full_attention", "sliding_attention"}
 _PROBE_ATTENTION = "edgeinfinite-probe"
@@ -191,7 +192,7 @@ def _attention_calls(model: PreTrainedModel) -> dict[int, AttentionCall]:
     try:
         with torch.no_grad(), attention_implementation(model, _PROBE_ATTENTION):
             decoder.eval()(
-                inputs_embeds=token.expand(2, 1, width).to(model.device, model.dtype),
+                inputs_embeds=token.expand(2, 1, width).to(model.device, compute_dtype(model)),
                 position_ids=torch.tensor([[0], [_FURTHER_ON]], device=model.device),
                 use_cache=False,
                 **{_CALLS_ARGUMENT: calls},

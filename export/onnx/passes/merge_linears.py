@@ -86,7 +86,10 @@ def _joined(graph: ir.Graph, values: list[ir.Value | None]) -> ir.Value:
     """One initializer with all rows; old ones that nothing else reads are dropped later."""
     known = [value for value in values if value is not None]
     arrays = [value.const_value.numpy() for value in known if value.const_value is not None]
-    return _constant(graph, f"{known[0].name}_merged", np.concatenate(arrays))
+    name = f"{known[0].name}_merged"
+    while name in graph.initializers:  # layers whose tensors are equal (biases of zeros) share them
+        name += "_again"
+    return _constant(graph, name, np.concatenate(arrays))
 
 
 def _constant(graph: ir.Graph, name: str, array: np.ndarray) -> ir.Value:

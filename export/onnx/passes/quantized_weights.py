@@ -16,6 +16,7 @@ from edgeinfinite.export.onnx.passes.narrow_codes import planes
 from edgeinfinite.export.onnx.quantize import QuantizedWeight, can_quantize, quantize, take_over
 from edgeinfinite.export.recipes import Recipe
 from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.models.row_modules import embedding_factor, is_linear
 
 
 class QuantizedLinear(nn.Module):
@@ -148,7 +149,7 @@ def quantize_weights(
         if name in known and _fits(known[name], owner):
             weights[name] = take_over(known[name])
         elif can_quantize(parameter, chosen):
-            weights[name] = quantize(parameter, chosen, offsets=type(owner) is nn.Linear)
+            weights[name] = quantize(parameter, chosen, offsets=is_linear(owner))
     return weights
 
 
@@ -160,28 +161,18 @@ def swap_quantized(model: PreTrainedModel, weights: QuantizedWeights) -> None:
             weight = by_tensor.get(id(getattr(module, "weight", None)))
             if weight is None:
                 continue
-            if type(module) is nn.Linear:
+            if is_linear(module):
                 setattr(parent, name, QuantizedLinear(weight, module.bias))
             else:
                 narrow = weight.format.bits in (5, 6)
                 kind = NarrowEmbedding if narrow else QuantizedEmbedding
-                setattr(parent, name, kind(weight, _factor(module) or 1.0))
+                setattr(parent, name, kind(weight, embedding_factor(module) or 1.0))
 
 
 def _fits(weight: GroupedWeight, owner: nn.Module) -> bool:
     """An embedding has no place for offsets."""
-    return type(owner) is nn.Linear or weight.symmetric
+    return is_linear(owner) or weight.symmetric
 
 
 def _replaceable(module: nn.Module) -> bool:
-    return type(module) is nn.Linear or _factor(module) is not None
-
-
-def _factor(module: nn.Module) -> float | None:
-    """What the module multiplies a row of its table with; None if it isn't such an embedding."""
-    if not isinstance(module, nn.Embedding):
-        return None
-    token = torch.zeros(1, dtype=torch.int64)
-    factor = float(getattr(module, "embed_scale", 1.0))
-    same = torch.allclose(module(token), module.weight[token] * factor, rtol=1e-5)
-    return factor if same else None
+    return is_linear(module) or embedding_factor(module) is not None

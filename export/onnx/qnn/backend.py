@@ -53,6 +53,7 @@ class QnnBackend(OnnxBackend):
     """
 
     cache_types: tuple[str, ...] = ("float16",)
+    reads_stored = False
     formats: tuple[WeightFormat, ...] = (
         WeightFormat(4, 32, symmetric=False),
         WeightFormat(4, 64, symmetric=False),

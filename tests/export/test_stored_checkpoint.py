@@ -1,0 +1,120 @@
+"""Exporting a sharded bfloat16 checkpoint: the artifact of a float32 one, in less memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_artifact import GEOMETRY, VOCABULARY, tiny_checkpoint
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.cli import main
+from edgeinfinite.export.options import ExportOptions, QuantizationOptions
+from edgeinfinite.export.plan import plan_export
+from edgeinfinite.export.verify import verify_artifact
+from edgeinfinite.models.row_modules import holds_stored
+from edgeinfinite.runtime_py.benchmark.worker import own_peak_bytes
+from tiny import tiny_family
+
+LAYERS, WIDTH = 6, 1024
+"""Of the larger model: 75 million weights, 151 MB in bfloat16."""
+
+
+def bfloat16_checkpoint(folder: Path, dtype: torch.dtype = torch.bfloat16) -> Path:
+    model = tiny_family("Qwen2, Qwen2.5", vocab_size=VOCABULARY).to(torch.bfloat16).to(dtype)
+    tiny_checkpoint(folder, model=model)
+    model.save_pretrained(folder, max_shard_size="16KB")
+    return folder
+
+
+def export(checkpoint: Path, output: Path, *options: str) -> Path:
+    argv = ["export", "--model", str(checkpoint), "--output", str(output), *GEOMETRY, *options]
+    assert main([*argv, "--policy", "carry", "--quantize", "int4"]) == 0
+    return output
+
+
+def test_the_artifact_is_that_of_the_same_weights_in_float32(tmp_path):
+    halves = export(bfloat16_checkpoint(tmp_path / "halves" / "tiny"), tmp_path / "a")
+    floats = bfloat16_checkpoint(tmp_path / "floats" / "tiny", torch.float32)
+    floats = export(floats, tmp_path / "b")
+    for name in ("weights.data", "prefill_segment.onnx", "decode_step.onnx"):
+        assert (halves / name).read_bytes() == (floats / name).read_bytes(), name
+    one, other = (json.loads((folder / "manifest.json").read_text()) for folder in (halves, floats))
+    assert one["backbone"] == other["backbone"]  # its digest, too
+    assert one["parity"].keys() == other["parity"].keys()
+    for name, value in one["parity"].items():
+        assert value == pytest.approx(other["parity"][name], rel=1e-2, abs=1e-5), name
+
+
+def test_a_changed_weight_of_the_artifact_is_found(tmp_path):
+    checkpoint = bfloat16_checkpoint(tmp_path / "tiny")
+    artifact = export(checkpoint, tmp_path / "artifact")
+    assert all(check.passed for check in verify_artifact(artifact, model=str(checkpoint)))
+    other = bfloat16_checkpoint(tmp_path / "other" / "tiny")
+    file = sorted(other.glob("model-*.safetensors"))[-1]
+    raw = bytearray(file.read_bytes())
+    raw[-1] ^= 0x80  # the sign of a weight
+    file.write_bytes(raw)
+    failed = [c.check for c in verify_artifact(artifact, model=str(other)) if not c.passed]
+    assert "weights" in failed
+
+
+def test_calibration_and_artifacts_of_floats_get_float32_weights(tmp_path):
+    checkpoint = str(bfloat16_checkpoint(tmp_path / "tiny"))
+
+    def stored(**options: object) -> bool:
+        geometry = Geometry(segment_length=32, sink_length=4, window_length=8)
+        asked = ExportOptions(checkpoint, tmp_path / "no", geometry=geometry, **options)  # type: ignore
+        return holds_stored(plan_export(asked).backbone.model)
+
+    assert stored(quantize="int4") and stored(quantize="int8")
+    assert not stored(quantize="none")
+    calibrated = QuantizationOptions(calibrate="default")
+    assert not stored(quantize="int4", quantization=calibrated)
+    assert not stored(quantize="int4", backend="executorch")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_never_holds_the_weights_in_float32(tmp_path):
+    tiny = bfloat16_checkpoint(tmp_path / "tiny")
+    config = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=WIDTH,
+        intermediate_size=3 * WIDTH,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=8,
+        num_key_value_heads=8,
+        bos_token_id=0,
+        eos_token_id=1,
+    )
+    torch.manual_seed(0)
+    large = LlamaForCausalLM(config).to(torch.bfloat16)
+    weights = sum(parameter.numel() for parameter in large.parameters())
+    checkpoint = tiny_checkpoint(tmp_path / "large", model=large)
+    large.save_pretrained(checkpoint, max_shard_size="40MB")
+    del large
+    runs = [str(path) for path in (tiny, tmp_path / "a", checkpoint, tmp_path / "b")]
+    command = [sys.executable, str(Path(__file__)), *runs]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    before, after = map(int, done.stdout.split()[-2:])
+    # 2 bytes for the checkpoint, 1 for codes, about 1.5 for graphs that are written. With float32
+    # weights, and a float32 reference beside them, it is 4 + 4 + 1 and more.
+    assert after - before < 6 * weights
+
+
+def _peaks(tiny: str, first: str, large: str, second: str) -> None:
+    """Prints the peak of memory after an export that brings in all code, and after a larger one."""
+    torch.set_num_threads(1)
+    for checkpoint, output in ((tiny, first), (large, second)):
+        export(Path(checkpoint), Path(output))
+        print(own_peak_bytes())
+
+
+if __name__ == "__main__":
+    _peaks(*sys.argv[1:])
