@@ -32,6 +32,12 @@ class QuantizationOptions:
     calibrate: str | None = None
     report: Path | None = None
 
+    @property
+    def calibrates(self) -> bool:
+        """Whether weights are measured or rounded by a text."""
+        asked = (self.max_mb, self.max_read_mb, self.max_loss, self.calibrate)
+        return any(value is not None for value in asked)
+
 
 @dataclass(frozen=True)
 class ExportOptions:

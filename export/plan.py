@@ -11,6 +11,7 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend, backend_named
 from edgeinfinite.export.graphs.shape import ModelShape
+from edgeinfinite.export.mixing.calibration import load_in_files
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.output_folder import check_output
 from edgeinfinite.export.recipes import Recipe, recipe_named
@@ -102,7 +103,8 @@ def plan_export(options: ExportOptions) -> ExportPlan:
         raise EdgeInfiniteError(f"--state-mb is {options.state_mb}; give a number of megabytes")
     cache_type = _cache_type(options, backend)
     check_output(options.output.absolute())
-    backbone = load_backbone(options.model)
+    load = load_in_files if options.quantization.calibrates else load_backbone
+    backbone = load(options.model)
     resolved = resolve(
         backbone,
         ModelOptions(options.geometry, options.gate, options.scorer, options.state_mb, cache_type),

@@ -76,13 +76,13 @@ def plan_quantization(
     """
     integers = dict(backbone.integers) if recipe.keeps_integers else {}
     mixes = options.max_mb is not None or options.max_loss is not None
-    if not mixes and options.calibrate is None and options.max_read_mb is None:
+    if not options.calibrates:
         return QuantizationPlan(recipe, integers)
     _check(recipe, options)
     text, _ = chosen_text(options.calibrate)
     digest = subject_of(backbone, backend, text)  # before the model is scaled
     statistics = statistics_of(backbone, text, progress, options.report)
-    rounding = CalibratedRounding(backbone.model, backend, statistics(), progress)
+    rounding = CalibratedRounding(backbone.model, backend, statistics(), progress, backbone.release)
     if not mixes:
         rounded = rounding.round(recipe, integers)
         return QuantizationPlan(recipe, integers | rounded, calibrated=True)
