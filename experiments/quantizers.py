@@ -5,11 +5,12 @@ python experiments/quantizers.py CHECKPOINT ROWS.jsonl --calibrate TEXT --data H
 python experiments/quantizers.py CHECKPOINT ROWS.jsonl --calibrate TEXT --data HELD_OUT/*.txt \
     --methods llmcompressor-gptq          # in an environment of its own; also autoround, gptqmodel
 
-All linear layers but the LM head get groups of 32 with zero points (`torchao-hqq` has none), and are
-computed with in float32, so that only the choice of the codes differs; embedding and head stay as
-they are. Every method that calibrates reads the same 8 stretches of 512 tokens. A row has the mean
-loss above that of the checkpoint, with its 95 % interval over documents, and the seconds of processor
-time of rounding. Our own methods and `ort-gptq` share the statistics of one reading, `reading_s`.
+All linear layers but the LM head get groups of 32 with zero points (`torchao-hqq` has none). They
+are computed with in float32, so that only the choice of the codes differs; embedding and head stay
+as they are. Every method that calibrates reads the same 8 stretches of 512 tokens. A row has the
+mean loss above that of the checkpoint, with its 95 % interval over documents, and the seconds of
+processor time of rounding. Our own methods and `ort-gptq` share the statistics of one reading,
+`reading_s`.
 
 `ort-gptq` calls the function behind onnxruntime's GPTQ with these statistics: its quantizer wants a
 whole ONNX model, and runs it again for every layer.
@@ -223,7 +224,7 @@ def _product(weight: np.ndarray) -> Any:
     held = numpy_helper.from_array(np.ascontiguousarray(weight.T), "w")
     node = helper.make_node("MatMul", ["x", "w"], ["y"], name="product")
     graph = helper.make_graph([node], "product", [given], [made], [held])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
 def _weight_of(model: Any, shape: Any) -> np.ndarray:
