@@ -11,6 +11,7 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend, backend_named
 from edgeinfinite.export.graphs.shape import ModelShape
+from edgeinfinite.export.mixing.calibration import load_in_files
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.output_folder import check_output
 from edgeinfinite.export.recipes import Recipe, recipe_named
@@ -102,9 +103,11 @@ def plan_export(options: ExportOptions) -> ExportPlan:
         raise EdgeInfiniteError(f"--state-mb is {options.state_mb}; give a number of megabytes")
     cache_type = _cache_type(options, backend)
     check_output(options.output.absolute())
-    # Calibration computes with float32 weights, and an artifact of floats holds them.
-    plain = recipe.name != "none" and not options.quantization.calibrates
-    backbone = load_backbone(options.model, stored=plain and backend.reads_stored)
+    if options.quantization.calibrates:
+        backbone = load_in_files(options.model)
+    else:  # an artifact of floats holds float32 weights
+        stored = recipe.name != "none" and backend.reads_stored
+        backbone = load_backbone(options.model, stored=stored)
     resolved = resolve(
         backbone,
         ModelOptions(options.geometry, options.gate, options.scorer, options.state_mb, cache_type),

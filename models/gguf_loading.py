@@ -35,6 +35,8 @@ from transformers.modeling_gguf_pytorch_utils import (
     load_gguf_checkpoint,
 )
 
+from edgeinfinite.models.file_memory import FileMemory
+
 _PART = 4 * 1024 * 1024
 """Bytes of quantized weights that are turned into floats at a time."""
 
@@ -54,11 +56,12 @@ class GgufModel:
     tensors: Sequence[ReaderTensor]
 
 
-def load_gguf(path: Path) -> GgufModel:
+def load_gguf(path: Path, memory: FileMemory | None = None) -> GgufModel:
     """Loads a file's model and tokenizer.
 
     Args:
         path: a `.gguf` file of an architecture that transformers knows.
+        memory: for the weights; None: the process's own.
 
     Raises:
         ValueError: the file lacks a weight, or has one in another shape.
@@ -74,6 +77,8 @@ def load_gguf(path: Path) -> GgufModel:
         reader = gguf.GGUFReader(str(path))
         architecture = bytes(reader.fields["general.architecture"].parts[-1]).decode()
         tensors = tuple(reader.tensors)
+        if memory is not None:
+            memory.adopt(reader.data._mmap)
         del reader
     # Here the parsed header is freed: with 262,144 tokens it takes 0.7 GB.
     # With the mark of a quantized model, transformers would refuse to save or export it.
@@ -84,7 +89,7 @@ def load_gguf(path: Path) -> GgufModel:
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     model.tie_weights()
     processor = TENSOR_PROCESSORS.get(architecture, TensorProcessor)(config=parsed["config"])
-    _fill(model, tensors, processor, parsed)
+    _fill(model, tensors, processor, parsed, memory)
     return GgufModel(model, tokenizer, tensors)
 
 
@@ -128,6 +133,7 @@ def _fill(
     tensors: Sequence[ReaderTensor],
     processor: TensorProcessor,
     parsed: dict[str, dict[str, Any]],
+    memory: FileMemory | None,
 ) -> None:
     """Writes the file's weights into a model whose weights are unset.
 
@@ -136,6 +142,7 @@ def _fill(
         tensors: of the file.
         processor: transformers' own for this architecture.
         parsed: `config`, the file's header as transformers reads it.
+        memory: see `load_gguf`.
     """
     # transformers asks for the map once per module, which takes most of the time if not cached.
     with _cached("get_tensor_name_map"):
@@ -144,28 +151,40 @@ def _fill(
     weights = dict(model.named_parameters())
     unset = set(weights)
     for tensor in tensors:
+        values = _floats(tensor, memory)
         made = processor.process(
-            weights=_floats(tensor),
+            weights=values,
             name=tensor.name,
             tensor_key_mapping=names,
             parsed_parameters=parsed,
         )
         if made.name in names:
-            _set(weights, unset, names[made.name], made.weights)
+            _set(weights, unset, names[made.name], _written_to(values, made.weights))
+        if memory is not None:
+            memory.release()
     for name, values in parsed["tensors"].items():
         _set(weights, unset, name, values)
     if unset:
         raise ValueError(f"it lacks the tensor for {min(unset)}; download the file again")
 
 
-def _floats(tensor: Any) -> np.ndarray:
+def _floats(tensor: Any, memory: FileMemory | None) -> np.ndarray:
     """All weights of a tensor, in memory of their own."""
     data = tensor.data
     if data.ndim < 2:
         return np.concatenate([part for _, part in float_parts(data, tensor.tensor_type)])
-    values = np.empty(tuple(int(size) for size in reversed(tensor.shape)), np.float32)
+    shape = tuple(int(size) for size in reversed(tensor.shape))
+    values = np.empty(shape, np.float32) if memory is None else memory.zeros(*shape).numpy()
     for rows, part in float_parts(data, tensor.tensor_type):
         values[rows] = part
+    return values
+
+
+def _written_to(values: np.ndarray, made: Any) -> Any:
+    """What a processor made of a tensor's values, in their place if it has their shape."""
+    if getattr(made, "shape", None) != values.shape or np.shares_memory(made, values):
+        return made
+    values[...] = made
     return values
 
 

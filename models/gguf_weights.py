@@ -36,13 +36,16 @@ class _Format:
 
 
 def read_gguf_weights(
-    tensors: Sequence[ReaderTensor], model: PreTrainedModel
+    tensors: Sequence[ReaderTensor],
+    model: PreTrainedModel,
+    done: Callable[[], None] = lambda: None,
 ) -> dict[str, GroupedWeight]:
     """Reads a file's quantized matrices, by the names of the model's parameters.
 
     Args:
         tensors: of a `.gguf` file.
         model: the same file's, float32.
+        done: called after each parameter.
 
     Returns:
         Tensors in Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K. Other types, and parameters
@@ -63,6 +66,7 @@ def read_gguf_weights(
                 found[name] = weight
                 candidates.remove(tensor)
                 break
+        done()
     return found
 
 

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +26,7 @@ from transformers import (
 from transformers.utils import logging
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.file_memory import FileMemory
 from edgeinfinite.models.gguf_loading import GgufModel, load_gguf
 from edgeinfinite.models.gguf_weights import read_gguf_weights
 from edgeinfinite.models.grouped_weight import GroupedWeight
@@ -49,53 +50,64 @@ class Backbone:
         model: computes in float32, in evaluation mode.
         tokenizer: a fast tokenizer.
         tensors: those of the source, if it was a `.gguf` file.
+        memory: that the model's weights lie in; None: the process's own.
     """
 
     name: str
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     tensors: Sequence[ReaderTensor] = ()
+    memory: FileMemory | None = None
 
     @cached_property
     def weights_sha256(self) -> str:
         """Digest of the checkpoint's own weights, by which shipped trained parts are found."""
-        digest = parameters_digest(self.model, gates=False)
+        digest = parameters_digest(self.model, gates=False, done=self.release)
         release_stored(self.model)
         return digest
 
     @cached_property
     def integers(self) -> dict[str, GroupedWeight]:
         """The checkpoint's integers behind the float weights, by parameter name; may be empty."""
-        return read_gguf_weights(self.tensors, self.model)
+        return read_gguf_weights(self.tensors, self.model, done=self.release)
+
+    def release(self) -> None:
+        """Takes weights that lie in files out of memory, until they are used again."""
+        if self.memory is not None:
+            self.memory.release()
 
 
-def load_backbone(source: str, *, stored: bool = False) -> Backbone:
+def load_backbone(
+    source: str, memory: FileMemory | None = None, *, stored: bool = False
+) -> Backbone:
     """Loads a causal LM in float32 with its tokenizer.
 
     Args:
         source: `smollm2-135m-instruct`, a `.gguf` file, a folder as `save_pretrained` writes it,
             or the id of a model on the hub (or in its local cache), with `@REVISION` for a branch,
             a tag or a commit.
+        memory: for the weights; None: the process's own.
         stored: leave linear layers and embeddings in half precision where the checkpoint has them
-            so, see `stored_loading`; they compute in float32.
+            so, see `stored_loading`; they compute in float32. Not with `memory`.
 
     Raises:
         EdgeInfiniteError: the source doesn't exist, can't be read, or has weights that aren't
-            finite.
+            finite; the disk of `memory` is full.
     """
     path = _demo_file() if source == DEMO_MODEL else Path(source)
     with _bars_on_terminals_only():
-        backbone = _load(source, path, stored)
+        backbone = _load(source, path, memory, stored)
     for name, parameter in backbone.model.named_parameters():
         if not all(torch.isfinite(bound) for bound in parameter.aminmax()):
             raise EdgeInfiniteError(f"model {source}: {name} holds NaN or infinity")
+        backbone.release()
     return backbone
 
 
-def _load(source: str, path: Path, stored: bool) -> Backbone:
+def _load(source: str, path: Path, memory: FileMemory | None, stored: bool) -> Backbone:
     try:
         if path.suffix == ".gguf":
-            loaded = _load_gguf(path)
+            loaded = _load_gguf(path, memory)
             model, tokenizer, tensors = loaded.model, loaded.tokenizer, loaded.tensors
         else:
             name, revision = _name_and_revision(source, path)
@@ -105,6 +117,8 @@ def _load(source: str, path: Path, stored: bool) -> Backbone:
                     name, revision=revision, dtype=torch.float32
                 )
             tokenizer, tensors = AutoTokenizer.from_pretrained(name, revision=revision), ()
+            if memory is not None:
+                memory.move(model)
     except (EdgeInfiniteError, ModuleNotFoundError):
         raise
     except Exception as error:  # a damaged file can bring a library to raise anything
@@ -113,7 +127,7 @@ def _load(source: str, path: Path, stored: bool) -> Backbone:
             "file, a folder with config.json, weights and tokenizer.json, or a hub id)"
         ) from error
     name = source if source == DEMO_MODEL or not path.exists() else path.resolve().name
-    return Backbone(name, model.eval().requires_grad_(False), tokenizer, tensors)
+    return Backbone(name, model.eval().requires_grad_(False), tokenizer, tensors, memory)
 
 
 def _name_and_revision(source: str, path: Path) -> tuple[str, str]:
@@ -134,12 +148,15 @@ def source_file(source: str) -> Path | None:
     return path if path.exists() else None
 
 
-def parameters_digest(model: PreTrainedModel, *, gates: bool = True) -> str:
+def parameters_digest(
+    model: PreTrainedModel, *, gates: bool = True, done: Callable[[], None] = lambda: None
+) -> str:
     """sha256 over a model's parameters as float32 and their names.
 
     Args:
         model: attached or not.
         gates: False leaves out the modules that `attach` added, for the checkpoint's own digest.
+        done: called after each parameter.
     """
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
@@ -147,6 +164,7 @@ def parameters_digest(model: PreTrainedModel, *, gates: bool = True) -> str:
             digest.update(name.encode())
             for part in tensor.detach().cpu().contiguous().reshape(-1).split(_PART):
                 digest.update((part.float() if part.is_floating_point() else part).numpy().data)
+            done()
     return digest.hexdigest()
 
 
@@ -160,10 +178,10 @@ def _demo_file() -> Path:
     raise EdgeInfiniteError(f"{DEMO_MODEL} isn't installed; install it with: {_DEMO_INSTALL}")
 
 
-def _load_gguf(path: Path) -> GgufModel:
+def _load_gguf(path: Path, memory: FileMemory | None) -> GgufModel:
     if not path.is_file():
         raise EdgeInfiniteError(f"model {path} doesn't exist; give a .gguf file")
-    return load_gguf(path)
+    return load_gguf(path, memory)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -32,12 +32,14 @@ class CalibratedRounding:
         backend: which will pack the codes.
         statistics: of the model.
         progress: told what is done.
+        done: called after each weight.
     """
 
     model: PreTrainedModel
     backend: Backend
     statistics: Statistics
     progress: Progress
+    done: Callable[[], None] = lambda: None
 
     def round(
         self, recipe: Recipe, integers: Integers, known: Mapping[str, GroupedWeight] | None = None
@@ -67,6 +69,7 @@ class CalibratedRounding:
                 factor, shared = inverse_factor(inputs), inputs
             assert factor is not None
             found[name] = round_by_inputs(weight, factor, form, self.backend.scale_type)
+            self.done()
         return found
 
     def choices(self, choices: Choices, mix: Mix, rounded: Rounded) -> Choices:
@@ -85,6 +88,7 @@ class CalibratedRounding:
             share = self.statistics[name].loss(error) / max(mix[name].loss, 1e-12)
             shares[name] = min(share, 1.0)
             by_kind[_kind(name)].append(shares[name])
+            self.done()
         medians = {kind: median(values) for kind, values in by_kind.items()}
         return {
             name: [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,10 @@ from edgeinfinite.export.mixing.statistics import (
     add_backwards,
     add_session,
 )
+from edgeinfinite.models.file_memory import FileMemory
+from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.trained_file import replacing_tensors
+from edgeinfinite.runtime_py.engines.malloc_options import freed_memory_goes_back
 
 SEQUENCES, LENGTH = 8, 512
 """Read forwards and backwards."""
@@ -47,6 +51,15 @@ class CalibrationTexts:
 
     short: Sequence[Sequence[int]]
     long: Sequence[Sequence[int]] = ()
+
+
+def load_in_files(source: str) -> Backbone:
+    """As `load_backbone`; weights are in memory only while they are used.
+
+    Calibrating touches one weight after the other, so it needs little more than the largest.
+    """
+    with freed_memory_goes_back():  # the heap would keep what parsing a file's header took
+        return load_backbone(source, FileMemory())
 
 
 def calibration_texts(
@@ -83,6 +96,7 @@ def read_texts(
     *,
     kept: Path | None = None,
     subject: dict[str, str] | None = None,
+    memory: FileMemory | None = None,
 ) -> dict[str, WeightStatistics]:
     """Collects the statistics of all stretches.
 
@@ -93,21 +107,28 @@ def read_texts(
         kept: a file that holds what was read so far, written after every stretch; a reading that
             was killed goes on with it. None keeps nothing.
         subject: what `kept` must be about; a file about something else is written anew.
+        memory: that the model's weights lie in, and then the statistics; None: the process's own.
     """
-    sums = (kept and _load(kept, subject or {})) or Sums()
+    sums = Sums(zeros=memory.zeros if memory else torch.zeros)
+    if kept is not None:
+        _load(kept, subject or {}, sums)
     readings = [*texts.short, *texts.long]
     total = sum(map(len, readings))
     for index, text in enumerate(readings):
         if index < sums.stretches:
             continue
         progress("reading the calibration text", sum(map(len, readings[:index])) / total)
-        if index < len(texts.short):
-            add_backwards(sums, model, text, seed=index)
-        else:
-            add_session(sums, model, text)
+        with memory.one_layer_at_a_time(model) if memory else nullcontext():
+            if index < len(texts.short):
+                add_backwards(sums, model, text, seed=index)
+            else:
+                add_session(sums, model, text)
         if kept is not None:
             _save(kept, sums, subject or {})
-    return sums.means()
+    means = sums.means()
+    if memory is not None:
+        memory.release()
+    return means
 
 
 def _save(path: Path, sums: Sums, subject: dict[str, str]) -> None:
@@ -130,23 +151,29 @@ def _save(path: Path, sums: Sums, subject: dict[str, str]) -> None:
         save_file(tensors, unfinished, metadata={"about": json.dumps(about)})
 
 
-def _load(path: Path, subject: dict[str, str]) -> Sums | None:
-    """What `_save` wrote; None where there is nothing, or about something else."""
+def _load(path: Path, subject: dict[str, str], sums: Sums) -> None:
+    """Adds what `_save` wrote to empty sums, unless there is nothing, or about something else."""
     if not path.is_file():
-        return None
+        return
     try:
         with safe_open(path, framework="pt") as file:
             about = json.loads((file.metadata() or {}).get("about", "{}"))
             if about.get("subject") != subject:
-                return None
-            # Cloned: as torch aligns it, or sums would be added up in another order.
-            tensors = {key: file.get_tensor(key).clone() for key in file.keys()}  # noqa: SIM118
+                return
+            tensors = {
+                key: _copy(file.get_tensor(key), sums if key.endswith(":inputs") else None)
+                for key in file.keys()  # noqa: SIM118
+            }
     except (SafetensorError, OSError, ValueError):
-        return None
-    sums = Sums({}, *about["counts"])
+        return
+    sums.stretches, sums.backwards = about["counts"]
     for place, key in about["places"].items():
         name, _, kind = place.rpartition(":")
         setattr(sums.found.setdefault(name, WeightStatistics()), kind, tensors[key])
     for name, count in about["forwards"].items():
         sums.found.setdefault(name, WeightStatistics()).forwards = count
-    return sums
+
+
+def _copy(tensor: torch.Tensor, sums: Sums | None) -> torch.Tensor:
+    """As torch aligns it, or sums would be added up in another order; where `sums` has its own."""
+    return tensor.clone() if sums is None else sums.zeros(*tensor.shape).copy_(tensor)

@@ -34,9 +34,9 @@ Rounded = Iterator[tuple[int, tuple[torch.Tensor, int]]]
 """Parts of a weight: the first row, the rows as the artifact would compute with them, their bytes.
 """
 
-_PART = 2**24
+_PART = 2**22
 """Numbers of a weight that are rounded at a time: an embedding can take half of a model's memory,
-and choosing its codes a few times as much."""
+and choosing its codes some ten times as much."""
 
 Choices = dict[str, list[Choice]]
 Statistics = dict[str, WeightStatistics]
@@ -78,6 +78,7 @@ def measure(
                 for start, (values, taken) in rounded():
                     error = values - weight[start : start + len(values)]
                     loss, size = loss + gathered[name].loss(error, start), size + taken
+                    backbone.release()
                 choice = Choice(label, size, loss)
                 save(_row(name, choice))
             choice = replace(choice, read=_bytes_read(backbone, name, choice))
@@ -218,9 +219,11 @@ def statistics_of(
 
     def gathered() -> Statistics:
         if not known:
-            found = read_texts(backbone.model, texts, progress, kept=kept, subject=subject)
+            about = {"kept": kept, "subject": subject, "memory": backbone.memory}
+            found = read_texts(backbone.model, texts, progress, **about)
             known.append(found)
-            scale_inputs(backbone.model, known[0], backbone.integers)
+            scale_inputs(backbone.model, found, backbone.integers)
+            backbone.release()
         return known[0]
 
     return gathered

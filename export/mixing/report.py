@@ -10,6 +10,7 @@ from pathlib import Path
 
 from edgeinfinite.export.backend import Progress, backend_named
 from edgeinfinite.export.default_text import chosen_text
+from edgeinfinite.export.mixing.calibration import load_in_files
 from edgeinfinite.export.mixing.knapsack import Choice, within_bytes
 from edgeinfinite.export.mixing.measure import (
     Choices,
@@ -23,7 +24,6 @@ from edgeinfinite.files import check_writable
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.defaults import ModelOptions, resolve
 from edgeinfinite.models.geometry_options import GeometryOptions
-from edgeinfinite.models.loading import load_backbone
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def quantize_report(options: ReportOptions, progress: Progress) -> Choices:
     if options.plot:
         check_writable(options.plot)
     text, _ = chosen_text(options.calibrate)
-    backbone = load_backbone(options.model)
+    backbone = load_in_files(options.model)
     backend = backend_named(options.backend)
     asked = ModelOptions(options.geometry, scorer=options.scorer)
     attach(backbone.model, resolve(backbone, asked).config)

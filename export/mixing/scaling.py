@@ -103,7 +103,7 @@ def _multiply(
 ) -> None:
     """Multiplies the weights that read the channels, and divides what is known of their inputs."""
     shared = statistics[0].inputs if statistics[0] is not None else None
-    inputs = None if shared is None else shared / torch.outer(factor, factor)
+    inputs = None if shared is None else shared.div_(torch.outer(factor, factor))
     for linear, of_linear in zip(linears, statistics, strict=True):
         linear.weight *= factor
         if of_linear is not None:

@@ -9,16 +9,19 @@ E[x xᵀ] is also what GPTQ rounds by. Letters: T tokens, O outputs, I inputs, V
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from edgeinfinite.export.mixing.head import logits_of
+from edgeinfinite.models.mini_sequence import decoder_layers
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
 
@@ -74,11 +77,13 @@ class Sums:
             `inputs` of layers that read the same tensor are one tensor.
         stretches: that were read.
         backwards: tokens in the sums of `outputs`.
+        zeros: makes an array for a sum of `inputs`.
     """
 
     found: dict[str, WeightStatistics] = field(default_factory=dict)
     stretches: int = 0
     backwards: int = 0
+    zeros: Callable[[int, int], torch.Tensor] = torch.zeros
 
     def means(self) -> dict[str, WeightStatistics]:
         """Turns the sums into means, in place: nothing can be added any more."""
@@ -117,15 +122,17 @@ def add_backwards(
         seed: of the labels drawn from the model's predictions.
     """
     generator = torch.Generator().manual_seed(seed)
-    with _hooks(model, sums.found), torch.enable_grad():
+    with _hooks(model, sums), _computed_again(model), torch.enable_grad():
         ids = torch.tensor([list(tokens)])
         hidden = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
         leaf = hidden.detach().requires_grad_()
         for part in leaf.split(_HEAD_CHUNK, dim=1):
             logits = logits_of(model, part)[0]
             with torch.no_grad():
-                labels = torch.multinomial(logits.softmax(-1), 1, generator=generator).squeeze(1)
-            nn.functional.cross_entropy(logits, labels, reduction="sum").backward()
+                slope = logits.softmax(-1)
+                labels = torch.multinomial(slope, 1, generator=generator)
+                slope.scatter_add_(1, labels, slope.new_full(labels.shape, -1.0))
+            logits.backward(slope)  # that of the labels' cross-entropy
         hidden.backward(leaf.grad)
     sums.stretches += 1
     sums.backwards += len(tokens)
@@ -139,22 +146,47 @@ def add_session(sums: Sums, model: PreTrainedModel, tokens: Sequence[int]) -> No
         model: float32, after `attach`.
         tokens: ids, more than the cache holds if evicted pairs are to count.
     """
-    with _hooks(model, sums.found):
+    with _hooks(model, sums):
         Session(TorchEngine(model)).append(tokens)
     sums.stretches += 1
 
 
 @contextmanager
-def _hooks(model: PreTrainedModel, found: dict[str, WeightStatistics]) -> Any:
+def _computed_again(model: PreTrainedModel) -> Iterator[None]:
+    """While it is open, backward computes a layer's activations a second time.
+
+    Only its input is kept meanwhile: all activations take about as much as all weights.
+    """
+    layers = decoder_layers(model)
+    for layer in layers:
+        layer.forward = partial(_forward_again, layer.forward)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            del layer.forward
+
+
+def _forward_again(forward: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    hidden, *others = arguments or (named.pop("hidden_states"),)
+
+    def of_hidden(hidden: torch.Tensor) -> Any:
+        return forward(hidden, *others, **named)
+
+    return checkpoint(of_hidden, hidden, use_reentrant=True, preserve_rng_state=False)
+
+
+@contextmanager
+def _hooks(model: PreTrainedModel, sums: Sums) -> Any:
     """While it is open, every linear layer and embedding adds to its weight's statistics."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    seen = _Inputs()
+    seen = _Inputs(sums.zeros)
     with ExitStack() as stack:
         for module in model.modules():
             name = names.get(id(getattr(module, "weight", None)))
             if name is None or not isinstance(module, nn.Linear | nn.Embedding):
                 continue
-            statistics = found.setdefault(name, WeightStatistics())
+            statistics = sums.found.setdefault(name, WeightStatistics())
             hook = _linear_hook if isinstance(module, nn.Linear) else _embedding_hook
             handle = module.register_forward_hook(hook(statistics, seen))
             stack.callback(handle.remove)
@@ -164,7 +196,8 @@ def _hooks(model: PreTrainedModel, found: dict[str, WeightStatistics]) -> Any:
 class _Inputs:
     """Layers over one input (Q, K and V; gate and up) share one sum of x xᵀ."""
 
-    def __init__(self) -> None:
+    def __init__(self, zeros: Callable[[int, int], torch.Tensor]) -> None:
+        self._zeros = zeros
         self._last: torch.Tensor | None = None
         self._sum: torch.Tensor | None = None
 
@@ -177,13 +210,15 @@ class _Inputs:
             return
         if statistics.inputs is None:
             with torch.inference_mode(False):  # a session reads; others add to it later
-                statistics.inputs = torch.zeros(rows.shape[1], rows.shape[1])
+                statistics.inputs = self._zeros(rows.shape[1], rows.shape[1])
         statistics.inputs.addmm_(rows.T, rows)
         self._last, self._sum = x, statistics.inputs
 
 
 def _linear_hook(statistics: WeightStatistics, seen: _Inputs) -> Callable[..., None]:
     def forward(_: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
+        if not torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
+            return  # a layer that will be computed again
         seen.add(statistics, inputs[0])
 
         def backward(gradient: torch.Tensor) -> None:

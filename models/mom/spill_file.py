@@ -36,13 +36,20 @@ class SpillFile:
 
     Args:
         folder: where to create it; best on a disk, since a tmpfs is memory itself.
+        what: what errors call it.
+        advice: of errors, what to do other than freeing space.
 
     Raises:
         EdgeInfiniteError: the folder can't be written.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(
+        self,
+        folder: Path,
+        what: str = "KV cache's file",
+        advice: str = "give another folder with --offload-folder",
+    ) -> None:
+        self._folder, self._what, self._advice = folder, what, advice
         try:
             self._file = tempfile.TemporaryFile(  # noqa: SIM115  (closed by `close`)
                 dir=folder, prefix=".edgeinfinite-", buffering=0
@@ -112,11 +119,11 @@ class SpillFile:
             if self._file.write(zeros) != _STEP:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def _failed(self, error: Exception, what: str) -> EdgeInfiniteError:
+    def _failed(self, error: Exception, problem: str) -> EdgeInfiniteError:
         reason = getattr(error, "strerror", None) or str(error)
         return EdgeInfiniteError(
-            f"the KV cache's file in {self._folder} {what} ({reason}); free space there, or give "
-            "another folder with --offload-folder"
+            f"the {self._what} in {self._folder} {problem} ({reason}); free space there, or "
+            f"{self._advice}"
         )
 
 

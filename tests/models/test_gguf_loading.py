@@ -15,6 +15,8 @@ from gguf.quants import quantize
 from transformers import AutoModelForCausalLM
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models import file_memory
+from edgeinfinite.models.file_memory import FileMemory
 from edgeinfinite.models.gguf_loading import float_parts
 from edgeinfinite.models.loading import load_backbone
 
@@ -95,6 +97,18 @@ def test_a_file_loads_to_the_weights_that_transformers_makes_of_it(head, tmp_pat
     ids = torch.arange(7)[None]
     assert torch.equal(ours.model(ids).logits, theirs(ids).logits)
     assert len(ours.integers) == len(SHAPES) * LAYERS + 1 + head
+
+
+def test_a_file_loads_into_files_as_it_does_into_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_memory, "_SMALL", 0)
+    path = write(tmp_path / "tiny.gguf")
+    expected, found = load_backbone(str(path)), load_backbone(str(path), FileMemory(tmp_path))
+    for name, values in found.model.state_dict().items():
+        assert torch.equal(values, expected.model.state_dict()[name]), name
+    assert found.weights_sha256 == expected.weights_sha256
+    for name, weight in expected.integers.items():
+        assert torch.equal(found.integers[name].codes, weight.codes)
+    assert [file.name for file in tmp_path.iterdir()] == ["tiny.gguf"]
 
 
 def test_a_file_without_one_of_its_tensors_is_refused_by_name(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ import torch
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.export.mixing.calibration import CalibrationTexts, read_texts
 from edgeinfinite.export.mixing.statistics import Sums, add_session
+from edgeinfinite.models import file_memory
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
+from edgeinfinite.models.file_memory import FileMemory
 from tiny import VOCABULARY, tiny_llama
 
 SHORT, LONG = 40, 90
@@ -62,6 +65,18 @@ def test_a_reading_that_was_killed_goes_on_and_gives_the_same(model, tmp_path):
             model, TEXTS, lambda _, done, s=seen: s.append(done), kept=kept, subject=SUBJECT
         )
         assert not seen and same(again, whole)
+
+
+def test_statistics_in_files_are_those_in_memory_also_after_going_on(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(file_memory, "_SMALL", 0)
+    expected = read_texts(model, TEXTS, lambda *_: None)
+    memory, kept = FileMemory(tmp_path), tmp_path / "rows.statistics"
+    twin = copy.deepcopy(model)
+    memory.move(twin)
+    for _ in range(2):
+        found = read_texts(twin, TEXTS, lambda *_: None, kept=kept, subject=SUBJECT, memory=memory)
+        assert same(found, expected)
+    assert [file.name for file in tmp_path.iterdir()] == [kept.name]
 
 
 @pytest.mark.parametrize("damage", ["other subject", "cut off"])

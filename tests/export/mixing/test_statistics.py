@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 
@@ -43,6 +45,23 @@ def test_the_size_of_the_parts_of_the_head_changes_nothing_but_rounding(monkeypa
             if one is not None:
                 torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-6)
         assert parts[name].forwards == expected.forwards
+
+
+@pytest.mark.parametrize("name", ["Llama 3", "Gemma 2", "Phi-4-mini", "OLMo 2"])
+def test_layers_that_are_computed_again_give_the_same_statistics(name, monkeypatch):
+    model = tiny_family(name).requires_grad_(False)
+    again = collect(model, TEXT.tolist(), lambda *_: None)
+    assert not any("forward" in vars(layer) for layer in model.get_decoder().layers)
+    monkeypatch.setattr(statistics, "_computed_again", lambda _: nullcontext())
+    once = collect(model, TEXT.tolist(), lambda *_: None)
+    assert again.keys() == once.keys()
+    for weight, found in again.items():
+        assert found.forwards == once[weight].forwards == TEXT.numel()
+        for field in ("inputs", "outputs", "looked_up", "gradients"):
+            one, other = getattr(found, field), getattr(once[weight], field)
+            assert (one is None) == (other is None)
+            if one is not None:  # gradients of a sum are added up in another order
+                torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-7)
 
 
 def test_losses_of_a_weights_rows_add_up():
