@@ -48,6 +48,7 @@ SHORTEST = 1400
 CHUNK = 512
 LEAST_QUERIES = 16
 """Last tokens of the prompt that count as its question, if the question is shorter."""
+_NO_RECENCY = 1e-12
 ANSWER = 128
 """Most tokens of an answer."""
 
@@ -69,6 +70,13 @@ class Way:
     oracle: bool = False
     all_heads: bool = False
     streaming: bool = False
+
+    def rule(self, trained: RankRule) -> RankRule:
+        """The scorer's rule; an oracle gains nothing from what is new."""
+        if not self.oracle:
+            return trained
+        newest = 0.0 if self.all_heads else trained.newest_share
+        return replace(trained, recency=_NO_RECENCY, newest_share=newest)
 
 
 WAYS = {
@@ -152,9 +160,8 @@ def measure(backbone: Backbone, setting: dict[str, Any], case: Case) -> dict[str
         for layer, scorer in enumerate(scorers):
             by_rank = torch.ones_like(scorer.retrieval) if way.all_heads else scorer.retrieval
             rank = everything.paid[layer] if way.oracle else scored[layer]
-            whole = rule if not way.all_heads else replace(rule, newest_share=0.0)
-            none = way.streaming or rank is None
-            kept.append(fill(geometry, layer, first, whole, None if none else rank, by_rank.bool()))
+            rank = None if way.streaming else rank
+            kept.append(fill(geometry, layer, first, way.rule(rule), rank, by_rank.bool()))
         student = predictions(model, cache, asked, Hidden(kept))
         row[name] = float((teacher.exp() * (teacher - student)).sum(-1).mean())
     return row
