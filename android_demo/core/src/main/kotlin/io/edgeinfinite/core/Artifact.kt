@@ -1,5 +1,7 @@
 package io.edgeinfinite.core
 
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.withContext
 import java.io.File
 import java.io.IOException
 import java.io.InputStream
@@ -10,14 +12,14 @@ import java.security.MessageDigest
  *
  * @property folder its folder; engines map its files into memory.
  */
-class Artifact private constructor(
-    val folder: File,
-    val manifest: Manifest,
+public class Artifact private constructor(
+    public val folder: File,
+    public val manifest: Manifest,
 ) {
     /** The folder's name. */
-    val name: String get() = folder.name
+    public val name: String get() = folder.name
 
-    companion object {
+    public companion object {
         /**
          * Opens and checks an artifact.
          *
@@ -26,9 +28,15 @@ class Artifact private constructor(
          * @throws EdgeInfiniteException there is no artifact, its manifest is unreadable or of a
          *   newer schema, or a file is missing, truncated or altered.
          */
-        fun open(
+        public suspend fun open(
             folder: File,
             checkFiles: Boolean = true,
+        ): Artifact = withContext(Dispatchers.IO) { read(folder, checkFiles) }
+
+        /** As [open], on the calling thread. */
+        internal fun read(
+            folder: File,
+            checkFiles: Boolean,
         ): Artifact {
             val manifest = readManifest(folder)
             for ((name, entry) in manifest.files) {

@@ -1,5 +1,9 @@
 package io.edgeinfinite.core
 
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.Job
+import kotlinx.coroutines.currentCoroutineContext
+import kotlinx.coroutines.withContext
 import java.io.EOFException
 import java.io.File
 import java.io.FilterInputStream
@@ -9,7 +13,7 @@ import java.util.zip.ZipException
 import java.util.zip.ZipInputStream
 
 /** Called while importing with the bytes copied so far, and all bytes where that is known. */
-typealias ImportProgress = (copied: Long, total: Long?) -> Unit
+public typealias ImportProgress = (copied: Long, total: Long?) -> Unit
 
 /**
  * A file of an artifact to import, from Android's file picker or another folder.
@@ -17,13 +21,13 @@ typealias ImportProgress = (copied: Long, total: Long?) -> Unit
  * @property name without any folder.
  * @property open gives its contents from the start; closed by the importer.
  */
-class SourceFile(
-    val name: String,
-    val open: () -> InputStream,
+public class SourceFile(
+    public val name: String,
+    public val open: () -> InputStream,
 )
 
 /** What [ArtifactImporter.list] finds: an artifact, or what is wrong with the folder. */
-data class StoredArtifact(
+public data class StoredArtifact(
     val folder: File,
     val manifest: Manifest?,
     val problem: String?,
@@ -34,15 +38,17 @@ data class StoredArtifact(
  *
  * @property root holds one folder per artifact; created if missing.
  */
-class ArtifactImporter(
-    val root: File,
+public class ArtifactImporter(
+    public val root: File,
 ) {
     /** All artifacts by name; sizes are checked, contents aren't. */
-    fun list(): List<StoredArtifact> {
+    public suspend fun list(): List<StoredArtifact> = withContext(Dispatchers.IO) { stored() }
+
+    private fun stored(): List<StoredArtifact> {
         val folders = root.listFiles { file -> file.isDirectory && !file.name.startsWith(".") }
         return folders.orEmpty().sortedBy { it.name }.map { folder ->
             try {
-                StoredArtifact(folder, Artifact.open(folder, checkFiles = false).manifest, null)
+                StoredArtifact(folder, Artifact.read(folder, checkFiles = false).manifest, null)
             } catch (error: EdgeInfiniteException) {
                 StoredArtifact(folder, null, error.message)
             }
@@ -62,7 +68,7 @@ class ArtifactImporter(
      *   Nothing of it stays on disk.
      * @throws ReadingCancelled likewise.
      */
-    fun importZip(
+    public suspend fun importZip(
         name: String,
         stream: InputStream,
         progress: ImportProgress = { _, _ -> },
@@ -84,7 +90,7 @@ class ArtifactImporter(
      * @throws EdgeInfiniteException as in [importZip].
      * @throws ReadingCancelled likewise.
      */
-    fun importFiles(
+    public suspend fun importFiles(
         name: String,
         files: List<SourceFile>,
         progress: ImportProgress = { _, _ -> },
@@ -102,15 +108,25 @@ class ArtifactImporter(
         }
 
     /** Removes an artifact; a name that isn't there is no error. */
-    fun delete(name: String) {
-        require(isPlainFileName(name))
-        val folder = File(root, name)
-        // Renamed first, so that an interrupted removal leaves no half artifact in the list.
-        val doomed = File(root, ".$name.${System.nanoTime()}.deleted")
-        if (folder.renameTo(doomed)) doomed.deleteRecursively()
+    public suspend fun delete(name: String): Unit =
+        withContext(Dispatchers.IO) {
+            require(isPlainFileName(name))
+            val folder = File(root, name)
+            // Renamed first, so that an interrupted removal leaves no half artifact in the list.
+            val doomed = File(root, ".$name.${System.nanoTime()}.deleted")
+            if (folder.renameTo(doomed)) doomed.deleteRecursively()
+        }
+
+    private suspend fun import(
+        name: String,
+        copy: Copy,
+        fill: (File, Copy) -> Manifest,
+    ): Artifact {
+        copy.job = currentCoroutineContext()[Job]
+        return withContext(Dispatchers.IO) { imported(name, copy, fill) }
     }
 
-    private fun import(
+    private fun imported(
         name: String,
         copy: Copy,
         fill: (File, Copy) -> Manifest,
@@ -137,7 +153,7 @@ class ArtifactImporter(
         } finally {
             folder.deleteRecursively()
         }
-        return Artifact.open(target, checkFiles = false)
+        return Artifact.read(target, checkFiles = false)
     }
 
     /** What a killed process left. */
@@ -197,6 +213,7 @@ private class Copy(
     private val cancelled: () -> Boolean,
 ) {
     var total: Long? = null
+    var job: Job? = null
     private var copied = 0L
     private val entries = HashMap<String, FileEntry>()
 
@@ -210,7 +227,7 @@ private class Copy(
         Unclosed.unlessZip(source).use { stream ->
             File(folder, name).outputStream().use { target ->
                 stream.forEachBlock { block, count ->
-                    if (cancelled()) throw ReadingCancelled()
+                    if (cancelled() || job?.isActive == false) throw ReadingCancelled()
                     target.write(block, 0, count)
                     digest.update(block, 0, count)
                     size += count

@@ -4,15 +4,15 @@ import io.edgeinfinite.core.jinja.Template
 import io.edgeinfinite.core.jinja.TemplateException
 
 /** One message of a conversation. */
-data class Message(
+public data class Message(
     val role: String,
     val content: String,
 ) {
     /** The roles that templates know. */
-    companion object {
-        const val SYSTEM = "system"
-        const val USER = "user"
-        const val ASSISTANT = "assistant"
+    public companion object {
+        public const val SYSTEM: String = "system"
+        public const val USER: String = "user"
+        public const val ASSISTANT: String = "assistant"
     }
 }
 

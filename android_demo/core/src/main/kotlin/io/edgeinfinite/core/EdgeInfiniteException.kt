@@ -1,15 +1,16 @@
 package io.edgeinfinite.core
 
 /**
- * What went wrong and what to do about it, in one line that may be shown to a person.
+ * What went wrong and what to do about it, in one line that may be shown to a person. Unchecked in
+ * Java, as functions of Kotlin declare nothing.
  *
  * Messages quote names from files that anybody could have written, so control characters in them are
  * shown as escapes such as `\u001b`.
  */
-class EdgeInfiniteException(
+public class EdgeInfiniteException(
     message: String,
     cause: Throwable? = null,
-) : Exception(printable(message), cause)
+) : RuntimeException(printable(message), cause)
 
 private fun printable(text: String): String =
     if (text.none(::isUnprintable)) {

@@ -16,7 +16,8 @@ import java.nio.ByteOrder
  * @property takenOver another artifact of the same model computed the state; the session goes on with
  *   this one's rounding.
  */
-data class RestoredSession(
+@EngineThreadApi
+public data class RestoredSession(
     val session: Session,
     val extra: Map<String, String>,
     val takenOver: Boolean,
@@ -30,9 +31,10 @@ data class RestoredSession(
  * what the state belongs to, and the counters; [SessionChecksum.KEY] is the file's checksum; other
  * metadata is the caller's.
  */
-object SessionFile {
+@EngineThreadApi
+public object SessionFile {
     /** The one format that this code reads. */
-    const val FORMAT_VERSION = 2
+    public const val FORMAT_VERSION: Int = 2
     private const val KEY = "edgeinfinite"
     private const val LONGEST_REASON = 300
     private val json = Json {
@@ -48,7 +50,7 @@ object SessionFile {
      * @param extra the caller's own metadata, such as the conversation.
      * @throws EdgeInfiniteException the file can't be written.
      */
-    fun save(
+    public fun save(
         session: Session,
         file: File,
         extra: Map<String, String> = emptyMap(),
@@ -96,7 +98,7 @@ object SessionFile {
      * @throws EdgeInfiniteException the file is missing, damaged, of a newer format, holds NaN, or
      *   is of another model, gate, scorer or geometry.
      */
-    fun load(
+    public fun load(
         engine: Engine,
         file: File,
         chunkLength: Int? = null,
@@ -112,6 +114,8 @@ object SessionFile {
             throw notWhole(file, error)
         } catch (error: SerializationException) {
             throw notWhole(file, error)
+        } catch (error: EdgeInfiniteException) { // says more
+            throw error
         } catch (error: RuntimeException) { // thrown for a malformed header
             throw notWhole(file, error)
         } catch (error: StackOverflowError) { // deeply nested JSON
