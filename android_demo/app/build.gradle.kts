@@ -3,6 +3,12 @@ plugins {
     alias(libs.plugins.kotlin.serialization)
 }
 
+kotlin {
+    compilerOptions {
+        optIn.add("io.edgeinfinite.core.EngineThreadApi")
+    }
+}
+
 android {
     namespace = "io.edgeinfinite.app"
     compileSdk = libs.versions.compileSdk.get().toInt()
@@ -35,11 +41,10 @@ android {
 
 dependencies {
     implementation(project(":core"))
-    implementation(project(":runtime-onnx"))
+    implementation(project(":onnx-android"))
     implementation(project(":runtime-executorch"))
     implementation(libs.coroutines.android)
     implementation(libs.serialization.json)
-    implementation(libs.onnxruntime.android)
     // Answers on the desktop, inside Robolectric's tests.
     testImplementation(libs.onnxruntime.jvm)
     testImplementation(libs.junit4)

@@ -133,7 +133,7 @@ public class ArtifactImporter(
     ): Artifact {
         val target = File(root, fileNameOf(name))
         if (target.exists()) {
-            throw EdgeInfiniteException("there is an artifact ${target.name} already; delete it first")
+            throw EdgeInfiniteException(ErrorCode.NAME_TAKEN, "there is an artifact ${target.name} already; delete it first")
         }
         removeLeftovers()
         val folder = File(root, ".${target.name}.${System.nanoTime()}.partial")
@@ -143,13 +143,13 @@ public class ArtifactImporter(
             copy.check(manifest)
             if (!folder.renameTo(target)) throw IOException("$target can't be made")
         } catch (error: ZipException) {
-            throw EdgeInfiniteException("$name is not a whole zip archive (${error.message})", error)
+            throw EdgeInfiniteException(ErrorCode.BAD_ARCHIVE, "$name is not a whole zip archive (${error.message})", error)
         } catch (error: EOFException) {
-            throw EdgeInfiniteException("$name is cut short; copy it again", error)
+            throw EdgeInfiniteException(ErrorCode.BAD_ARCHIVE, "$name is cut short; copy it again", error)
         } catch (error: IOException) {
-            throw EdgeInfiniteException("$name can't be copied: ${error.message}; is the storage full?", error)
+            throw EdgeInfiniteException(ErrorCode.STORAGE, "$name can't be copied: ${error.message}; is the storage full?", error)
         } catch (error: SecurityException) {
-            throw EdgeInfiniteException("$name can't be read: ${error.message}; pick it again", error)
+            throw EdgeInfiniteException(ErrorCode.UNREADABLE_SOURCE, "$name can't be read: ${error.message}; pick it again", error)
         } finally {
             folder.deleteRecursively()
         }
@@ -176,15 +176,15 @@ public class ArtifactImporter(
             val parts = partsOf(entry.name)
             if (entry.isDirectory || parts.first() == "__MACOSX") continue
             if (parts.size > 2) {
-                throw EdgeInfiniteException("${entry.name}: an artifact has no folders in it")
+                throw EdgeInfiniteException(ErrorCode.BAD_ARCHIVE, "${entry.name}: an artifact has no folders in it")
             }
             folders += if (parts.size == 2) parts[0] else ""
             if (folders.size > 1 || !found.add(parts.last())) {
-                throw EdgeInfiniteException("${entry.name}: the archive holds more than one artifact")
+                throw EdgeInfiniteException(ErrorCode.BAD_ARCHIVE, "${entry.name}: the archive holds more than one artifact")
             }
             copy.file(zip, folder, parts.last())
         }
-        if (found.isEmpty()) throw EdgeInfiniteException("it is not a zip archive, or it is empty")
+        if (found.isEmpty()) throw EdgeInfiniteException(ErrorCode.BAD_ARCHIVE, "it is not a zip archive, or it is empty")
         return found
     }
 
@@ -192,7 +192,7 @@ public class ArtifactImporter(
     private fun partsOf(entry: String): List<String> {
         val parts = entry.trimEnd('/').split('/')
         if (entry.startsWith("/") || !parts.all(::isPlainFileName)) {
-            throw EdgeInfiniteException("archive entry '$entry' points outside the artifact; nothing was imported")
+            throw EdgeInfiniteException(ErrorCode.BAD_ARCHIVE, "archive entry '$entry' points outside the artifact; nothing was imported")
         }
         return parts
     }
@@ -250,7 +250,7 @@ private class Copy(
                     found != expected -> "differs from what was exported (sha256)"
                     else -> continue
                 }
-            throw EdgeInfiniteException("$name $problem; copy the artifact again; nothing was imported")
+            throw EdgeInfiniteException(ErrorCode.ARTIFACT_DAMAGED, "$name $problem; copy the artifact again; nothing was imported")
         }
     }
 }

@@ -94,7 +94,7 @@ constructor(
         text: String,
     ): Flow<GenerationEvent.Reading> =
         exclusively {
-            if (text.isBlank()) throw EdgeInfiniteException("$name is empty; choose a text")
+            if (text.isBlank()) throw EdgeInfiniteException(ErrorCode.EMPTY_TEXT, "$name is empty; choose a text")
             val parts = parts(text)
             keepForUndo()
             remember(Turn(Turn.Kind.DOCUMENT, name))
@@ -165,7 +165,7 @@ constructor(
         stop: List<String> = emptyList(),
     ): Flow<GenerationEvent> =
         exclusively {
-            if (question.isBlank()) throw EdgeInfiniteException("the question is empty; write one")
+            if (question.isBlank()) throw EdgeInfiniteException(ErrorCode.EMPTY_TEXT, "the question is empty; write one")
             val tokens =
                 when {
                     turnIsOpen -> tokenizer.encodeClosing(question)
@@ -271,7 +271,7 @@ constructor(
         }
 
     private fun refuseClosed() {
-        if (isClosed) throw EdgeInfiniteException("this conversation is closed; open it again")
+        if (isClosed) throw EdgeInfiniteException(ErrorCode.CLOSED, "this conversation is closed; open it again")
     }
 
     private fun keepForUndo() = undoRing.keep(session, turns.size, turnIsOpen)
@@ -371,7 +371,7 @@ constructor(
                     conversation.recall(extra)
                 } catch (error: SerializationException) {
                     conversation.close()
-                    throw EdgeInfiniteException("${file.name} holds a damaged history; start a new chat", error)
+                    throw EdgeInfiniteException(ErrorCode.SESSION_DAMAGED, "${file.name} holds a damaged history; start a new chat", error)
                 }
                 conversation
             }

@@ -117,6 +117,7 @@ public fun List<EngineFactory>.open(
     val backend = artifact.manifest.backend
     val factory =
         find { it.backend == backend } ?: throw EdgeInfiniteException(
+            ErrorCode.NO_ENGINE,
             "${artifact.name} was made for the back end '$backend'; this app has " +
                 joinToString { it.backend } + ": export the artifact for one of these",
         )

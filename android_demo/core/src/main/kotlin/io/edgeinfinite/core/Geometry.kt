@@ -75,6 +75,7 @@ public data class Geometry(
         val hasWindows = slidingWindows?.let { it.size == layers && it.all { w -> w >= 0 } && 0 in it } ?: true
         if (!isForLayers || !isInRange || !hasWindows) {
             throw EdgeInfiniteException(
+                ErrorCode.ARTIFACT_DAMAGED,
                 "the artifact's geometry is impossible (N $segmentLength, S $sinkLength, " +
                     "W $windowLength, G ${recallSlots.joinToString()}, sliding windows " +
                     "${slidingWindows.orEmpty().joinToString()}); export the artifact again",

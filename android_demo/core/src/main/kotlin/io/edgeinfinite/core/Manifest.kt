@@ -231,7 +231,7 @@ public data class Manifest(
             text: String,
             where: String,
         ): Manifest {
-            unsafeJson(text)?.let { throw EdgeInfiniteException("$where can't be read: $it; export it again") }
+            unsafeJson(text)?.let { throw EdgeInfiniteException(ErrorCode.ARTIFACT_DAMAGED, "$where can't be read: $it; export it again") }
             val manifest =
                 try {
                     Json.parseToJsonElement(text) // whole, also where fields are skipped below
@@ -239,25 +239,28 @@ public data class Manifest(
                     val version = head.schemaVersion
                     if (version > SCHEMA_VERSION) {
                         throw EdgeInfiniteException(
+                            ErrorCode.ARTIFACT_NEWER,
                             "$where has schema version $version, this app reads up to " +
                                 "$SCHEMA_VERSION; update the app",
                         )
                     }
                     if (version < SCHEMA_VERSION) {
                         throw EdgeInfiniteException(
+                            ErrorCode.ARTIFACT_OLDER,
                             "$where has schema version $version, from an edgeinfinite before this app's " +
                                 "($SCHEMA_VERSION); export it again",
                         )
                     }
                     if (head.ownSha256 != null && !isItsOwn(text, head.ownSha256)) {
                         throw EdgeInfiniteException(
+                            ErrorCode.ARTIFACT_DAMAGED,
                             "$where differs from what was exported (own_sha256); copy the artifact again",
                         )
                     }
                     json.decodeFromString<Manifest>(text)
                 } catch (error: IllegalArgumentException) { // SerializationException is one
                     val reason = error.message.orEmpty().lineSequence().first()
-                    throw EdgeInfiniteException("$where can't be read ($reason); export it again", error)
+                    throw EdgeInfiniteException(ErrorCode.ARTIFACT_DAMAGED, "$where can't be read ($reason); export it again", error)
                 }
             manifest.check(where)
             return manifest
@@ -275,7 +278,7 @@ public data class Manifest(
     private fun check(where: String) {
         geometry.check(backbone.layers)
         val problem = ManifestCheck(this).problem() ?: return
-        throw EdgeInfiniteException("$where can't be used: $problem; export it again")
+        throw EdgeInfiniteException(ErrorCode.ARTIFACT_DAMAGED, "$where can't be used: $problem; export it again")
     }
 }
 
@@ -294,7 +297,7 @@ internal fun elementBytesOf(dtype: String): Int =
         "float32", "int32", "uint32" -> 4
         "float16", "int16", "uint16" -> 2
         "int8", "uint8", "bool" -> 1
-        else -> throw EdgeInfiniteException("unknown tensor type '$dtype'; update the app")
+        else -> throw EdgeInfiniteException(ErrorCode.ARTIFACT_NEWER, "unknown tensor type '$dtype'; update the app")
     }
 
 private const val SHA256_DIGITS = 64

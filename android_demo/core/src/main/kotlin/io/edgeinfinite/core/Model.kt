@@ -84,7 +84,7 @@ public class Model private constructor(
     private suspend fun opened(make: suspend () -> Conversation): Conversation =
         closing.withLock {
             if (isClosed) {
-                throw EdgeInfiniteException("the model ${artifact.name} is closed; open it again")
+                throw EdgeInfiniteException(ErrorCode.CLOSED, "the model ${artifact.name} is closed; open it again")
             }
             withContext(NonCancellable + dispatcher) {
                 make().also { made ->

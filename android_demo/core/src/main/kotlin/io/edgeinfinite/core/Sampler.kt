@@ -45,12 +45,14 @@ public class Sampler(
         val best = indexOfLargest(logits)
         if (!logits[best].isFinite()) {
             throw EdgeInfiniteException(
+                ErrorCode.BROKEN_MODEL,
                 "the model's logits are not finite (${logits[best]} at token $best); the artifact " +
                     "may be damaged: check it with `edgeinfinite verify`",
             )
         }
         if (logits.size > 1 && logits.all { it == logits[best] }) {
             throw EdgeInfiniteException(
+                ErrorCode.BROKEN_MODEL,
                 "the model gives every token the same logit (${logits[best]}): its weights may be all " +
                     "zero; check the artifact with `edgeinfinite verify`",
             )

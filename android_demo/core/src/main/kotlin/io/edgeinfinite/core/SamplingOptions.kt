@@ -80,5 +80,5 @@ constructor(
         }
     }
 
-    private fun refuse(message: String): Nothing = throw EdgeInfiniteException(message)
+    private fun refuse(message: String): Nothing = throw EdgeInfiniteException(ErrorCode.INVALID_ARGUMENT, message)
 }

@@ -87,12 +87,13 @@ public class Session private constructor(
     ): FloatArray {
         tokens.find { it < 0 || it >= engine.vocabulary }?.let {
             throw EdgeInfiniteException(
+                ErrorCode.INVALID_ARGUMENT,
                 "token $it is outside the vocabulary of ${engine.vocabulary}; " +
                     "use the artifact's own tokenizer",
             )
         }
         if (tokens.isEmpty() && unread.isEmpty()) {
-            throw EdgeInfiniteException("there is no token to read; give at least one")
+            throw EdgeInfiniteException(ErrorCode.INVALID_ARGUMENT, "there is no token to read; give at least one")
         }
         partFromForks()
         unread.addLast(tokens)
@@ -196,7 +197,7 @@ public class Session private constructor(
 
     private companion object {
         fun atLeastOne(chunkLength: Int): Int {
-            if (chunkLength < 1) throw EdgeInfiniteException("chunk length is $chunkLength; give at least 1")
+            if (chunkLength < 1) throw EdgeInfiniteException(ErrorCode.INVALID_ARGUMENT, "chunk length is $chunkLength; give at least 1")
             return chunkLength
         }
     }

@@ -82,7 +82,7 @@ public object SessionFile {
             if (!unfinished.renameTo(file)) throw IOException("it can't be renamed")
             file.absoluteFile.parentFile?.let(SessionChecksum::force)
         } catch (error: IOException) {
-            throw EdgeInfiniteException("session file $file can't be written: ${error.message}", error)
+            throw EdgeInfiniteException(ErrorCode.STORAGE, "session file $file can't be written: ${error.message}", error)
         } finally {
             unfinished.delete()
         }
@@ -103,7 +103,7 @@ public object SessionFile {
         file: File,
         chunkLength: Int? = null,
     ): RestoredSession {
-        if (!file.isFile) throw EdgeInfiniteException("session file $file doesn't exist")
+        if (!file.isFile) throw EdgeInfiniteException(ErrorCode.SESSION_MISSING, "session file $file doesn't exist")
         val stored: Safetensors
         val header: Header
         try {
@@ -122,10 +122,11 @@ public object SessionFile {
             throw notWhole(file, error)
         }
         if (header.format > FORMAT_VERSION) {
-            throw EdgeInfiniteException("$file has session format ${header.format}; update the app")
+            throw EdgeInfiniteException(ErrorCode.SESSION_NEWER, "$file has session format ${header.format}; update the app")
         }
         if (header.format < FORMAT_VERSION) {
             throw EdgeInfiniteException(
+                ErrorCode.SESSION_OLDER,
                 "$file has session format ${header.format}, from an app before this one; start a new one",
             )
         }
@@ -133,6 +134,7 @@ public object SessionFile {
         val sameModel = own || header.model == engine.modelDigest
         if (!sameModel || header.geometry != engine.geometry) {
             throw EdgeInfiniteException(
+                ErrorCode.SESSION_OF_ANOTHER_MODEL,
                 "$file was made with another model, gate, scorer or geometry; open it with that artifact",
             )
         }
@@ -272,7 +274,7 @@ public object SessionFile {
         cause: Throwable,
     ): EdgeInfiniteException {
         val reason = cause.message.orEmpty().lineSequence().first().take(LONGEST_REASON)
-        return EdgeInfiniteException("$file is not a whole session file ($reason); start a new one", cause)
+        return EdgeInfiniteException(ErrorCode.SESSION_DAMAGED, "$file is not a whole session file ($reason); start a new one", cause)
     }
 
     @Serializable

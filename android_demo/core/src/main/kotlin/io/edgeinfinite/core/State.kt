@@ -125,6 +125,7 @@ constructor(
         val bytes = spec.bytes
         if (bytes > Int.MAX_VALUE) {
             throw EdgeInfiniteException(
+                ErrorCode.OUT_OF_MEMORY,
                 "${spec.name} takes $bytes bytes, more than one buffer holds; " +
                     "export with a smaller geometry",
             )
@@ -134,6 +135,7 @@ constructor(
                 buffers.allocate(bytes.toInt())
             } catch (error: OutOfMemoryError) {
                 throw EdgeInfiniteException(
+                    ErrorCode.OUT_OF_MEMORY,
                     "there is no memory for the state (${spec.name}: $bytes bytes); " +
                         "close other apps or use an artifact of a smaller geometry",
                     error,

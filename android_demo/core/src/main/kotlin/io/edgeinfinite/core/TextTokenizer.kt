@@ -115,7 +115,7 @@ public class TextTokenizer internal constructor(
         val (head, turn) =
             if (isFirst) ChatTemplate.RenderedTurn("", template().render(first)) else template().renderTurn(MARK)
         val at = turn.indexOf(MARK)
-        if (at < 0) throw EdgeInfiniteException("this artifact's chat template drops the user's text")
+        if (at < 0) throw EdgeInfiniteException(ErrorCode.CHAT_TEMPLATE, "this artifact's chat template drops the user's text")
         return OpenTurn(head, turn.take(at), turn.drop(at + MARK.length))
     }
 
@@ -144,6 +144,7 @@ public class TextTokenizer internal constructor(
 
     private fun template(): ChatTemplate =
         chatTemplate ?: throw EdgeInfiniteException(
+            ErrorCode.NO_CHAT_TEMPLATE,
             "the artifact has no chat template (a base model?); it only continues text",
         )
 
@@ -245,6 +246,7 @@ public class TextTokenizer internal constructor(
         private fun readText(file: File): String {
             if (!file.isFile) {
                 throw EdgeInfiniteException(
+                    ErrorCode.ARTIFACT_DAMAGED,
                     "${file.name} is missing: the artifact is incomplete; copy or export it again",
                 )
             }
@@ -260,6 +262,7 @@ public class TextTokenizer internal constructor(
             reason: String,
             cause: Throwable? = null,
         ) = EdgeInfiniteException(
+            ErrorCode.ARTIFACT_DAMAGED,
             "${file.name} is damaged (${reason.lineSequence().first()}); export the artifact again",
             cause,
         )
