@@ -26,6 +26,21 @@ android {
         sourceCompatibility = JavaVersion.toVersion(libs.versions.jvmTarget.get())
         targetCompatibility = JavaVersion.toVersion(libs.versions.jvmTarget.get())
     }
+    flavorDimensions += "engines"
+    productFlavors {
+        create("onnx") {
+            isDefault = true
+        }
+        // An app beside the other one.
+        create("executorch") {
+            applicationIdSuffix = ".executorch"
+        }
+    }
+    dependenciesInfo {
+        // An encrypted block that only one store can read; F-Droid refuses it.
+        includeInApk = false
+        includeInBundle = false
+    }
     testOptions {
         unitTests {
             isIncludeAndroidResources = true
@@ -42,7 +57,7 @@ android {
 dependencies {
     implementation(project(":core"))
     implementation(project(":onnx-android"))
-    implementation(project(":runtime-executorch"))
+    "executorchImplementation"(project(":runtime-executorch"))
     implementation(libs.coroutines.android)
     implementation(libs.serialization.json)
     // Answers on the desktop, inside Robolectric's tests.

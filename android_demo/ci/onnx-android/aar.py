@@ -39,8 +39,8 @@ def manifest(module: Path, min_sdk: str) -> bytes:
     if namespace is None:
         raise SystemExit(f"aar.py: {module}/build.gradle.kts has no namespace")
     text = (module / "src/main/AndroidManifest.xml").read_text(encoding="utf-8")
-    sdk = f' package="{namespace[1]}">\n    <uses-sdk android:minSdkVersion="{min_sdk}" />\n</manifest>'
-    return text.replace(" />", sdk).encode()
+    sdk = f'<uses-sdk android:minSdkVersion="{min_sdk}" />'
+    return text.replace(" />", f' package="{namespace[1]}">\n    {sdk}\n</manifest>').encode()
 
 
 def jar(classes: Path) -> bytes:

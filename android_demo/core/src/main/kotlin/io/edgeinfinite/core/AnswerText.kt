@@ -41,7 +41,10 @@ internal class AnswerText(
 
     init {
         if (stop.any { it.isEmpty() }) {
-            throw EdgeInfiniteException(ErrorCode.INVALID_ARGUMENT, "a stop string is empty; give at least one character")
+            throw EdgeInfiniteException(
+                ErrorCode.INVALID_ARGUMENT,
+                "a stop string is empty; give at least one character",
+            )
         }
     }
 

@@ -41,7 +41,10 @@ public class Artifact private constructor(
             val manifest = readManifest(folder)
             for ((name, entry) in manifest.files) {
                 problemOf(File(folder, name), entry, checkFiles)?.let {
-                    throw EdgeInfiniteException(ErrorCode.ARTIFACT_DAMAGED, "$it; copy the artifact again or export it again")
+                    throw EdgeInfiniteException(
+                        ErrorCode.ARTIFACT_DAMAGED,
+                        "$it; copy the artifact again or export it again",
+                    )
                 }
             }
             return Artifact(folder, manifest)
@@ -59,7 +62,10 @@ public class Artifact private constructor(
         ): Manifest {
             val manifest = readManifest(folder)
             manifest.files.keys.find { it !in found }?.let {
-                throw EdgeInfiniteException(ErrorCode.ARTIFACT_DAMAGED, "$it is missing; copy the artifact again; nothing was imported")
+                throw EdgeInfiniteException(
+                    ErrorCode.ARTIFACT_DAMAGED,
+                    "$it is missing; copy the artifact again; nothing was imported",
+                )
             }
             return manifest
         }
@@ -77,7 +83,11 @@ public class Artifact private constructor(
                 try {
                     file.readBytes().decodeToString(throwOnInvalidSequence = true)
                 } catch (error: IOException) {
-                    throw EdgeInfiniteException(ErrorCode.ARTIFACT_DAMAGED, "$MANIFEST_FILE can't be read: ${error.message}", error)
+                    throw EdgeInfiniteException(
+                        ErrorCode.ARTIFACT_DAMAGED,
+                        "$MANIFEST_FILE can't be read: ${error.message}",
+                        error,
+                    )
                 }
             return Manifest.parse(text, MANIFEST_FILE)
         }

@@ -3,6 +3,7 @@ package io.edgeinfinite.core
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.currentCoroutineContext
+import kotlinx.coroutines.ensureActive
 import kotlinx.coroutines.withContext
 import java.io.EOFException
 import java.io.File
@@ -133,7 +134,10 @@ public class ArtifactImporter(
     ): Artifact {
         val target = File(root, fileNameOf(name))
         if (target.exists()) {
-            throw EdgeInfiniteException(ErrorCode.NAME_TAKEN, "there is an artifact ${target.name} already; delete it first")
+            throw EdgeInfiniteException(
+                ErrorCode.NAME_TAKEN,
+                "there is an artifact ${target.name} already; delete it first",
+            )
         }
         removeLeftovers()
         val folder = File(root, ".${target.name}.${System.nanoTime()}.partial")
@@ -143,13 +147,25 @@ public class ArtifactImporter(
             copy.check(manifest)
             if (!folder.renameTo(target)) throw IOException("$target can't be made")
         } catch (error: ZipException) {
-            throw EdgeInfiniteException(ErrorCode.BAD_ARCHIVE, "$name is not a whole zip archive (${error.message})", error)
+            throw EdgeInfiniteException(
+                ErrorCode.BAD_ARCHIVE,
+                "$name is not a whole zip archive (${error.message})",
+                error,
+            )
         } catch (error: EOFException) {
             throw EdgeInfiniteException(ErrorCode.BAD_ARCHIVE, "$name is cut short; copy it again", error)
         } catch (error: IOException) {
-            throw EdgeInfiniteException(ErrorCode.STORAGE, "$name can't be copied: ${error.message}; is the storage full?", error)
+            throw EdgeInfiniteException(
+                ErrorCode.STORAGE,
+                "$name can't be copied: ${error.message}; is the storage full?",
+                error,
+            )
         } catch (error: SecurityException) {
-            throw EdgeInfiniteException(ErrorCode.UNREADABLE_SOURCE, "$name can't be read: ${error.message}; pick it again", error)
+            throw EdgeInfiniteException(
+                ErrorCode.UNREADABLE_SOURCE,
+                "$name can't be read: ${error.message}; pick it again",
+                error,
+            )
         } finally {
             folder.deleteRecursively()
         }
@@ -180,11 +196,19 @@ public class ArtifactImporter(
             }
             folders += if (parts.size == 2) parts[0] else ""
             if (folders.size > 1 || !found.add(parts.last())) {
-                throw EdgeInfiniteException(ErrorCode.BAD_ARCHIVE, "${entry.name}: the archive holds more than one artifact")
+                throw EdgeInfiniteException(
+                    ErrorCode.BAD_ARCHIVE,
+                    "${entry.name}: the archive holds more than one artifact",
+                )
             }
             copy.file(zip, folder, parts.last())
         }
-        if (found.isEmpty()) throw EdgeInfiniteException(ErrorCode.BAD_ARCHIVE, "it is not a zip archive, or it is empty")
+        if (found.isEmpty()) {
+            throw EdgeInfiniteException(
+                ErrorCode.BAD_ARCHIVE,
+                "it is not a zip archive, or it is empty",
+            )
+        }
         return found
     }
 
@@ -192,7 +216,10 @@ public class ArtifactImporter(
     private fun partsOf(entry: String): List<String> {
         val parts = entry.trimEnd('/').split('/')
         if (entry.startsWith("/") || !parts.all(::isPlainFileName)) {
-            throw EdgeInfiniteException(ErrorCode.BAD_ARCHIVE, "archive entry '$entry' points outside the artifact; nothing was imported")
+            throw EdgeInfiniteException(
+                ErrorCode.BAD_ARCHIVE,
+                "archive entry '$entry' points outside the artifact; nothing was imported",
+            )
         }
         return parts
     }
@@ -227,7 +254,8 @@ private class Copy(
         Unclosed.unlessZip(source).use { stream ->
             File(folder, name).outputStream().use { target ->
                 stream.forEachBlock { block, count ->
-                    if (cancelled() || job?.isActive == false) throw ReadingCancelled()
+                    job?.ensureActive()
+                    if (cancelled()) throw ReadingCancelled()
                     target.write(block, 0, count)
                     digest.update(block, 0, count)
                     size += count
@@ -250,7 +278,10 @@ private class Copy(
                     found != expected -> "differs from what was exported (sha256)"
                     else -> continue
                 }
-            throw EdgeInfiniteException(ErrorCode.ARTIFACT_DAMAGED, "$name $problem; copy the artifact again; nothing was imported")
+            throw EdgeInfiniteException(
+                ErrorCode.ARTIFACT_DAMAGED,
+                "$name $problem; copy the artifact again; nothing was imported",
+            )
         }
     }
 }

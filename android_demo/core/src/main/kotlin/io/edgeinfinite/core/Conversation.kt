@@ -165,7 +165,12 @@ constructor(
         stop: List<String> = emptyList(),
     ): Flow<GenerationEvent> =
         exclusively {
-            if (question.isBlank()) throw EdgeInfiniteException(ErrorCode.EMPTY_TEXT, "the question is empty; write one")
+            if (question.isBlank()) {
+                throw EdgeInfiniteException(
+                    ErrorCode.EMPTY_TEXT,
+                    "the question is empty; write one",
+                )
+            }
             val tokens =
                 when {
                     turnIsOpen -> tokenizer.encodeClosing(question)
@@ -371,7 +376,11 @@ constructor(
                     conversation.recall(extra)
                 } catch (error: SerializationException) {
                     conversation.close()
-                    throw EdgeInfiniteException(ErrorCode.SESSION_DAMAGED, "${file.name} holds a damaged history; start a new chat", error)
+                    throw EdgeInfiniteException(
+                        ErrorCode.SESSION_DAMAGED,
+                        "${file.name} holds a damaged history; start a new chat",
+                        error,
+                    )
                 }
                 conversation
             }

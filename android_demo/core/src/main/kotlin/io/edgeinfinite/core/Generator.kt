@@ -95,7 +95,10 @@ constructor(
 
     init {
         if (maxNewTokens < 1) {
-            throw EdgeInfiniteException(ErrorCode.INVALID_ARGUMENT, "the longest answer is $maxNewTokens tokens; give at least 1")
+            throw EdgeInfiniteException(
+                ErrorCode.INVALID_ARGUMENT,
+                "the longest answer is $maxNewTokens tokens; give at least 1",
+            )
         }
         sampler.options.checkVocabulary(session.engine.vocabulary)
     }

@@ -231,7 +231,9 @@ public data class Manifest(
             text: String,
             where: String,
         ): Manifest {
-            unsafeJson(text)?.let { throw EdgeInfiniteException(ErrorCode.ARTIFACT_DAMAGED, "$where can't be read: $it; export it again") }
+            unsafeJson(text)?.let {
+                throw EdgeInfiniteException(ErrorCode.ARTIFACT_DAMAGED, "$where can't be read: $it; export it again")
+            }
             val manifest =
                 try {
                     Json.parseToJsonElement(text) // whole, also where fields are skipped below
@@ -260,7 +262,11 @@ public data class Manifest(
                     json.decodeFromString<Manifest>(text)
                 } catch (error: IllegalArgumentException) { // SerializationException is one
                     val reason = error.message.orEmpty().lineSequence().first()
-                    throw EdgeInfiniteException(ErrorCode.ARTIFACT_DAMAGED, "$where can't be read ($reason); export it again", error)
+                    throw EdgeInfiniteException(
+                        ErrorCode.ARTIFACT_DAMAGED,
+                        "$where can't be read ($reason); export it again",
+                        error,
+                    )
                 }
             manifest.check(where)
             return manifest

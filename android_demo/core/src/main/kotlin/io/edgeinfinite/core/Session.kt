@@ -197,7 +197,14 @@ public class Session private constructor(
 
     private companion object {
         fun atLeastOne(chunkLength: Int): Int {
-            if (chunkLength < 1) throw EdgeInfiniteException(ErrorCode.INVALID_ARGUMENT, "chunk length is $chunkLength; give at least 1")
+            if (chunkLength <
+                1
+            ) {
+                throw EdgeInfiniteException(
+                    ErrorCode.INVALID_ARGUMENT,
+                    "chunk length is $chunkLength; give at least 1",
+                )
+            }
             return chunkLength
         }
     }

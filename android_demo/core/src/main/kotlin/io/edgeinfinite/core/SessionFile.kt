@@ -82,7 +82,11 @@ public object SessionFile {
             if (!unfinished.renameTo(file)) throw IOException("it can't be renamed")
             file.absoluteFile.parentFile?.let(SessionChecksum::force)
         } catch (error: IOException) {
-            throw EdgeInfiniteException(ErrorCode.STORAGE, "session file $file can't be written: ${error.message}", error)
+            throw EdgeInfiniteException(
+                ErrorCode.STORAGE,
+                "session file $file can't be written: ${error.message}",
+                error,
+            )
         } finally {
             unfinished.delete()
         }
@@ -122,7 +126,10 @@ public object SessionFile {
             throw notWhole(file, error)
         }
         if (header.format > FORMAT_VERSION) {
-            throw EdgeInfiniteException(ErrorCode.SESSION_NEWER, "$file has session format ${header.format}; update the app")
+            throw EdgeInfiniteException(
+                ErrorCode.SESSION_NEWER,
+                "$file has session format ${header.format}; update the app",
+            )
         }
         if (header.format < FORMAT_VERSION) {
             throw EdgeInfiniteException(
@@ -274,7 +281,11 @@ public object SessionFile {
         cause: Throwable,
     ): EdgeInfiniteException {
         val reason = cause.message.orEmpty().lineSequence().first().take(LONGEST_REASON)
-        return EdgeInfiniteException(ErrorCode.SESSION_DAMAGED, "$file is not a whole session file ($reason); start a new one", cause)
+        return EdgeInfiniteException(
+            ErrorCode.SESSION_DAMAGED,
+            "$file is not a whole session file ($reason); start a new one",
+            cause,
+        )
     }
 
     @Serializable

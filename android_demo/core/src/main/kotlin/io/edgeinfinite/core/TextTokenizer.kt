@@ -115,7 +115,14 @@ public class TextTokenizer internal constructor(
         val (head, turn) =
             if (isFirst) ChatTemplate.RenderedTurn("", template().render(first)) else template().renderTurn(MARK)
         val at = turn.indexOf(MARK)
-        if (at < 0) throw EdgeInfiniteException(ErrorCode.CHAT_TEMPLATE, "this artifact's chat template drops the user's text")
+        if (at <
+            0
+        ) {
+            throw EdgeInfiniteException(
+                ErrorCode.CHAT_TEMPLATE,
+                "this artifact's chat template drops the user's text",
+            )
+        }
         return OpenTurn(head, turn.take(at), turn.drop(at + MARK.length))
     }
 

@@ -17,13 +17,13 @@ import io.edgeinfinite.core.State
 import io.edgeinfinite.core.TensorSpec
 import io.edgeinfinite.core.placeCarried
 import io.edgeinfinite.core.slotsGiven
+import org.pytorch.executorch.EValue
+import org.pytorch.executorch.Module
+import org.pytorch.executorch.Tensor
 import java.io.File
 import java.nio.Buffer
 import java.nio.ByteBuffer
 import java.nio.ByteOrder
-import org.pytorch.executorch.EValue
-import org.pytorch.executorch.Module
-import org.pytorch.executorch.Tensor
 
 /** Opens ExecuTorch artifacts. */
 public class ExecuTorchEngineFactory : EngineFactory {
@@ -69,7 +69,10 @@ constructor(
 
     init {
         if (manifest.backend != name) {
-            throw EdgeInfiniteException(ErrorCode.NO_ENGINE, "${artifact.name} was made for the back end '${manifest.backend}'")
+            throw EdgeInfiniteException(
+                ErrorCode.NO_ENGINE,
+                "${artifact.name} was made for the back end '${manifest.backend}'",
+            )
         }
         val file = File(artifact.folder, manifest.graphs.getValue(DECODE).file)
         module =
@@ -192,7 +195,10 @@ constructor(
             "float32" -> Tensor.fromBlob(exact.asFloatBuffer(), sizes)
             "int64" -> Tensor.fromBlob(exact.asLongBuffer(), sizes)
             "int8" -> Tensor.fromBlob(exact, sizes)
-            else -> throw EdgeInfiniteException(ErrorCode.ARTIFACT_NEWER, "unknown tensor type '${spec.dtype}'; update the app")
+            else -> throw EdgeInfiniteException(
+                ErrorCode.ARTIFACT_NEWER,
+                "unknown tensor type '${spec.dtype}'; update the app",
+            )
         }
     }
 
@@ -218,7 +224,11 @@ constructor(
         } catch (error: EdgeInfiniteException) {
             throw error
         } catch (error: RuntimeException) {
-            throw EdgeInfiniteException(ErrorCode.ENGINE_FAILED, "executorch $what: ${error.message.orEmpty().lineSequence().first()}", error)
+            throw EdgeInfiniteException(
+                ErrorCode.ENGINE_FAILED,
+                "executorch $what: ${error.message.orEmpty().lineSequence().first()}",
+                error,
+            )
         } catch (error: LinkageError) {
             throw EdgeInfiniteException(ErrorCode.NO_ENGINE, "executorch isn't in this app: ${error.message}", error)
         }

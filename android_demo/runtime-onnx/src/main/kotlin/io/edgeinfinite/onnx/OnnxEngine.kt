@@ -65,7 +65,10 @@ constructor(
 
     init {
         if (manifest.backend != "onnx") {
-            throw EdgeInfiniteException(ErrorCode.NO_ENGINE, "${artifact.name} was made for the back end '${manifest.backend}'")
+            throw EdgeInfiniteException(
+                ErrorCode.NO_ENGINE,
+                "${artifact.name} was made for the back end '${manifest.backend}'",
+            )
         }
         val opened = HashMap<String, OrtSession>()
         try {

@@ -17,13 +17,10 @@ import java.util.concurrent.Executor
  * A [Model] for callers without coroutines, such as Java: what suspends there gives a future here.
  *
  * @property model the same, for Kotlin.
- */
-public class AsyncModel
-/**
  * @param callbacks where listeners are called and futures complete, such as Android's
  *   `context.getMainExecutor()`.
  */
-constructor(
+public class AsyncModel(
     public val model: Model,
     callbacks: Executor,
 ) {

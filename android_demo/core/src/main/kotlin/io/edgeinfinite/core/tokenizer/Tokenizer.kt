@@ -18,7 +18,10 @@ import kotlinx.serialization.json.jsonObject
 
 /** A tokenizer.json asks for something that isn't here; [what] names it. */
 internal fun unsupportedTokenizer(what: String) =
-    EdgeInfiniteException(ErrorCode.ARTIFACT_NEWER, "tokenizer.json asks for $what, which this app doesn't have; update the app")
+    EdgeInfiniteException(
+        ErrorCode.ARTIFACT_NEWER,
+        "tokenizer.json asks for $what, which this app doesn't have; update the app",
+    )
 
 /**
  * The tokenizers library's BPE tokenizers, read from their tokenizer.json: byte-level ones and those
