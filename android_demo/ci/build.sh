@@ -5,6 +5,7 @@
 #
 #   build.sh [STEP...]      steps: style fixtures kernels downloads maven apk sample dex sessions (default: all of them)
 #   build.sh api            writes the dumps of the libraries' public API anew
+#   build.sh executorch     packs the app's flavour with ExecuTorch (after maven)
 #   build.sh screenshots ARTIFACT TEXT [QUESTION]     the README's pictures, of a real model (after maven)
 #
 #   PYTHON=...   an interpreter with edgeinfinite[onnx] installed (default: the repository's .venv)
@@ -101,6 +102,11 @@ step_api() {
     maven -pl api -am -DupdateApi=true -Dtest=PublicApiTest -Dsurefire.failIfNoSpecifiedTests=false test
 }
 
+# The flavour with ExecuTorch: nobody has run it on a device.
+step_executorch() {
+    app/apk.sh executorch
+}
+
 # A project in Kotlin and Java that uses what was installed.
 step_sample() {
     ./sample.sh "$fixtures"
@@ -131,7 +137,7 @@ screenshots() {
 }
 
 usage() {
-    echo "usage: build.sh [${STEPS[*]}] | api | screenshots ARTIFACT TEXT [QUESTION]" >&2
+    echo "usage: build.sh [${STEPS[*]}] | api | executorch | screenshots ARTIFACT TEXT [QUESTION]" >&2
     exit 2
 }
 
@@ -143,7 +149,7 @@ if [[ ${1:-} == screenshots ]]; then
 fi
 [[ $# -gt 0 ]] || set -- "${STEPS[@]}"
 for step in "$@"; do
-    [[ " ${STEPS[*]} api " == *" $step "* ]] || usage
+    [[ " ${STEPS[*]} api executorch " == *" $step "* ]] || usage
 done
 install_packages
 for step in "$@"; do

@@ -1,5 +1,6 @@
 package io.edgeinfinite.core
 
+import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.NonCancellable
 import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.ensureActive
@@ -114,17 +115,24 @@ public class Model private constructor(
             val artifact = Artifact.open(folder, checkFiles)
             val tokenizer = TextTokenizer.load(folder, artifact.manifest.backbone.vocabulary)
             val sampling = conversationSampling(folder)
-            val dispatcher = EngineDispatcher()
-            var engine: Engine? = null
+            // A caller who is cancelled meanwhile never gets the model, so it is closed here.
+            var model: Model? = null
             try {
-                engine = withContext(NonCancellable + dispatcher) { engines.open(artifact, settings) }
+                withContext(NonCancellable) {
+                    val dispatcher = EngineDispatcher()
+                    try {
+                        val engine = withContext(dispatcher) { engines.open(artifact, settings) }
+                        model = Model(artifact, tokenizer, sampling, engine, dispatcher)
+                    } finally {
+                        if (model == null) dispatcher.close()
+                    }
+                }
                 currentCoroutineContext().ensureActive()
-                return Model(artifact, tokenizer, sampling, engine, dispatcher)
-            } catch (error: Throwable) {
-                engine?.let { withContext(NonCancellable + dispatcher) { it.close() } }
-                dispatcher.close()
-                throw error
+            } catch (cancelled: CancellationException) {
+                model?.close()
+                throw cancelled
             }
+            return checkNotNull(model)
         }
     }
 }

@@ -37,18 +37,18 @@ class AsyncModelTest {
         var ends = 0
 
         override fun onEvent(event: E) {
-            threads += Thread.currentThread().name
+            threads += threadName()
             events += event
         }
 
         override fun onEnd() {
-            threads += Thread.currentThread().name
+            threads += threadName()
             ends += 1
             over.countDown()
         }
 
         override fun onError(error: Throwable) {
-            threads += Thread.currentThread().name
+            threads += threadName()
             this.error = error
             over.countDown()
         }

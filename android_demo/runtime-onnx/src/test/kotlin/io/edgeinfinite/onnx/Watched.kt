@@ -7,6 +7,9 @@ import io.edgeinfinite.core.EngineSettings
 import io.edgeinfinite.core.State
 import java.util.Collections
 
+/** Without what debugging coroutines adds. */
+fun threadName(): String = Thread.currentThread().name.substringBefore(" @")
+
 /** The real engines, of which [onCall] hears every call while it is made. */
 class Watched(
     private val onCall: (String) -> Unit = {},
@@ -28,7 +31,7 @@ class Watched(
         name: String,
         call: () -> T,
     ): T {
-        threads += Thread.currentThread().name
+        threads += threadName()
         calls += name
         onCall(name)
         return call()
