@@ -2,6 +2,7 @@ package io.edgeinfinite.app.data
 
 import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.SamplingOptions
+import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.flow.MutableStateFlow
@@ -33,12 +34,13 @@ data class AppSettings(
  * The settings, in a small file.
  *
  * @param file written whole at every change; a damaged one reads as the defaults.
+ * @param writer writes it, one change after the other, so that the newest is the last.
  */
 class SettingsStore(
     private val file: File,
+    writer: CoroutineDispatcher = Dispatchers.IO.limitedParallelism(1),
 ) {
-    /** One write at a time, so that the newest is the last. */
-    private val writing = CoroutineScope(Dispatchers.IO.limitedParallelism(1))
+    private val writing = CoroutineScope(writer)
     private val mutable = MutableStateFlow(read())
 
     /** The settings in force. */
