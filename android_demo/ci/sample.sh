@@ -29,25 +29,42 @@ cat >"$place/onnxruntime-android-$version.pom" <<POM
 </project>
 POM
 
-mvn -B -ntp -q -Dstyle.color=never -f ../sample/pom.xml -Donnxruntime.repository="file://$repository" compile
-# Another checkout may have installed its own meanwhile.
-cmp "$target/aar/classes.jar" <(unzip -p onnx-android/target/edgeinfinite-onnx-android-*.aar classes.jar)
-
-# As Gradle does, the jars go onto the class path and of the AARs only what is in them.
-IFS=: read -r -a paths <<<"$(tr ':' '\n' <"$target/classpath.txt" | grep -v '\.aar$' | paste -sd:)"
-answer() { # what is run; prints the line with the answer
-    local output
-    output=$("$@")
-    grep -q '^answer: .' <<<"$output" || { echo "sample.sh: no answer from $*: $output" >&2; exit 1; }
-    grep '^answer: ' <<<"$output"
+export MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}
+libraries=(onnx-android/target/edgeinfinite-onnx-android-*.aar)
+aar=$(basename "${libraries[0]}")
+number=${aar#edgeinfinite-onnx-android-}
+mvn -B -ntp -q -f ../sample/pom.xml org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
+    -Dartifact="io.edgeinfinite:edgeinfinite-onnx-android:${number%.aar}:aar" -DoutputDirectory="$target/aar" \
+    -Dmdep.overWriteReleases=true
+cmp "$target/aar/$aar" "${libraries[0]}" || {
+    echo "sample.sh: another checkout has installed its own libraries meanwhile; run maven again" >&2
+    exit 1
 }
-classpath=$target/classes:$(IFS=:; echo "${paths[*]}")
-answer java -cp "$classpath" ReaderKt "$artifact" "The keeper lit the lamp." "Who?" >/dev/null
-answer java -cp "$classpath" JavaReader "$artifact" "Who?" >/dev/null
-plain=$(java -cp "$classpath" JavaReader "$artifact" "Who?" | tail -1)
-[[ $plain == "refused: INVALID_ARGUMENT" ]] || { echo "sample.sh: Java says '$plain'" >&2; exit 1; }
+(cd "$target/aar" && jar --extract --file "$aar")
+mvn -B -ntp -q -f ../sample/pom.xml -Donnxruntime.repository="file://$repository" compile
 
-# Shrunk: what is found by name alone must be kept by rules that the libraries bring.
+# As with Gradle, the jars go onto the class path, and of the AARs the classes in them.
+IFS=: read -r -a paths <<<"$target/aar/classes.jar:$(tr ':' '\n' <"$target/classpath.txt" | grep -v '\.aar$' | paste -sd:)"
+
+run() { # what must be printed, the program
+    local expected=$1 output
+    shift
+    if ! output=$("$@" | tr -d '\000') || ! grep -q "$expected" <<<"$output"; then
+        echo "sample.sh: no '$expected' from $*: $output" >&2
+        exit 1
+    fi
+}
+
+run_both() { # class path
+    run '^\([0-9]*\) of \1 tokens read$' java -cp "$1" ReaderKt "$artifact" "The keeper lit the lamp." "Who?"
+    run '^answer: ' java -cp "$1" ReaderKt "$artifact" "The keeper lit the lamp." "Who?"
+    run '^answer: ' java -cp "$1" JavaReader "$artifact" "Who?"
+}
+run_both "$target/classes:$(IFS=:; echo "${paths[*]}")"
+run '^refused: INVALID_ARGUMENT$' java -cp "$target/classes:$(IFS=:; echo "${paths[*]}")" JavaReader "$artifact" "Who?"
+
+# Shrunk: what is found by name alone must be kept by rules that the libraries bring; R8 reads those in
+# the jars by itself.
 cat >"$target/main.pro" <<'RULES'
 -keep class ReaderKt { public static void main(java.lang.String[]); }
 -keep class JavaReader { public static void main(java.lang.String[]); }
@@ -55,10 +72,8 @@ cat >"$target/main.pro" <<'RULES'
 RULES
 jar --create --file "$target/sample.jar" -C "$target/classes" .
 jdk=$(dirname "$(dirname "$(readlink -f "$(command -v javac)")")")
-java -Xmx1500m -cp app/target/tools/r8-*.jar com.android.tools.r8.R8 --release --classfile --lib "$jdk" \
+java -Xmx1500m -XX:+UseSerialGC -cp app/target/tools/r8-*.jar com.android.tools.r8.R8 --release --classfile --lib "$jdk" \
     --lib app/target/tools/android-all-instrumented-*.jar --pg-conf "$target/aar/proguard.txt" \
-    --pg-conf "$target/main.pro" --output "$target/shrunk.jar" "$target/sample.jar" "${paths[@]}"
-answer java -cp "$target/shrunk.jar" ReaderKt "$artifact" "The keeper lit the lamp." "Who?" >/dev/null
-answer java -cp "$target/shrunk.jar" JavaReader "$artifact" "Who?" >/dev/null
-echo "sample: Kotlin and Java read, answered and closed; shrunk from" \
-    "$(du -ch "$target/sample.jar" "${paths[@]}" | tail -1 | cut -f1) to $(du -h "$target/shrunk.jar" | cut -f1)"
+    --pg-conf "$target/main.pro" --output "$target/shrunk.jar" "$target/sample.jar" "${paths[@]}" 2> >(grep -v "already exists\|does not match\|^Info in\|^[ }-]" >&2)
+run_both "$target/shrunk.jar"
+echo "sample: Kotlin and Java read, answered and closed, also shrunk by R8"
