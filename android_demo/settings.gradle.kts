@@ -15,4 +15,4 @@ dependencyResolutionManagement {
 }
 
 rootProject.name = "EdgeInfinite"
-include(":core", ":runtime-onnx", ":runtime-executorch", ":app")
+include(":core", ":runtime-onnx", ":onnx-android", ":runtime-executorch", ":app")

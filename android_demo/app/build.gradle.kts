@@ -3,6 +3,12 @@ plugins {
     alias(libs.plugins.kotlin.serialization)
 }
 
+kotlin {
+    compilerOptions {
+        optIn.add("io.edgeinfinite.core.EngineThreadApi")
+    }
+}
+
 android {
     namespace = "io.edgeinfinite.app"
     compileSdk = libs.versions.compileSdk.get().toInt()
@@ -20,6 +26,21 @@ android {
         sourceCompatibility = JavaVersion.toVersion(libs.versions.jvmTarget.get())
         targetCompatibility = JavaVersion.toVersion(libs.versions.jvmTarget.get())
     }
+    flavorDimensions += "engines"
+    productFlavors {
+        create("onnx") {
+            isDefault = true
+        }
+        // An app beside the other one.
+        create("executorch") {
+            applicationIdSuffix = ".executorch"
+        }
+    }
+    dependenciesInfo {
+        // An encrypted block that only one store can read; F-Droid refuses it.
+        includeInApk = false
+        includeInBundle = false
+    }
     testOptions {
         unitTests {
             isIncludeAndroidResources = true
@@ -35,11 +56,10 @@ android {
 
 dependencies {
     implementation(project(":core"))
-    implementation(project(":runtime-onnx"))
-    implementation(project(":runtime-executorch"))
+    implementation(project(":onnx-android"))
+    "executorchImplementation"(project(":runtime-executorch"))
     implementation(libs.coroutines.android)
     implementation(libs.serialization.json)
-    implementation(libs.onnxruntime.android)
     // Answers on the desktop, inside Robolectric's tests.
     testImplementation(libs.onnxruntime.jvm)
     testImplementation(libs.junit4)

@@ -3,7 +3,9 @@
 # style, fixtures from Python, core and the runtimes, the app, the signed APK and the classes in it,
 # session files back in Python.
 #
-#   build.sh [STEP...]      steps: style fixtures kernels downloads maven apk dex sessions (default: all of them)
+#   build.sh [STEP...]      steps: style fixtures kernels downloads maven apk sample dex sessions (default: all of them)
+#   build.sh api            writes the dumps of the libraries' public API anew
+#   build.sh executorch     packs the app's flavour with ExecuTorch (after maven)
 #   build.sh screenshots ARTIFACT TEXT [QUESTION]     the README's pictures, of a real model (after maven)
 #
 #   PYTHON=...   an interpreter with edgeinfinite[onnx] installed (default: the repository's .venv)
@@ -16,7 +18,7 @@ cd "$(dirname "$0")"
 PACKAGES=(
     javac:openjdk-17-jdk-headless mvn:maven npm:npm apksigner:apksigner enjarify:enjarify
 )
-STEPS=(style fixtures kernels downloads maven apk dex sessions)
+STEPS=(style fixtures kernels downloads maven apk sample dex sessions)
 EXECUTORCH=react-native-executorch
 repository=$(cd ../.. && pwd)
 PYTHON=${PYTHON:-$repository/.venv/bin/python}
@@ -41,7 +43,7 @@ property() {
 }
 
 maven() {
-    mvn -B -ntp -Dstyle.color=never "$@"
+    MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC} mvn -B -ntp -Dstyle.color=never "$@"
 }
 
 # The official Kotlin style, in every Kotlin file.
@@ -91,7 +93,23 @@ step_kernels() {
 }
 
 step_maven() {
-    maven verify
+    # Installs the libraries, too; sample.sh uses them.
+    maven install
+}
+
+# The dumps of the libraries' API, written anew; without it the build compares them.
+step_api() {
+    maven -pl api -am -DupdateApi=true -Dtest=PublicApiTest -Dsurefire.failIfNoSpecifiedTests=false test
+}
+
+# The flavour with ExecuTorch: nobody has run it on a device.
+step_executorch() {
+    app/apk.sh executorch
+}
+
+# A project in Kotlin and Java that uses what was installed.
+step_sample() {
+    ./sample.sh "$fixtures"
 }
 
 step_apk() {
@@ -119,7 +137,7 @@ screenshots() {
 }
 
 usage() {
-    echo "usage: build.sh [${STEPS[*]}] | screenshots ARTIFACT TEXT [QUESTION]" >&2
+    echo "usage: build.sh [${STEPS[*]}] | api | executorch | screenshots ARTIFACT TEXT [QUESTION]" >&2
     exit 2
 }
 
@@ -131,7 +149,7 @@ if [[ ${1:-} == screenshots ]]; then
 fi
 [[ $# -gt 0 ]] || set -- "${STEPS[@]}"
 for step in "$@"; do
-    [[ " ${STEPS[*]} " == *" $step "* ]] || usage
+    [[ " ${STEPS[*]} api executorch " == *" $step "* ]] || usage
 done
 install_packages
 for step in "$@"; do

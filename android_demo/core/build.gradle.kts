@@ -1,9 +1,22 @@
+import org.jetbrains.kotlin.gradle.dsl.KotlinVersion
+
 plugins {
     alias(libs.plugins.kotlin.jvm)
     alias(libs.plugins.kotlin.serialization)
+    `maven-publish`
 }
 
+group = "io.edgeinfinite"
+version = libs.versions.edgeinfinite.get()
+
 kotlin {
+    explicitApi()
+    coreLibrariesVersion = libs.versions.kotlinStdlib.get()
+    compilerOptions {
+        languageVersion.set(KotlinVersion.fromVersion(libs.versions.kotlinLanguage.get()))
+        apiVersion.set(KotlinVersion.fromVersion(libs.versions.kotlinLanguage.get()))
+        optIn.add("io.edgeinfinite.core.EngineThreadApi")
+    }
     jvmToolchain(libs.versions.jvmTarget.get().toInt())
 }
 
@@ -19,4 +32,13 @@ tasks.test {
     useJUnitPlatform()
     // What ci/build.sh fixtures writes.
     systemProperty("edgeinfinite.fixtures", rootProject.file("ci/fixtures").path)
+}
+
+publishing {
+    publications {
+        register<MavenPublication>("maven") {
+            artifactId = "edgeinfinite-core"
+            from(components["java"])
+        }
+    }
 }

@@ -2,6 +2,13 @@ plugins {
     alias(libs.plugins.android.library)
 }
 
+kotlin {
+    explicitApi()
+    compilerOptions {
+        optIn.add("io.edgeinfinite.core.EngineThreadApi")
+    }
+}
+
 android {
     namespace = "io.edgeinfinite.executorch"
     compileSdk = libs.versions.compileSdk.get().toInt()

@@ -1,8 +1,21 @@
+import org.jetbrains.kotlin.gradle.dsl.KotlinVersion
+
 plugins {
     alias(libs.plugins.kotlin.jvm)
+    `maven-publish`
 }
 
+group = "io.edgeinfinite"
+version = libs.versions.edgeinfinite.get()
+
 kotlin {
+    explicitApi()
+    coreLibrariesVersion = libs.versions.kotlinStdlib.get()
+    compilerOptions {
+        languageVersion.set(KotlinVersion.fromVersion(libs.versions.kotlinLanguage.get()))
+        apiVersion.set(KotlinVersion.fromVersion(libs.versions.kotlinLanguage.get()))
+        optIn.add("io.edgeinfinite.core.EngineThreadApi")
+    }
     jvmToolchain(libs.versions.jvmTarget.get().toInt())
 }
 
@@ -20,4 +33,13 @@ tasks.test {
     useJUnitPlatform()
     // What ci/build.sh fixtures writes.
     systemProperty("edgeinfinite.fixtures", rootProject.file("ci/fixtures").path)
+}
+
+publishing {
+    publications {
+        register<MavenPublication>("maven") {
+            artifactId = "edgeinfinite-onnx"
+            from(components["java"])
+        }
+    }
 }

@@ -23,7 +23,7 @@ from transformers import (
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.export.exporter import export_artifact
-from edgeinfinite.export.options import ExportOptions
+from edgeinfinite.export.options import ExportOptions, QuantizationOptions
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.memory.gate_file import save_gate
@@ -62,6 +62,8 @@ class Fixture:
     options: dict[str, Any] = field(default_factory=dict)
     hybrid: bool = False
     """Of a model whose second layer has a sliding window."""
+    most_loss: float | None = None
+    """Nats a token: weights get formats of 4 to 8 bits, chosen to lose no more than this."""
 
 
 _UNTRAINED = {"scorer": "untrained"}
@@ -80,6 +82,7 @@ FIXTURES = (
         options=_UNTRAINED,
     ),
     Fixture("reencode-int8", Geometry(24, 4, 8), quantize="int8"),
+    Fixture("reencode-mix", Geometry(24, 4, 8), quantize="int4", most_loss=0.02),
     Fixture("reencode-float16", Geometry(24, 4, 8), options=_HALVES),
     Fixture(
         "carry-recall-float16",
@@ -112,6 +115,12 @@ def _write(fixture: Fixture, checkpoint: Path, folder: Path, scratch: Path) -> N
     options: dict[str, Any] = {"gate": str(gate)} | fixture.options
     if options["gate"] != "none":
         _open_gate(checkpoint, fixture.geometry, gate)
+    if fixture.most_loss is not None:
+        text = scratch / "calibration.txt"
+        text.write_text(DOCUMENT * 20, encoding="utf-8")
+        options["quantization"] = QuantizationOptions(
+            max_loss=fixture.most_loss, calibrate=str(text)
+        )
     export_artifact(
         ExportOptions(
             model=str(checkpoint),

@@ -18,7 +18,7 @@ BADGING = "\n".join(
     [
         "package: name='io.edgeinfinite.app' versionCode='1' versionName='0.1.0'",
         "minSdkVersion:'26'",
-        "targetSdkVersion:'35'",
+        "targetSdkVersion:'36'",
         "launchable-activity: name='io.edgeinfinite.app.ui.screens.HomeActivity'  label='' icon=''",
         "native-code: 'arm64-v8a' 'x86_64'",
     ]
@@ -71,11 +71,11 @@ def test_the_apk_of_apk_py_passes_the_check(tmp_path: Path) -> None:
 
 def test_a_library_that_is_missing_or_not_expected_is_named(tmp_path: Path) -> None:
     parts = whole(tmp_path)
-    (parts["libraries"] / "x86_64/libexecutorch.so").rename(
+    (parts["libraries"] / "x86_64/libonnxruntime.so").rename(
         parts["libraries"] / "x86_64/libtelemetry.so"
     )
     (problem,) = problems(parts)
-    assert "libexecutorch.so" in problem
+    assert "libonnxruntime.so" in problem
     assert "libtelemetry.so" in problem
 
 
@@ -106,14 +106,40 @@ def test_a_library_that_cannot_be_mapped_is_named(
     tmp_path: Path, options: dict[str, int], expected: str
 ) -> None:
     parts = whole(tmp_path)
-    name = "lib/x86_64/libfbjni.so"
-    library = parts["libraries"] / "x86_64/libfbjni.so"
+    name = "lib/x86_64/libonnxruntime.so"
+    library = parts["libraries"] / "x86_64/libonnxruntime.so"
     data = library.read_bytes()
     library.unlink()
     packer.main(*parts.values())
     with zipfile.ZipFile(parts["output"], "a") as archive:
         archive.writestr(name, data, **options)
     assert any(expected in problem for problem in check_apk.content_problems(parts["output"]))
+
+
+def signed(*ids: int) -> bytes:
+    """Files, a signing block with these entries, a central directory, all of them empty."""
+    entries = b"".join(struct.pack("<QI", 4, identity) for identity in ids)
+    size = struct.pack("<Q", len(entries) + 24)
+    block = size + entries + size + check_apk.SIGNING_BLOCK
+    end = b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 0, 0, 0, len(block), 0)
+    return block + end
+
+
+def test_a_block_of_dependency_information_is_named() -> None:
+    signature, padding = 0x7109871A, 0x42726577
+    assert list(check_apk.signing_block_problems(signed(signature, padding))) == []
+    found = check_apk.signing_block_problems(signed(signature, check_apk.DEPENDENCY_INFO, padding))
+    assert "dependency information" in next(found)
+    unsigned = b"PK\x05\x06" + bytes(18)
+    assert list(check_apk.signing_block_problems(unsigned)) == ["there is no signing block"]
+
+
+def test_executorch_is_expected_in_its_own_flavour_alone(tmp_path: Path) -> None:
+    parts = whole(tmp_path)
+    packer.main(*parts.values())
+    _, libraries = check_apk.FLAVOURS["executorch"]
+    (problem,) = check_apk.content_problems(parts["output"], libraries)
+    assert "libexecutorch.so" in problem
 
 
 def test_a_missing_dex_is_named(tmp_path: Path) -> None:
@@ -131,7 +157,7 @@ def test_a_right_manifest_passes_the_check() -> None:
     [
         (BADGING, "uses-permission: name='android.permission.INTERNET'\n", "INTERNET"),
         (BADGING.replace("'26'", "'21'"), NO_PERMISSION, "minSdkVersion:'26'"),
-        (BADGING.replace("'35'", "'34'"), NO_PERMISSION, "targetSdkVersion:'35'"),
+        (BADGING.replace("'36'", "'34'"), NO_PERMISSION, "targetSdkVersion:'36'"),
         (BADGING.replace(" 'x86_64'", ""), NO_PERMISSION, "native-code"),
         (BADGING + "\napplication-debuggable", NO_PERMISSION, "debuggable"),
     ],

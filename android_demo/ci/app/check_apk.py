@@ -1,6 +1,6 @@
 """Checks a finished APK: manifest, permissions, signature, ABI folders, alignment.
 
-python check_apk.py APK AAPT2
+python check_apk.py APK AAPT2 [FLAVOUR]
 """
 
 from __future__ import annotations
@@ -14,23 +14,31 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PAGE = 16384
-LIBRARIES = {
-    "libc++_shared.so",
-    "libexecutorch.so",
-    "libfbjni.so",
-    "libonnxruntime.so",
-    "libonnxruntime4j_jni.so",
+LIBRARIES = {"libonnxruntime.so", "libonnxruntime4j_jni.so"}
+FLAVOURS = {
+    "onnx": ("io.edgeinfinite.app", LIBRARIES),
+    "executorch": (
+        "io.edgeinfinite.app.executorch",
+        LIBRARIES | {"libc++_shared.so", "libexecutorch.so", "libfbjni.so"},
+    ),
 }
+"""Name of the package, and its libraries."""
+SIGNING_BLOCK = b"APK Sig Block 42"
+DEPENDENCY_INFO = 0x504B4453
+"""Id of the block in which Gradle's Android plugin lists libraries, encrypted for one store."""
 MACHINES = {"arm64-v8a": 183, "x86_64": 62}  # ELF's e_machine
 ELF_LOAD = 1
 
 
-def main(apk: Path, aapt2: Path) -> None:
+def main(apk: Path, aapt2: Path, flavour: str = "onnx") -> None:
     """Exits with every problem on a line of its own."""
+    package, libraries = FLAVOURS[flavour]
+    badging, permissions = dump(aapt2, "badging", apk), dump(aapt2, "permissions", apk)
     checks = [
-        *manifest_problems(dump(aapt2, "badging", apk), dump(aapt2, "permissions", apk)),
+        *manifest_problems(badging, permissions, package),
         *signature_problems(apk),
-        *content_problems(apk),
+        *signing_block_problems(apk.read_bytes()),
+        *content_problems(apk, libraries),
     ]
     if checks:
         raise SystemExit("\n".join(f"check_apk.py: {problem}" for problem in checks))
@@ -45,12 +53,14 @@ def dump(aapt2: Path, what: str, apk: Path) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def manifest_problems(badging: str, permissions: str) -> Iterator[str]:
+def manifest_problems(
+    badging: str, permissions: str, package: str = "io.edgeinfinite.app"
+) -> Iterator[str]:
     """What the manifest gets wrong."""
     expected = {
-        "package: name='io.edgeinfinite.app'",
+        f"package: name='{package}'",
         "minSdkVersion:'26'",
-        "targetSdkVersion:'35'",
+        "targetSdkVersion:'36'",
         "launchable-activity: name='io.edgeinfinite.app.ui.screens.HomeActivity'",
         "native-code: 'arm64-v8a' 'x86_64'",
     }
@@ -73,12 +83,36 @@ def signature_problems(apk: Path) -> Iterator[str]:
         yield "there is no signature of version 2"
 
 
-def content_problems(apk: Path) -> Iterator[str]:
+def signing_block_problems(apk: bytes) -> Iterator[str]:
+    """Whether there is a block of dependency information beside the signatures."""
+    found = signing_block_ids(apk)
+    if not found:
+        yield "there is no signing block"
+    if DEPENDENCY_INFO in found:
+        yield "it has a block of dependency information, which F-Droid refuses"
+
+
+def signing_block_ids(apk: bytes) -> list[int]:
+    """Ids of the entries between the files and the central directory; empty without a block."""
+    end = apk.rindex(b"PK\x05\x06")
+    directory = struct.unpack_from("<I", apk, end + 16)[0]
+    if apk[directory - 16 : directory] != SIGNING_BLOCK:
+        return []
+    size = struct.unpack_from("<Q", apk, directory - 24)[0]
+    position, ids = directory - size, []
+    while position < directory - 24:
+        length, identity = struct.unpack_from("<QI", apk, position)
+        ids.append(identity)
+        position += 8 + length
+    return ids
+
+
+def content_problems(apk: Path, libraries: set[str] = LIBRARIES) -> Iterator[str]:
     """Missing files, and libraries that the system could not map from the APK."""
     with zipfile.ZipFile(apk) as archive, apk.open("rb") as raw:
         entries = archive.infolist()
         names = {entry.filename for entry in entries}
-        wanted = {f"lib/{abi}/{library}" for abi in MACHINES for library in LIBRARIES}
+        wanted = {f"lib/{abi}/{library}" for abi in MACHINES for library in libraries}
         found = {name for name in names if name.startswith("lib/")}
         if found != wanted:
             missing, extra = sorted(wanted - found), sorted(found - wanted)
@@ -120,6 +154,6 @@ def elf_problems(name: str, data: bytes) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        raise SystemExit(f"usage: {sys.argv[0]} APK AAPT2")
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    if len(sys.argv) not in (3, 4) or sys.argv[3:] not in ([], *([name] for name in FLAVOURS)):
+        raise SystemExit(f"usage: {sys.argv[0]} APK AAPT2 [{'|'.join(FLAVOURS)}]")
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

@@ -2,12 +2,22 @@
 # Links the app's resources and manifest with aapt2, as the Android Gradle plugin would.
 #
 # resources.sh AAPT2_JAR FRAMEWORK_JAR MIN_SDK TARGET_SDK VERSION OUTPUT
+# resources.sh --flavour APK
+#   the same once more under the name of the flavour with ExecuTorch, into APK.
+#
 #   OUTPUT gets resources.apk (manifest, resources), gen/ (R.java) and AndroidManifest.xml.
 set -euo pipefail
 
+package=io.edgeinfinite.app
+if [ "$1" = --flavour ]; then
+  # shellcheck disable=SC1091 # what the first form left
+  . "$(dirname "$0")/target/resources/link.sh"
+  link --rename-manifest-package "$package.executorch" -o "$2"
+  exit
+fi
+
 aapt2_jar=$1 framework=$2 min_sdk=$3 target_sdk=$4 version=$5 output=$6
 sources=$(cd "$(dirname "$0")/../../app/src/main" && pwd)
-package=io.edgeinfinite.app
 
 mkdir -p "$output"
 aapt2=$output/aapt2
@@ -26,8 +36,13 @@ fi
 # Gradle takes the package from `namespace`; aapt2 wants it in the manifest.
 sed "s/<manifest /<manifest package=\"$package\" /" "$sources/AndroidManifest.xml" >"$output/AndroidManifest.xml"
 "$aapt2" compile --dir "$sources/res" -o "$output/compiled.zip"
-"$aapt2" link -I "$framework" --manifest "$output/AndroidManifest.xml" \
-  --min-sdk-version "$min_sdk" --target-sdk-version "$target_sdk" \
-  --version-code 1 --version-name "$version" \
-  --java "$output/gen" -o "$output/resources.apk" "$output/compiled.zip"
+cat >"$output/link.sh" <<LINK
+link() {
+  "$aapt2" link -I "$framework" --manifest "$output/AndroidManifest.xml" \\
+    --min-sdk-version "$min_sdk" --target-sdk-version "$target_sdk" \\
+    --version-code 1 --version-name "$version" "\$@" "$output/compiled.zip"
+}
+LINK
+. "$output/link.sh"
+link --java "$output/gen" -o "$output/resources.apk"
 touch "$stamp"

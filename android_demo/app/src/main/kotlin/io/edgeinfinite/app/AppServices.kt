@@ -5,12 +5,12 @@ import io.edgeinfinite.app.data.ChatStore
 import io.edgeinfinite.app.data.Documents
 import io.edgeinfinite.app.data.ModelHolder
 import io.edgeinfinite.app.data.SettingsStore
-import io.edgeinfinite.app.data.SharedMemoryBuffers
 import io.edgeinfinite.app.ui.viewmodel.ChatViewModel
 import io.edgeinfinite.app.ui.viewmodel.HomeViewModel
 import io.edgeinfinite.app.ui.viewmodel.SettingsViewModel
 import io.edgeinfinite.core.ArtifactImporter
 import io.edgeinfinite.core.EngineDispatcher
+import io.edgeinfinite.onnx.android.SharedMemoryBuffers
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers

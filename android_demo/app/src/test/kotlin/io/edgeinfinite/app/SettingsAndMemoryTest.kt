@@ -51,6 +51,7 @@ class SettingsAndMemoryTest {
             setThreads(1)
             setLongest(128)
         }
+        waitUntil { ":128" in File(app.filesDir, "settings.json").readText() } // written by another thread
         killProcess()
         val settings = openSettings()
         waitUntil { settings.textOf(R.id.temperature_value) == "0.70" }

@@ -3,11 +3,11 @@ package io.edgeinfinite.app
 import android.os.Build
 import android.system.ErrnoException
 import android.system.OsConstants
-import io.edgeinfinite.app.data.SharedMemoryBuffers
 import io.edgeinfinite.core.BufferAllocator
 import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.State
 import io.edgeinfinite.core.TensorSpec
+import io.edgeinfinite.onnx.android.SharedMemoryBuffers
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertSame
 import org.junit.Assert.assertThrows

@@ -1,12 +1,12 @@
 package io.edgeinfinite.core
 
 /** Tokens to text, as [TextStream] does it. */
-interface TokenText {
+public interface TokenText {
     /** The text that [token] completes, often empty. */
-    fun push(token: Int): String
+    public fun push(token: Int): String
 
     /** The rest of the text, when no token follows. */
-    fun flush(): String
+    public fun flush(): String
 }
 
 /**
@@ -21,7 +21,7 @@ interface TokenText {
  * @param stop stop strings.
  * @throws EdgeInfiniteException a stop string is empty.
  */
-class AnswerText(
+internal class AnswerText(
     private val stream: TokenText,
     private val stop: List<String> = emptyList(),
 ) {
@@ -41,7 +41,10 @@ class AnswerText(
 
     init {
         if (stop.any { it.isEmpty() }) {
-            throw EdgeInfiniteException("a stop string is empty; give at least one character")
+            throw EdgeInfiniteException(
+                ErrorCode.INVALID_ARGUMENT,
+                "a stop string is empty; give at least one character",
+            )
         }
     }
 

@@ -1,5 +1,7 @@
 package io.edgeinfinite.core
 
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.withContext
 import java.io.File
 import java.io.IOException
 import java.io.InputStream
@@ -10,14 +12,14 @@ import java.security.MessageDigest
  *
  * @property folder its folder; engines map its files into memory.
  */
-class Artifact private constructor(
-    val folder: File,
-    val manifest: Manifest,
+public class Artifact private constructor(
+    public val folder: File,
+    public val manifest: Manifest,
 ) {
     /** The folder's name. */
-    val name: String get() = folder.name
+    public val name: String get() = folder.name
 
-    companion object {
+    public companion object {
         /**
          * Opens and checks an artifact.
          *
@@ -26,14 +28,23 @@ class Artifact private constructor(
          * @throws EdgeInfiniteException there is no artifact, its manifest is unreadable or of a
          *   newer schema, or a file is missing, truncated or altered.
          */
-        fun open(
+        public suspend fun open(
             folder: File,
             checkFiles: Boolean = true,
+        ): Artifact = withContext(Dispatchers.IO) { read(folder, checkFiles) }
+
+        /** As [open], on the calling thread. */
+        internal fun read(
+            folder: File,
+            checkFiles: Boolean,
         ): Artifact {
             val manifest = readManifest(folder)
             for ((name, entry) in manifest.files) {
                 problemOf(File(folder, name), entry, checkFiles)?.let {
-                    throw EdgeInfiniteException("$it; copy the artifact again or export it again")
+                    throw EdgeInfiniteException(
+                        ErrorCode.ARTIFACT_DAMAGED,
+                        "$it; copy the artifact again or export it again",
+                    )
                 }
             }
             return Artifact(folder, manifest)
@@ -51,7 +62,10 @@ class Artifact private constructor(
         ): Manifest {
             val manifest = readManifest(folder)
             manifest.files.keys.find { it !in found }?.let {
-                throw EdgeInfiniteException("$it is missing; copy the artifact again; nothing was imported")
+                throw EdgeInfiniteException(
+                    ErrorCode.ARTIFACT_DAMAGED,
+                    "$it is missing; copy the artifact again; nothing was imported",
+                )
             }
             return manifest
         }
@@ -60,6 +74,7 @@ class Artifact private constructor(
             val file = File(folder, MANIFEST_FILE)
             if (!file.isFile) {
                 throw EdgeInfiniteException(
+                    ErrorCode.NO_ARTIFACT,
                     "this is not an artifact ($MANIFEST_FILE is missing); make one with: " +
                         "edgeinfinite export --model MODEL --backend onnx --output FOLDER",
                 )
@@ -68,7 +83,11 @@ class Artifact private constructor(
                 try {
                     file.readBytes().decodeToString(throwOnInvalidSequence = true)
                 } catch (error: IOException) {
-                    throw EdgeInfiniteException("$MANIFEST_FILE can't be read: ${error.message}", error)
+                    throw EdgeInfiniteException(
+                        ErrorCode.ARTIFACT_DAMAGED,
+                        "$MANIFEST_FILE can't be read: ${error.message}",
+                        error,
+                    )
                 }
             return Manifest.parse(text, MANIFEST_FILE)
         }

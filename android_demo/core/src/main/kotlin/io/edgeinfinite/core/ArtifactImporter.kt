@@ -1,5 +1,10 @@
 package io.edgeinfinite.core
 
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.Job
+import kotlinx.coroutines.currentCoroutineContext
+import kotlinx.coroutines.ensureActive
+import kotlinx.coroutines.withContext
 import java.io.EOFException
 import java.io.File
 import java.io.FilterInputStream
@@ -9,7 +14,7 @@ import java.util.zip.ZipException
 import java.util.zip.ZipInputStream
 
 /** Called while importing with the bytes copied so far, and all bytes where that is known. */
-typealias ImportProgress = (copied: Long, total: Long?) -> Unit
+public typealias ImportProgress = (copied: Long, total: Long?) -> Unit
 
 /**
  * A file of an artifact to import, from Android's file picker or another folder.
@@ -17,13 +22,13 @@ typealias ImportProgress = (copied: Long, total: Long?) -> Unit
  * @property name without any folder.
  * @property open gives its contents from the start; closed by the importer.
  */
-class SourceFile(
-    val name: String,
-    val open: () -> InputStream,
+public class SourceFile(
+    public val name: String,
+    public val open: () -> InputStream,
 )
 
 /** What [ArtifactImporter.list] finds: an artifact, or what is wrong with the folder. */
-data class StoredArtifact(
+public data class StoredArtifact(
     val folder: File,
     val manifest: Manifest?,
     val problem: String?,
@@ -34,15 +39,17 @@ data class StoredArtifact(
  *
  * @property root holds one folder per artifact; created if missing.
  */
-class ArtifactImporter(
-    val root: File,
+public class ArtifactImporter(
+    public val root: File,
 ) {
     /** All artifacts by name; sizes are checked, contents aren't. */
-    fun list(): List<StoredArtifact> {
+    public suspend fun list(): List<StoredArtifact> = withContext(Dispatchers.IO) { stored() }
+
+    private fun stored(): List<StoredArtifact> {
         val folders = root.listFiles { file -> file.isDirectory && !file.name.startsWith(".") }
         return folders.orEmpty().sortedBy { it.name }.map { folder ->
             try {
-                StoredArtifact(folder, Artifact.open(folder, checkFiles = false).manifest, null)
+                StoredArtifact(folder, Artifact.read(folder, checkFiles = false).manifest, null)
             } catch (error: EdgeInfiniteException) {
                 StoredArtifact(folder, null, error.message)
             }
@@ -62,7 +69,7 @@ class ArtifactImporter(
      *   Nothing of it stays on disk.
      * @throws ReadingCancelled likewise.
      */
-    fun importZip(
+    public suspend fun importZip(
         name: String,
         stream: InputStream,
         progress: ImportProgress = { _, _ -> },
@@ -84,7 +91,7 @@ class ArtifactImporter(
      * @throws EdgeInfiniteException as in [importZip].
      * @throws ReadingCancelled likewise.
      */
-    fun importFiles(
+    public suspend fun importFiles(
         name: String,
         files: List<SourceFile>,
         progress: ImportProgress = { _, _ -> },
@@ -102,22 +109,35 @@ class ArtifactImporter(
         }
 
     /** Removes an artifact; a name that isn't there is no error. */
-    fun delete(name: String) {
-        require(isPlainFileName(name))
-        val folder = File(root, name)
-        // Renamed first, so that an interrupted removal leaves no half artifact in the list.
-        val doomed = File(root, ".$name.${System.nanoTime()}.deleted")
-        if (folder.renameTo(doomed)) doomed.deleteRecursively()
+    public suspend fun delete(name: String): Unit =
+        withContext(Dispatchers.IO) {
+            require(isPlainFileName(name))
+            val folder = File(root, name)
+            // Renamed first, so that an interrupted removal leaves no half artifact in the list.
+            val doomed = File(root, ".$name.${System.nanoTime()}.deleted")
+            if (folder.renameTo(doomed)) doomed.deleteRecursively()
+        }
+
+    private suspend fun import(
+        name: String,
+        copy: Copy,
+        fill: (File, Copy) -> Manifest,
+    ): Artifact {
+        copy.job = currentCoroutineContext()[Job]
+        return withContext(Dispatchers.IO) { imported(name, copy, fill) }
     }
 
-    private fun import(
+    private fun imported(
         name: String,
         copy: Copy,
         fill: (File, Copy) -> Manifest,
     ): Artifact {
         val target = File(root, fileNameOf(name))
         if (target.exists()) {
-            throw EdgeInfiniteException("there is an artifact ${target.name} already; delete it first")
+            throw EdgeInfiniteException(
+                ErrorCode.NAME_TAKEN,
+                "there is an artifact ${target.name} already; delete it first",
+            )
         }
         removeLeftovers()
         val folder = File(root, ".${target.name}.${System.nanoTime()}.partial")
@@ -127,17 +147,29 @@ class ArtifactImporter(
             copy.check(manifest)
             if (!folder.renameTo(target)) throw IOException("$target can't be made")
         } catch (error: ZipException) {
-            throw EdgeInfiniteException("$name is not a whole zip archive (${error.message})", error)
+            throw EdgeInfiniteException(
+                ErrorCode.BAD_ARCHIVE,
+                "$name is not a whole zip archive (${error.message})",
+                error,
+            )
         } catch (error: EOFException) {
-            throw EdgeInfiniteException("$name is cut short; copy it again", error)
+            throw EdgeInfiniteException(ErrorCode.BAD_ARCHIVE, "$name is cut short; copy it again", error)
         } catch (error: IOException) {
-            throw EdgeInfiniteException("$name can't be copied: ${error.message}; is the storage full?", error)
+            throw EdgeInfiniteException(
+                ErrorCode.STORAGE,
+                "$name can't be copied: ${error.message}; is the storage full?",
+                error,
+            )
         } catch (error: SecurityException) {
-            throw EdgeInfiniteException("$name can't be read: ${error.message}; pick it again", error)
+            throw EdgeInfiniteException(
+                ErrorCode.UNREADABLE_SOURCE,
+                "$name can't be read: ${error.message}; pick it again",
+                error,
+            )
         } finally {
             folder.deleteRecursively()
         }
-        return Artifact.open(target, checkFiles = false)
+        return Artifact.read(target, checkFiles = false)
     }
 
     /** What a killed process left. */
@@ -160,15 +192,23 @@ class ArtifactImporter(
             val parts = partsOf(entry.name)
             if (entry.isDirectory || parts.first() == "__MACOSX") continue
             if (parts.size > 2) {
-                throw EdgeInfiniteException("${entry.name}: an artifact has no folders in it")
+                throw EdgeInfiniteException(ErrorCode.BAD_ARCHIVE, "${entry.name}: an artifact has no folders in it")
             }
             folders += if (parts.size == 2) parts[0] else ""
             if (folders.size > 1 || !found.add(parts.last())) {
-                throw EdgeInfiniteException("${entry.name}: the archive holds more than one artifact")
+                throw EdgeInfiniteException(
+                    ErrorCode.BAD_ARCHIVE,
+                    "${entry.name}: the archive holds more than one artifact",
+                )
             }
             copy.file(zip, folder, parts.last())
         }
-        if (found.isEmpty()) throw EdgeInfiniteException("it is not a zip archive, or it is empty")
+        if (found.isEmpty()) {
+            throw EdgeInfiniteException(
+                ErrorCode.BAD_ARCHIVE,
+                "it is not a zip archive, or it is empty",
+            )
+        }
         return found
     }
 
@@ -176,7 +216,10 @@ class ArtifactImporter(
     private fun partsOf(entry: String): List<String> {
         val parts = entry.trimEnd('/').split('/')
         if (entry.startsWith("/") || !parts.all(::isPlainFileName)) {
-            throw EdgeInfiniteException("archive entry '$entry' points outside the artifact; nothing was imported")
+            throw EdgeInfiniteException(
+                ErrorCode.BAD_ARCHIVE,
+                "archive entry '$entry' points outside the artifact; nothing was imported",
+            )
         }
         return parts
     }
@@ -197,6 +240,7 @@ private class Copy(
     private val cancelled: () -> Boolean,
 ) {
     var total: Long? = null
+    var job: Job? = null
     private var copied = 0L
     private val entries = HashMap<String, FileEntry>()
 
@@ -210,6 +254,7 @@ private class Copy(
         Unclosed.unlessZip(source).use { stream ->
             File(folder, name).outputStream().use { target ->
                 stream.forEachBlock { block, count ->
+                    job?.ensureActive()
                     if (cancelled()) throw ReadingCancelled()
                     target.write(block, 0, count)
                     digest.update(block, 0, count)
@@ -233,7 +278,10 @@ private class Copy(
                     found != expected -> "differs from what was exported (sha256)"
                     else -> continue
                 }
-            throw EdgeInfiniteException("$name $problem; copy the artifact again; nothing was imported")
+            throw EdgeInfiniteException(
+                ErrorCode.ARTIFACT_DAMAGED,
+                "$name $problem; copy the artifact again; nothing was imported",
+            )
         }
     }
 }

@@ -14,8 +14,10 @@ import java.io.File
  * @param onSaved called after each save with the history that was saved, on the engine's thread and
  *   between two steps, so it may read the session.
  */
-class Autosave(
-    val file: File,
+public class Autosave
+@JvmOverloads
+constructor(
+    public val file: File,
     private val pauseS: Double = PAUSE_S,
     private val clock: () -> Double = { System.nanoTime() / 1e9 },
     private val onSaved: (List<Turn>) -> Unit = {},
@@ -25,7 +27,7 @@ class Autosave(
     private var dueAt = Double.POSITIVE_INFINITY
 
     /** Saves after the chunk or token that is being computed; from any thread. */
-    fun request() {
+    public fun request() {
         isRequested = true
     }
 
@@ -54,9 +56,9 @@ class Autosave(
         if (isSaved) onSaved(turns)
     }
 
-    companion object {
+    public companion object {
         /** Least seconds between two saves. */
-        const val PAUSE_S = 15.0
+        public const val PAUSE_S: Double = 15.0
 
         /** A save is followed by this many times what it took. */
         private const val TIMES_ITS_COST = 20

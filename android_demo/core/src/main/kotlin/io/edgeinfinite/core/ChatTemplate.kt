@@ -4,15 +4,15 @@ import io.edgeinfinite.core.jinja.Template
 import io.edgeinfinite.core.jinja.TemplateException
 
 /** One message of a conversation. */
-data class Message(
+public data class Message(
     val role: String,
     val content: String,
 ) {
     /** The roles that templates know. */
-    companion object {
-        const val SYSTEM = "system"
-        const val USER = "user"
-        const val ASSISTANT = "assistant"
+    public companion object {
+        public const val SYSTEM: String = "system"
+        public const val USER: String = "user"
+        public const val ASSISTANT: String = "assistant"
     }
 }
 
@@ -35,6 +35,7 @@ internal class ChatTemplate(
             Template(source)
         } catch (error: TemplateException) {
             throw EdgeInfiniteException(
+                ErrorCode.CHAT_TEMPLATE,
                 "the chat template can't be parsed: ${error.message}; export the artifact again",
                 error,
             )
@@ -58,6 +59,7 @@ internal class ChatTemplate(
             return template.render(values)
         } catch (error: TemplateException) {
             throw EdgeInfiniteException(
+                ErrorCode.CHAT_TEMPLATE,
                 "the chat template refuses the conversation: ${error.message}",
                 error,
             )
@@ -96,6 +98,7 @@ internal class ChatTemplate(
         val tail = first.drop(at + ANSWER.length)
         if (at < 0 || atLater < 0 || tail != later.drop(atLater + ANSWER.length)) {
             throw EdgeInfiniteException(
+                ErrorCode.CHAT_TEMPLATE,
                 "this artifact's chat template rewrites earlier turns, so a turn can't be appended " +
                     "to what the model has read; start a new chat for every question",
             )

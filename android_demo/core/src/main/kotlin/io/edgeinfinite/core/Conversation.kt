@@ -1,9 +1,11 @@
 package io.edgeinfinite.core
 
 import kotlinx.coroutines.Job
+import kotlinx.coroutines.NonCancellable
 import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.FlowCollector
+import kotlinx.coroutines.flow.emitAll
 import kotlinx.coroutines.flow.flow
 import kotlinx.coroutines.flow.flowOn
 import kotlinx.coroutines.sync.Mutex
@@ -17,8 +19,8 @@ import java.io.File
 /**
  * A chat of any length: documents, questions and answers in a fixed-size state.
  *
- * All computing runs on [dispatcher], one operation at a time. Flows and functions may be used from
- * the main thread.
+ * Made by [Model]. All computing runs on the engine's own thread, one operation at a time. Flows and
+ * functions may be used from the main thread. Java has `AsyncConversation`.
  *
  * @property session the text; read it only while nothing runs.
  * @param tokenizer the artifact's, with a chat template.
@@ -27,13 +29,17 @@ import java.io.File
  * @param undoSteps how many of the newest questions and documents [undo] can take back. Each costs
  *   the memory of one more state.
  */
-class Conversation(
-    val session: Session,
+public class Conversation
+@EngineThreadApi
+@JvmOverloads
+constructor(
+    @property:EngineThreadApi
+    public val session: Session,
     private val tokenizer: TextTokenizer,
     private val dispatcher: EngineDispatcher,
     private val autosave: Autosave? = null,
     undoSteps: Int = 0,
-) : AutoCloseable {
+) {
     private val running = Mutex()
     private val undoRing = UndoRing(undoSteps)
     private val history = ArrayList<Turn>()
@@ -53,19 +59,26 @@ class Conversation(
     @Volatile
     private var isInterrupting = false
 
+    @Volatile
+    private var isClosed = false
+
+    /** What [close] tells the model. */
+    @Volatile
+    internal var onClosed: () -> Unit = {}
+
     /**
      * Whether a reading was cut off by [interrupt] or with the process, not stopped by the user, so
      * that [readOn] should be called.
      */
     @Volatile
-    var isInterrupted = false
+    public var isInterrupted: Boolean = false
         private set
 
     /** What was said and read so far; a copy. */
-    val turns: List<Turn> get() = synchronized(history) { history.toList() }
+    public val turns: List<Turn> get() = synchronized(history) { history.toList() }
 
     /** Tokens that a stopped reading has left; [readOn] reads them, [ask] and [attach] do first. */
-    val unreadTokens: Int get() = session.unread.size
+    public val unreadTokens: Int get() = session.unread.size
 
     /**
      * Reads a long text, for questions to follow.
@@ -76,12 +89,12 @@ class Conversation(
      *   or after [stop] (then [unreadTokens] isn't 0). Cancelling the collector stops within one
      *   chunk.
      */
-    fun attach(
+    public fun attach(
         name: String,
         text: String,
     ): Flow<GenerationEvent.Reading> =
         exclusively {
-            if (text.isBlank()) throw EdgeInfiniteException("$name is empty; choose a text")
+            if (text.isBlank()) throw EdgeInfiniteException(ErrorCode.EMPTY_TEXT, "$name is empty; choose a text")
             val parts = parts(text)
             keepForUndo()
             remember(Turn(Turn.Kind.DOCUMENT, name))
@@ -100,7 +113,7 @@ class Conversation(
      *
      * @return as for [attach].
      */
-    fun readOn(): Flow<GenerationEvent.Reading> =
+    public fun readOn(): Flow<GenerationEvent.Reading> =
         exclusively {
             readAll(IntArray(0), 0, session.unread.size.toLong())
         }
@@ -144,14 +157,20 @@ class Conversation(
      * @param stop the answer ends before the first of these strings, see [Generator].
      * @return see [Generator.events]; computed on the dispatcher.
      */
-    fun ask(
+    @JvmOverloads
+    public fun ask(
         question: String,
         sampler: Sampler,
         maxNewTokens: Int = Generator.MAX_NEW_TOKENS,
         stop: List<String> = emptyList(),
     ): Flow<GenerationEvent> =
         exclusively {
-            if (question.isBlank()) throw EdgeInfiniteException("the question is empty; write one")
+            if (question.isBlank()) {
+                throw EdgeInfiniteException(
+                    ErrorCode.EMPTY_TEXT,
+                    "the question is empty; write one",
+                )
+            }
             val tokens =
                 when {
                     turnIsOpen -> tokenizer.encodeClosing(question)
@@ -176,24 +195,24 @@ class Conversation(
         }
 
     /** Ends what runs after its current chunk or token; from any thread; no error when idle. */
-    fun stop() {
+    public fun stop() {
         stopReading = true
         current?.stop()
     }
 
     /** As [stop], but a reading counts as interrupted, also after [save] and [restore]. */
-    fun interrupt() {
+    public fun interrupt() {
         isInterrupting = true
         stop()
     }
 
     /** Saves what runs after its current chunk or token; from any thread; nothing when idle. */
-    fun saveSoon() {
+    public fun saveSoon() {
         autosave?.request()
     }
 
     /** How many turns [undo] can take back now; read it only while nothing runs. */
-    val undoable: Int get() = undoRing.count
+    public val undoable: Int get() = undoRing.count
 
     /**
      * Takes the newest question and its answer back, or the newest document: session and history are
@@ -201,12 +220,8 @@ class Conversation(
      *
      * @return what was taken back, oldest first, for another try; empty if nothing can be.
      */
-    suspend fun undo(): List<Turn> =
-        running.withLock {
-            withContext(dispatcher) {
-                undoRing.take()?.let(::goBack).orEmpty()
-            }
-        }
+    public suspend fun undo(): List<Turn> =
+        alone { undoRing.take()?.let(::goBack).orEmpty() }
 
     private fun goBack(before: UndoRing.Snapshot): List<Turn> {
         session.goBack(before.session)
@@ -220,23 +235,48 @@ class Conversation(
     }
 
     /** Gives up what a stopped reading has left. */
-    suspend fun dropUnread() =
-        running.withLock {
+    public suspend fun dropUnread(): Unit =
+        alone {
             isInterrupted = false
             session.dropUnread()
         }
 
     /** Writes the session and the history to one file; an older one is replaced when complete. */
-    suspend fun save(file: File) =
-        running.withLock { withContext(dispatcher) { write(file, turns, isInterrupted) } }
+    public suspend fun save(file: File): Unit = alone { write(file, turns, isInterrupted) }
 
     /** Where the session stands; waits for what runs. */
-    suspend fun figures(): SessionFigures = running.withLock { SessionFigures.of(session) }
+    public suspend fun figures(): SessionFigures = alone { SessionFigures.of(session) }
 
-    /** Frees the state; the engine stays open. */
-    override fun close() {
-        undoRing.close()
-        session.close()
+    /**
+     * Stops what runs and frees the state; the engine stays open. Safe to call twice.
+     *
+     * It waits for the chunk or token that is being computed, so don't call it inside a collector of
+     * this conversation's flows, which would wait for itself.
+     */
+    public suspend fun close() {
+        stop()
+        withContext(NonCancellable) {
+            running.withLock {
+                if (isClosed) return@withContext
+                isClosed = true
+                withContext(dispatcher) {
+                    undoRing.close()
+                    session.close()
+                }
+                onClosed()
+            }
+        }
+    }
+
+    /** Runs [work] on the engine's thread when nothing else runs. */
+    private suspend fun <T> alone(work: () -> T): T =
+        running.withLock {
+            refuseClosed()
+            withContext(dispatcher) { work() }
+        }
+
+    private fun refuseClosed() {
+        if (isClosed) throw EdgeInfiniteException(ErrorCode.CLOSED, "this conversation is closed; open it again")
     }
 
     private fun keepForUndo() = undoRing.keep(session, turns.size, turnIsOpen)
@@ -254,7 +294,15 @@ class Conversation(
 
     private fun <T> exclusively(block: suspend FlowCollector<T>.() -> Unit): Flow<T> =
         flow {
+            // Before a thread is asked for that may have ended.
+            refuseClosed()
+            emitAll(onEngine(block))
+        }
+
+    private fun <T> onEngine(block: suspend FlowCollector<T>.() -> Unit): Flow<T> =
+        flow {
             running.withLock {
+                refuseClosed()
                 isInterrupted = false
                 isInterrupting = false
                 stopReading = false
@@ -301,7 +349,7 @@ class Conversation(
         val isReading: Boolean = false,
     )
 
-    companion object {
+    public companion object {
         private const val EXTRA = "conversation"
         private val json = Json { ignoreUnknownKeys = true }
 
@@ -312,23 +360,29 @@ class Conversation(
          *   document that it read).
          * @throws EdgeInfiniteException as [SessionFile.load].
          */
-        fun restore(
+        @EngineThreadApi
+        public suspend fun restore(
             engine: Engine,
             tokenizer: TextTokenizer,
             file: File,
             dispatcher: EngineDispatcher,
             autosave: Autosave? = null,
             undoSteps: Int = 0,
-        ): Conversation {
-            val (session, extra) = SessionFile.load(engine, file)
-            val conversation = Conversation(session, tokenizer, dispatcher, autosave, undoSteps)
-            try {
-                conversation.recall(extra)
-            } catch (error: SerializationException) {
-                conversation.close()
-                throw EdgeInfiniteException("${file.name} holds a damaged history; start a new chat", error)
+        ): Conversation =
+            withContext(dispatcher) {
+                val (session, extra) = SessionFile.load(engine, file)
+                val conversation = Conversation(session, tokenizer, dispatcher, autosave, undoSteps)
+                try {
+                    conversation.recall(extra)
+                } catch (error: SerializationException) {
+                    conversation.close()
+                    throw EdgeInfiniteException(
+                        ErrorCode.SESSION_DAMAGED,
+                        "${file.name} holds a damaged history; start a new chat",
+                        error,
+                    )
+                }
+                conversation
             }
-            return conversation
-        }
     }
 }

@@ -1,5 +1,7 @@
 package io.edgeinfinite.core
 
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.withContext
 import kotlinx.serialization.SerializationException
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonObject
@@ -11,7 +13,7 @@ import java.io.File
 import java.io.IOException
 
 /** For a checkpoint whose generation config doesn't say how to sample. */
-val DEFAULT_SAMPLING = SamplingOptions(temperature = 0.7, topP = 0.9, repetitionPenalty = 1.1)
+public val DEFAULT_SAMPLING: SamplingOptions = SamplingOptions(temperature = 0.7, topP = 0.9, repetitionPenalty = 1.1)
 
 /**
  * How a conversation with an artifact samples unless the user says otherwise, as Python's
@@ -23,7 +25,10 @@ val DEFAULT_SAMPLING = SamplingOptions(temperature = 0.7, topP = 0.9, repetition
  *
  * @param folder the artifact's.
  */
-fun conversationSampling(folder: File): SamplingOptions {
+public suspend fun conversationSampling(folder: File): SamplingOptions =
+    withContext(Dispatchers.IO) { readConversationSampling(folder) }
+
+internal fun readConversationSampling(folder: File): SamplingOptions {
     val fields =
         try {
             Json.parseToJsonElement(File(folder, "generation_config.json").readText()) as? JsonObject

@@ -1,15 +1,25 @@
 package io.edgeinfinite.core
 
 /**
- * What went wrong and what to do about it, in one line that may be shown to a person.
+ * What went wrong and what to do about it, in one line that may be shown to a person. Unchecked in
+ * Java, as functions of Kotlin declare nothing.
  *
  * Messages quote names from files that anybody could have written, so control characters in them are
  * shown as escapes such as `\u001b`.
+ *
+ * @property code what kind of error it is, for a text in another language.
  */
-class EdgeInfiniteException(
+public class EdgeInfiniteException
+@JvmOverloads
+constructor(
+    public val code: ErrorCode,
     message: String,
     cause: Throwable? = null,
-) : Exception(printable(message), cause)
+) : RuntimeException(printable(message), cause) {
+    /** An error of the caller's own: [ErrorCode.OTHER]. */
+    @JvmOverloads
+    public constructor(message: String, cause: Throwable? = null) : this(ErrorCode.OTHER, message, cause)
+}
 
 private fun printable(text: String): String =
     if (text.none(::isUnprintable)) {

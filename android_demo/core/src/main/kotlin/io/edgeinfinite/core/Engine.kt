@@ -8,33 +8,34 @@ package io.edgeinfinite.core
  * changes `length` and `has_memory`. Letters: T new tokens, V vocabulary, S sinks, N segment, W
  * window.
  */
-interface Engine : AutoCloseable {
+@EngineThreadApi
+public interface Engine : AutoCloseable {
     /** For statistics: `onnx`, `executorch`. */
-    val name: String
+    public val name: String
 
-    val geometry: Geometry
+    public val geometry: Geometry
 
     /** V, the number of token ids. */
-    val vocabulary: Int
+    public val vocabulary: Int
 
     /** Weights, gate, scorer, rank rule, quantization: equal ones continue each other's states bit for bit. */
-    val fingerprint: String
+    public val fingerprint: String
 
     /** Checkpoint, gate, scorer, rank rule: equal ones take over each other's states. */
-    val modelDigest: String
+    public val modelDigest: String
 
     /**
      * Whether there is a gate, so that `memory` and `memory_norm` are kept and read. Without a
      * gate, `reencode` drops the N tokens of a compression. `carry` keeps those that rank high
      * enough for the recall slots, with or without a gate.
      */
-    val readsMemory: Boolean
+    public val readsMemory: Boolean
 
     /** T of one prefill call that is fastest here; any T from 1 to N works. */
-    val chunkLength: Int
+    public val chunkLength: Int
 
     /** An empty state; to be closed before the engine. */
-    fun newState(): State
+    public fun newState(): State
 
     /**
      * Reads T tokens of one segment into the cache at slots `length`..`length + T - 1`.
@@ -43,13 +44,13 @@ interface Engine : AutoCloseable {
      * @param state made by [newState]; caches updated in place.
      * @return logits `[V]` of the last token, the caller's own array.
      */
-    fun prefillSegment(
+    public fun prefillSegment(
         tokens: IntArray,
         state: State,
     ): FloatArray
 
     /** The same for one token. */
-    fun decodeStep(
+    public fun decodeStep(
         token: Int,
         state: State,
     ): FloatArray
@@ -67,7 +68,7 @@ interface Engine : AutoCloseable {
      * @param state under `reencode` with S + N or more slots in use, under `carry` with N + W
      *   residual tokens; updated in place.
      */
-    fun compressMemory(state: State)
+    public fun compressMemory(state: State)
 
     /** Frees the weights. Safe to call twice. */
     override fun close()
@@ -79,21 +80,24 @@ interface Engine : AutoCloseable {
  * @property threads CPU threads, null for the engine's default.
  * @property buffers where states get their memory.
  */
-data class EngineSettings(
+public data class EngineSettings
+@JvmOverloads
+constructor(
     val threads: Int? = null,
     val buffers: BufferAllocator = BufferAllocator.Direct,
 )
 
 /** Opens artifacts of one back end; `OnnxEngineFactory` and `ExecuTorchEngineFactory` are two. */
-interface EngineFactory {
+public interface EngineFactory {
     /** The manifest's `backend` that this one opens: `onnx`, `executorch`. */
-    val backend: String
+    public val backend: String
 
     /**
      * @param artifact already checked.
      * @throws EdgeInfiniteException the runtime refuses the artifact.
      */
-    fun open(
+    @EngineThreadApi
+    public fun open(
         artifact: Artifact,
         settings: EngineSettings = EngineSettings(),
     ): Engine
@@ -105,13 +109,15 @@ interface EngineFactory {
  * @receiver the engines that are built in.
  * @throws EdgeInfiniteException none of them knows the back end, or the runtime refuses.
  */
-fun List<EngineFactory>.open(
+@EngineThreadApi
+public fun List<EngineFactory>.open(
     artifact: Artifact,
     settings: EngineSettings = EngineSettings(),
 ): Engine {
     val backend = artifact.manifest.backend
     val factory =
         find { it.backend == backend } ?: throw EdgeInfiniteException(
+            ErrorCode.NO_ENGINE,
             "${artifact.name} was made for the back end '$backend'; this app has " +
                 joinToString { it.backend } + ": export the artifact for one of these",
         )

@@ -2,6 +2,7 @@ package io.edgeinfinite.core
 
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.Runnable
+import kotlinx.coroutines.asCoroutineDispatcher
 import java.util.concurrent.Executors
 import kotlin.coroutines.CoroutineContext
 
@@ -14,23 +15,28 @@ import kotlin.coroutines.CoroutineContext
  *
  * @param name the thread's name.
  */
-class EngineDispatcher(
+public class EngineDispatcher
+@JvmOverloads
+constructor(
     name: String = "engine",
 ) : CoroutineDispatcher(),
     AutoCloseable {
+    /** What is dispatched after [close] is cancelled. */
     private val executor =
-        Executors.newSingleThreadExecutor { Thread(null, it, name, STACK_BYTES).apply { isDaemon = true } }
+        Executors
+            .newSingleThreadExecutor { Thread(null, it, name, STACK_BYTES).apply { isDaemon = true } }
+            .asCoroutineDispatcher()
 
     override fun dispatch(
         context: CoroutineContext,
         block: Runnable,
-    ) = executor.execute(block)
+    ): Unit = executor.dispatch(context, block)
 
     /** Ends the thread when what was dispatched so far is done. */
-    override fun close() = executor.shutdown()
+    override fun close(): Unit = executor.close()
 
-    companion object {
+    public companion object {
         /** Stack of the thread. */
-        const val STACK_BYTES = 8L shl 20
+        public const val STACK_BYTES: Long = 8L shl 20
     }
 }

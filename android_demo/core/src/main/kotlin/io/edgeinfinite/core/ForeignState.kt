@@ -92,6 +92,7 @@ internal class ForeignState(
         val half = floatToHalf(value)
         if (value.isFinite() && !halfToFloat(half).isFinite()) {
             throw EdgeInfiniteException(
+                ErrorCode.SESSION_OF_ANOTHER_MODEL,
                 "${spec.name} of this session has numbers that float16 can't hold; export the artifact with " +
                     "--cache-type float32 to go on from it",
             )

@@ -9,17 +9,17 @@ import kotlinx.coroutines.isActive
 import java.util.concurrent.atomic.AtomicBoolean
 
 /** Why an answer ended. */
-enum class FinishReason { STOP, LENGTH, CANCELLED }
+public enum class FinishReason { STOP, LENGTH, CANCELLED }
 
 /** What happens while one answer is made. */
-sealed interface GenerationEvent {
+public sealed interface GenerationEvent {
     /**
      * A chunk of the prompt was read.
      *
      * @property read tokens of the prompt read so far.
      * @property total tokens of the prompt.
      */
-    data class Reading(
+    public data class Reading(
         val read: Long,
         val total: Long,
         val session: SessionFigures,
@@ -30,7 +30,7 @@ sealed interface GenerationEvent {
      *
      * @property text the text that it completes, never half a UTF-8 character; often empty.
      */
-    data class Piece(
+    public data class Piece(
         val token: Int,
         val text: String,
     ) : GenerationEvent
@@ -40,7 +40,7 @@ sealed interface GenerationEvent {
      *
      * @property text the whole answer, without special tokens.
      */
-    data class Finished(
+    public data class Finished(
         val reason: FinishReason,
         val text: String,
         val statistics: GenerationStatistics,
@@ -69,7 +69,10 @@ sealed interface GenerationEvent {
  * @throws EdgeInfiniteException [maxNewTokens] is below 1, a stop string is empty, or the sampler has
  *   a logit bias for a token outside the vocabulary.
  */
-class Generator(
+@EngineThreadApi
+public class Generator
+@JvmOverloads
+constructor(
     private val session: Session,
     private val tokenizer: TextTokenizer,
     private val tokens: IntArray,
@@ -92,16 +95,19 @@ class Generator(
 
     init {
         if (maxNewTokens < 1) {
-            throw EdgeInfiniteException("the longest answer is $maxNewTokens tokens; give at least 1")
+            throw EdgeInfiniteException(
+                ErrorCode.INVALID_ARGUMENT,
+                "the longest answer is $maxNewTokens tokens; give at least 1",
+            )
         }
         sampler.options.checkVocabulary(session.engine.vocabulary)
     }
 
     /** The answer's text so far; complete once the flow has ended. */
-    val text: String get() = answer.text
+    public val text: String get() = answer.text
 
     /** Ends the answer after the chunk or token that is being computed; from any thread. */
-    fun stop() = stopped.set(true)
+    public fun stop(): Unit = stopped.set(true)
 
     /**
      * The events. Collect them once, with one collector at a time per session.
@@ -112,7 +118,7 @@ class Generator(
      * The flow computes in the collector's context; use `flowOn` to keep it off the main thread.
      * It throws [EdgeInfiniteException] when there is nothing to read or the model gives NaN.
      */
-    fun events(): Flow<GenerationEvent> =
+    public fun events(): Flow<GenerationEvent> =
         flow {
             val before = session.tokensRead
             val start = now()
@@ -256,8 +262,8 @@ class Generator(
 
     private fun now(): Double = System.nanoTime() / 1e9
 
-    companion object {
+    public companion object {
         /** The default longest answer in tokens. */
-        const val MAX_NEW_TOKENS = 256
+        public const val MAX_NEW_TOKENS: Int = 256
     }
 }

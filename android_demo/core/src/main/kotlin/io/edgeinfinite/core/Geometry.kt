@@ -30,7 +30,7 @@ import kotlinx.serialization.json.jsonPrimitive
  *   where all layers attend to everything.
  */
 @Serializable
-data class Geometry(
+public data class Geometry(
     @SerialName("segment_length") val segmentLength: Int,
     @SerialName("sink_length") val sinkLength: Int,
     @SerialName("window_length") val windowLength: Int,
@@ -51,7 +51,7 @@ data class Geometry(
         if (recallSlots.size > 1) recallSlots.indexOf(mostSlots) else slidingWindows?.indexOf(0) ?: 0
 
     /** G of a layer. */
-    fun slotsOf(layer: Int): Int =
+    public fun slotsOf(layer: Int): Int =
         when {
             slides(layer) -> 0
             recallSlots.size == 1 -> recallSlots[0]
@@ -59,10 +59,10 @@ data class Geometry(
         }
 
     /** Whether a layer has a sliding window. */
-    fun slides(layer: Int): Boolean = (slidingWindows?.get(layer) ?: 0) > 0
+    public fun slides(layer: Int): Boolean = (slidingWindows?.get(layer) ?: 0) > 0
 
     /** Tokens that a compression leaves in a layer with a sliding window; the next one sees these. */
-    fun keptOf(layer: Int): Int = checkNotNull(slidingWindows)[layer] - 1
+    public fun keptOf(layer: Int): Int = checkNotNull(slidingWindows)[layer] - 1
 
     /**
      * @param layers of the model.
@@ -75,6 +75,7 @@ data class Geometry(
         val hasWindows = slidingWindows?.let { it.size == layers && it.all { w -> w >= 0 } && 0 in it } ?: true
         if (!isForLayers || !isInRange || !hasWindows) {
             throw EdgeInfiniteException(
+                ErrorCode.ARTIFACT_DAMAGED,
                 "the artifact's geometry is impossible (N $segmentLength, S $sinkLength, " +
                     "W $windowLength, G ${recallSlots.joinToString()}, sliding windows " +
                     "${slidingWindows.orEmpty().joinToString()}); export the artifact again",

@@ -14,18 +14,18 @@ import kotlinx.serialization.json.int
 import kotlinx.serialization.json.jsonPrimitive
 
 /** `manifest.json`: what `edgeinfinite export` writes, what every runtime reads. */
-const val MANIFEST_FILE = "manifest.json"
+public const val MANIFEST_FILE: String = "manifest.json"
 
 /** The one schema that this code reads. */
-const val SCHEMA_VERSION = 2
+public const val SCHEMA_VERSION: Int = 2
 
 /** Names of the graphs. */
-const val PREFILL = "prefill_segment"
-const val DECODE = "decode_step"
-const val COMPRESS = "compress_memory"
+public const val PREFILL: String = "prefill_segment"
+public const val DECODE: String = "decode_step"
+public const val COMPRESS: String = "compress_memory"
 
 /** Stands in a shape for a size that each call chooses (`T`). */
-const val DYNAMIC = -1
+public const val DYNAMIC: Int = -1
 
 private val DYNAMIC_SIZES = setOf("T", "U")
 
@@ -40,7 +40,7 @@ private val DYNAMIC_SIZES = setOf("T", "U")
  * @property layer the layer's index, null for tensors that all layers share.
  */
 @Serializable
-data class TensorSpec(
+public data class TensorSpec(
     val name: String,
     val dtype: String,
     val shape: List<
@@ -68,7 +68,7 @@ data class TensorSpec(
  * @property updates the state tensor that the host replaces with this output after the call.
  */
 @Serializable
-data class OutputSpec(
+public data class OutputSpec(
     val name: String,
     val dtype: String,
     val shape: List<
@@ -84,7 +84,7 @@ data class OutputSpec(
 
 /** One graph: the file (or the program that holds it as a method) and its tensors in order. */
 @Serializable
-data class GraphSpec(
+public data class GraphSpec(
     val file: String,
     val inputs: List<TensorSpec>,
     val outputs: List<OutputSpec>,
@@ -92,14 +92,14 @@ data class GraphSpec(
 
 /** A file of the artifact: sha256 in hexadecimal, size in bytes. */
 @Serializable
-data class FileEntry(
+public data class FileEntry(
     val sha256: String,
     val size: Long,
 )
 
 /** The checkpoint an artifact was made from. */
 @Serializable
-data class BackboneInfo(
+public data class BackboneInfo(
     val name: String,
     val architecture: String,
     val layers: Int,
@@ -114,7 +114,7 @@ data class BackboneInfo(
 
 /** The memory gate: its source, rank, number of parameters and sha256. */
 @Serializable
-data class GateInfo(
+public data class GateInfo(
     val source: String,
     val rank: Int,
     val parameters: Long,
@@ -127,7 +127,7 @@ data class GateInfo(
  * @property rankedSlots number of slots of a layer that are always filled by rank.
  */
 @Serializable
-data class RankRule(
+public data class RankRule(
     @SerialName("pooled_share") val pooledShare: Double,
     val neighbours: Int,
     @SerialName("neighbours_share") val neighboursShare: Double,
@@ -142,7 +142,7 @@ data class RankRule(
  * @property sha256 over its tensors and the rank rule: scores of a saved state depend on both.
  */
 @Serializable
-data class ScorerInfo(
+public data class ScorerInfo(
     val source: String,
     val parameters: Long,
     val sha256: String,
@@ -156,7 +156,7 @@ data class ScorerInfo(
  *   text chose them; null where checkpoint and recipe determine them.
  */
 @Serializable
-data class QuantizationInfo(
+public data class QuantizationInfo(
     val recipe: String,
     val quantized: Map<String, String>,
     val unquantized: List<String>,
@@ -176,7 +176,7 @@ data class QuantizationInfo(
  * @property parity figures of the check against the checkpoint, for people.
  */
 @Serializable
-data class Manifest(
+public data class Manifest(
     @SerialName("schema_version") val schemaVersion: Int,
     val backend: String,
     val target: String,
@@ -216,7 +216,7 @@ data class Manifest(
         return sha256Of(all.joinToString("\n").toByteArray())
     }
 
-    companion object {
+    public companion object {
         private val json = Json { ignoreUnknownKeys = true }
 
         /**
@@ -226,11 +226,14 @@ data class Manifest(
          * @throws EdgeInfiniteException it can't be read, is of another schema, or one that no export
          *   writes ([ManifestCheck]).
          */
-        fun parse(
+        @JvmStatic
+        public fun parse(
             text: String,
             where: String,
         ): Manifest {
-            unsafeJson(text)?.let { throw EdgeInfiniteException("$where can't be read: $it; export it again") }
+            unsafeJson(text)?.let {
+                throw EdgeInfiniteException(ErrorCode.ARTIFACT_DAMAGED, "$where can't be read: $it; export it again")
+            }
             val manifest =
                 try {
                     Json.parseToJsonElement(text) // whole, also where fields are skipped below
@@ -238,25 +241,32 @@ data class Manifest(
                     val version = head.schemaVersion
                     if (version > SCHEMA_VERSION) {
                         throw EdgeInfiniteException(
+                            ErrorCode.ARTIFACT_NEWER,
                             "$where has schema version $version, this app reads up to " +
                                 "$SCHEMA_VERSION; update the app",
                         )
                     }
                     if (version < SCHEMA_VERSION) {
                         throw EdgeInfiniteException(
+                            ErrorCode.ARTIFACT_OLDER,
                             "$where has schema version $version, from an edgeinfinite before this app's " +
                                 "($SCHEMA_VERSION); export it again",
                         )
                     }
                     if (head.ownSha256 != null && !isItsOwn(text, head.ownSha256)) {
                         throw EdgeInfiniteException(
+                            ErrorCode.ARTIFACT_DAMAGED,
                             "$where differs from what was exported (own_sha256); copy the artifact again",
                         )
                     }
                     json.decodeFromString<Manifest>(text)
                 } catch (error: IllegalArgumentException) { // SerializationException is one
                     val reason = error.message.orEmpty().lineSequence().first()
-                    throw EdgeInfiniteException("$where can't be read ($reason); export it again", error)
+                    throw EdgeInfiniteException(
+                        ErrorCode.ARTIFACT_DAMAGED,
+                        "$where can't be read ($reason); export it again",
+                        error,
+                    )
                 }
             manifest.check(where)
             return manifest
@@ -274,7 +284,7 @@ data class Manifest(
     private fun check(where: String) {
         geometry.check(backbone.layers)
         val problem = ManifestCheck(this).problem() ?: return
-        throw EdgeInfiniteException("$where can't be used: $problem; export it again")
+        throw EdgeInfiniteException(ErrorCode.ARTIFACT_DAMAGED, "$where can't be used: $problem; export it again")
     }
 }
 
@@ -293,7 +303,7 @@ internal fun elementBytesOf(dtype: String): Int =
         "float32", "int32", "uint32" -> 4
         "float16", "int16", "uint16" -> 2
         "int8", "uint8", "bool" -> 1
-        else -> throw EdgeInfiniteException("unknown tensor type '$dtype'; update the app")
+        else -> throw EdgeInfiniteException(ErrorCode.ARTIFACT_NEWER, "unknown tensor type '$dtype'; update the app")
     }
 
 private const val SHA256_DIGITS = 64

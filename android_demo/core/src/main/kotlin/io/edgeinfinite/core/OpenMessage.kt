@@ -49,7 +49,7 @@ internal class OpenMessage(
         otherwise: String,
     ): IntArray {
         val whole = encode(DOCUMENT + SEPARATOR + text, true)
-        if (whole.take(firstPart.size) != firstPart) throw EdgeInfiniteException(otherwise)
+        if (whole.take(firstPart.size) != firstPart) throw EdgeInfiniteException(ErrorCode.CHAT_TEMPLATE, otherwise)
         return whole.copyOfRange(firstPart.size, whole.size)
     }
 
@@ -57,7 +57,7 @@ internal class OpenMessage(
         val rest = rest(QUESTIONS[0])
         val end = whole.size - rest.size
         if (end < 0 || !whole.copyOfRange(end, whole.size).contentEquals(rest)) {
-            throw EdgeInfiniteException(CANNOT_BE_CUT)
+            throw EdgeInfiniteException(ErrorCode.CHAT_TEMPLATE, CANNOT_BE_CUT)
         }
         return whole.copyOf(end)
     }

@@ -31,6 +31,7 @@ internal sealed interface Policy {
          */
         fun named(name: String): Policy =
             byName[name] ?: throw EdgeInfiniteException(
+                ErrorCode.ARTIFACT_NEWER,
                 "the artifact's policy is '$name', this app knows ${byName.keys.joinToString()}; " +
                     "update the app",
             )

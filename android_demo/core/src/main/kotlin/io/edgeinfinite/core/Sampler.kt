@@ -9,8 +9,8 @@ import kotlin.math.exp
  * The kept tokens and their probabilities equal the Python runtime's, but the random numbers are
  * Java's: a seed gives the same answer on every device, but another one than Python.
  */
-class Sampler(
-    val options: SamplingOptions,
+public class Sampler(
+    public val options: SamplingOptions,
 ) {
     private val random = options.seed?.let(::Random) ?: Random()
 
@@ -22,7 +22,7 @@ class Sampler(
      * @param residual the newest tokens of the text, which the repetition penalty counts, too.
      * @throws EdgeInfiniteException the logits hold NaN or +inf, or nothing but one number.
      */
-    fun sample(
+    public fun sample(
         logits: FloatArray,
         answer: List<Int> = emptyList(),
         residual: IntArray = IntArray(0),
@@ -45,12 +45,14 @@ class Sampler(
         val best = indexOfLargest(logits)
         if (!logits[best].isFinite()) {
             throw EdgeInfiniteException(
+                ErrorCode.BROKEN_MODEL,
                 "the model's logits are not finite (${logits[best]} at token $best); the artifact " +
                     "may be damaged: check it with `edgeinfinite verify`",
             )
         }
         if (logits.size > 1 && logits.all { it == logits[best] }) {
             throw EdgeInfiniteException(
+                ErrorCode.BROKEN_MODEL,
                 "the model gives every token the same logit (${logits[best]}): its weights may be all " +
                     "zero; check the artifact with `edgeinfinite verify`",
             )

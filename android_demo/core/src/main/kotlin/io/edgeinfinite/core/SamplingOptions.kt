@@ -21,7 +21,9 @@ import kotlinx.serialization.Serializable
  * @throws EdgeInfiniteException a value is out of range.
  */
 @Serializable
-data class SamplingOptions(
+public data class SamplingOptions
+@JvmOverloads
+constructor(
     val temperature: Double = 0.0,
     val topK: Int = 0,
     val topP: Double = 1.0,
@@ -68,7 +70,7 @@ data class SamplingOptions(
      *
      * @throws EdgeInfiniteException [logitBias] has a token id of [vocabulary] or more.
      */
-    fun checkVocabulary(vocabulary: Int) {
+    public fun checkVocabulary(vocabulary: Int) {
         val token = logitBias.keys.maxOrNull() ?: return
         if (token >= vocabulary) {
             refuse(
@@ -78,5 +80,5 @@ data class SamplingOptions(
         }
     }
 
-    private fun refuse(message: String): Nothing = throw EdgeInfiniteException(message)
+    private fun refuse(message: String): Nothing = throw EdgeInfiniteException(ErrorCode.INVALID_ARGUMENT, message)
 }

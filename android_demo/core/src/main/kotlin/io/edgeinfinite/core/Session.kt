@@ -1,7 +1,7 @@
 package io.edgeinfinite.core
 
 /** Work was stopped between two steps; the state is valid. */
-class ReadingCancelled : Exception("cancelled")
+public class ReadingCancelled : RuntimeException("cancelled")
 
 /**
  * One text, read with a fixed-size state (Algorithm 1 of EdgeInfinite, arXiv 2503.22196).
@@ -16,8 +16,9 @@ class ReadingCancelled : Exception("cancelled")
  *
  * @property engine computes the graphs; may be shared with other sessions.
  */
-class Session private constructor(
-    val engine: Engine,
+@EngineThreadApi
+public class Session private constructor(
+    public val engine: Engine,
     private val chunkLength: Int,
     state: State,
 ) : AutoCloseable {
@@ -29,14 +30,15 @@ class Session private constructor(
      *   speed and memory, never the result: chunks of one segment read the same memory.
      * @throws EdgeInfiniteException chunkLength is below 1, or there is no memory for the state.
      */
-    constructor(engine: Engine, chunkLength: Int? = null) :
+    @JvmOverloads
+    public constructor(engine: Engine, chunkLength: Int? = null) :
         this(engine, atLeastOne(chunkLength ?: engine.chunkLength), engine.newState())
 
     private val geometry = engine.geometry
     private val policy = Policy.named(geometry.policy)
 
     /** The tensors, see [State]; shared with forks until one of them reads. */
-    var state: State = state
+    public var state: State = state
         private set
 
     init {
@@ -44,27 +46,27 @@ class Session private constructor(
     }
 
     /** Tokens of the text in the cache or in the memory. */
-    var tokensRead: Long = 0
+    public var tokensRead: Long = 0
         internal set
 
     /** How many times N tokens have left the residual. */
-    var compressions: Long = 0
+    public var compressions: Long = 0
         internal set
 
     /** Tokens accepted but not read, empty unless reading was cancelled. */
-    val unread = TokenQueue()
+    public val unread: TokenQueue = TokenQueue()
 
     /** Ids of the tokens in the cache after the sinks, oldest first. */
-    val residual = TokenQueue()
+    public val residual: TokenQueue = TokenQueue()
 
     /** Slots in use in the layer with most: sinks, recall slots and residual, at most C. */
-    val cached: Int get() = state.lengthOf(geometry.longestLayer)
+    public val cached: Int get() = state.lengthOf(geometry.longestLayer)
 
     /** Recall slots in use in the layer with the most. */
-    val recalled: Int get() = cached - minOf(cached, geometry.sinkLength) - residual.size
+    public val recalled: Int get() = cached - minOf(cached, geometry.sinkLength) - residual.size
 
     /** Bytes of the state, constant. */
-    val stateBytes: Long get() = state.bytes
+    public val stateBytes: Long get() = state.bytes
 
     /**
      * Reads the next tokens of the text: a prompt, an appended turn, or the one just sampled.
@@ -78,19 +80,20 @@ class Session private constructor(
      * @throws ReadingCancelled the state is valid; `append(IntArray(0))` resumes, [dropUnread]
      *   drops the rest.
      */
-    fun append(
+    public fun append(
         tokens: IntArray,
         progress: (Int) -> Unit = {},
         cancelled: () -> Boolean = { false },
     ): FloatArray {
         tokens.find { it < 0 || it >= engine.vocabulary }?.let {
             throw EdgeInfiniteException(
+                ErrorCode.INVALID_ARGUMENT,
                 "token $it is outside the vocabulary of ${engine.vocabulary}; " +
                     "use the artifact's own tokenizer",
             )
         }
         if (tokens.isEmpty() && unread.isEmpty()) {
-            throw EdgeInfiniteException("there is no token to read; give at least one")
+            throw EdgeInfiniteException(ErrorCode.INVALID_ARGUMENT, "there is no token to read; give at least one")
         }
         partFromForks()
         unread.addLast(tokens)
@@ -111,7 +114,7 @@ class Session private constructor(
     }
 
     /** Drops the tokens that a cancelled [append] has not read; the text ends at [tokensRead]. */
-    fun dropUnread() = unread.clear()
+    public fun dropUnread(): Unit = unread.clear()
 
     /**
      * A session that goes on from here by itself, and leaves this one as it is. To be closed.
@@ -120,14 +123,14 @@ class Session private constructor(
      * was evicted can't be brought back, so a fork is also the only way to undo: fork before a turn,
      * and [goBack] to the fork.
      */
-    fun fork(): Session = Session(engine, chunkLength, state).also { it.copyCounters(this) }
+    public fun fork(): Session = Session(engine, chunkLength, state).also { it.copyCounters(this) }
 
     /**
      * Continues from where [fork] stands, in place; what was read since is forgotten.
      *
      * @param fork made by [fork], of this session or of one like it. It stays as it is.
      */
-    fun goBack(fork: Session) {
+    public fun goBack(fork: Session) {
         if (fork === this) return
         leaveState()
         state = fork.state
@@ -136,7 +139,7 @@ class Session private constructor(
     }
 
     /** Frees the engine's resources for the state, unless a fork has it, too. Safe to call twice. */
-    override fun close() = leaveState()
+    override fun close(): Unit = leaveState()
 
     private fun leaveState() {
         state.sharers -= this
@@ -194,7 +197,14 @@ class Session private constructor(
 
     private companion object {
         fun atLeastOne(chunkLength: Int): Int {
-            if (chunkLength < 1) throw EdgeInfiniteException("chunk length is $chunkLength; give at least 1")
+            if (chunkLength <
+                1
+            ) {
+                throw EdgeInfiniteException(
+                    ErrorCode.INVALID_ARGUMENT,
+                    "chunk length is $chunkLength; give at least 1",
+                )
+            }
             return chunkLength
         }
     }

@@ -16,7 +16,8 @@ import java.nio.ByteOrder
  * @property takenOver another artifact of the same model computed the state; the session goes on with
  *   this one's rounding.
  */
-data class RestoredSession(
+@EngineThreadApi
+public data class RestoredSession(
     val session: Session,
     val extra: Map<String, String>,
     val takenOver: Boolean,
@@ -30,9 +31,10 @@ data class RestoredSession(
  * what the state belongs to, and the counters; [SessionChecksum.KEY] is the file's checksum; other
  * metadata is the caller's.
  */
-object SessionFile {
+@EngineThreadApi
+public object SessionFile {
     /** The one format that this code reads. */
-    const val FORMAT_VERSION = 2
+    public const val FORMAT_VERSION: Int = 2
     private const val KEY = "edgeinfinite"
     private const val LONGEST_REASON = 300
     private val json = Json {
@@ -48,7 +50,7 @@ object SessionFile {
      * @param extra the caller's own metadata, such as the conversation.
      * @throws EdgeInfiniteException the file can't be written.
      */
-    fun save(
+    public fun save(
         session: Session,
         file: File,
         extra: Map<String, String> = emptyMap(),
@@ -80,7 +82,11 @@ object SessionFile {
             if (!unfinished.renameTo(file)) throw IOException("it can't be renamed")
             file.absoluteFile.parentFile?.let(SessionChecksum::force)
         } catch (error: IOException) {
-            throw EdgeInfiniteException("session file $file can't be written: ${error.message}", error)
+            throw EdgeInfiniteException(
+                ErrorCode.STORAGE,
+                "session file $file can't be written: ${error.message}",
+                error,
+            )
         } finally {
             unfinished.delete()
         }
@@ -96,12 +102,12 @@ object SessionFile {
      * @throws EdgeInfiniteException the file is missing, damaged, of a newer format, holds NaN, or
      *   is of another model, gate, scorer or geometry.
      */
-    fun load(
+    public fun load(
         engine: Engine,
         file: File,
         chunkLength: Int? = null,
     ): RestoredSession {
-        if (!file.isFile) throw EdgeInfiniteException("session file $file doesn't exist")
+        if (!file.isFile) throw EdgeInfiniteException(ErrorCode.SESSION_MISSING, "session file $file doesn't exist")
         val stored: Safetensors
         val header: Header
         try {
@@ -112,16 +118,22 @@ object SessionFile {
             throw notWhole(file, error)
         } catch (error: SerializationException) {
             throw notWhole(file, error)
+        } catch (error: EdgeInfiniteException) { // says more
+            throw error
         } catch (error: RuntimeException) { // thrown for a malformed header
             throw notWhole(file, error)
         } catch (error: StackOverflowError) { // deeply nested JSON
             throw notWhole(file, error)
         }
         if (header.format > FORMAT_VERSION) {
-            throw EdgeInfiniteException("$file has session format ${header.format}; update the app")
+            throw EdgeInfiniteException(
+                ErrorCode.SESSION_NEWER,
+                "$file has session format ${header.format}; update the app",
+            )
         }
         if (header.format < FORMAT_VERSION) {
             throw EdgeInfiniteException(
+                ErrorCode.SESSION_OLDER,
                 "$file has session format ${header.format}, from an app before this one; start a new one",
             )
         }
@@ -129,6 +141,7 @@ object SessionFile {
         val sameModel = own || header.model == engine.modelDigest
         if (!sameModel || header.geometry != engine.geometry) {
             throw EdgeInfiniteException(
+                ErrorCode.SESSION_OF_ANOTHER_MODEL,
                 "$file was made with another model, gate, scorer or geometry; open it with that artifact",
             )
         }
@@ -268,7 +281,11 @@ object SessionFile {
         cause: Throwable,
     ): EdgeInfiniteException {
         val reason = cause.message.orEmpty().lineSequence().first().take(LONGEST_REASON)
-        return EdgeInfiniteException("$file is not a whole session file ($reason); start a new one", cause)
+        return EdgeInfiniteException(
+            ErrorCode.SESSION_DAMAGED,
+            "$file is not a whole session file ($reason); start a new one",
+            cause,
+        )
     }
 
     @Serializable

@@ -99,7 +99,7 @@ private fun ByteBuffer.window(
  * @param more slots that the call needs beyond the layer's `length`.
  * @param step U is a multiple of it, or C.
  */
-fun State.slotsGiven(
+public fun State.slotsGiven(
     cache: TensorSpec,
     more: Int,
     step: Int,
@@ -135,7 +135,7 @@ internal fun keepNewest(
  * @param outputs `k_recall_0`, `v_recall_0`, `k_window_0`, ...: recall slots and window in the caches'
  *   own layout. Only recall slots with a candidate count.
  */
-fun placeCarried(
+public fun placeCarried(
     state: State,
     geometry: Geometry,
     outputs: (String) -> ByteBuffer,

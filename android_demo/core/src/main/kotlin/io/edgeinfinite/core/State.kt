@@ -11,12 +11,12 @@ import java.nio.LongBuffer
  * On Android `ByteBuffer.allocateDirect` takes memory from the app's limited Java heap; an app can
  * map `android.os.SharedMemory` (API 27) instead.
  */
-fun interface BufferAllocator {
+public fun interface BufferAllocator {
     /** A direct buffer of exactly [bytes] zeroed bytes. Its byte order is set by the caller. */
-    fun allocate(bytes: Int): ByteBuffer
+    public fun allocate(bytes: Int): ByteBuffer
 
     /** `ByteBuffer.allocateDirect`. */
-    object Direct : BufferAllocator {
+    public object Direct : BufferAllocator {
         override fun allocate(bytes: Int): ByteBuffer = ByteBuffer.allocateDirect(bytes)
     }
 }
@@ -30,8 +30,11 @@ fun interface BufferAllocator {
  * @property specs the state tensors, from the manifest. All start as zeros.
  * @param buffers allocates the memory.
  */
-class State(
-    val specs: List<TensorSpec>,
+@EngineThreadApi
+public class State
+@JvmOverloads
+constructor(
+    public val specs: List<TensorSpec>,
     private val buffers: BufferAllocator = BufferAllocator.Direct,
 ) : AutoCloseable {
     private val byName: Map<String, ByteBuffer> =
@@ -48,26 +51,26 @@ class State(
     private val memoryFlag: FloatBuffer = buffer("has_memory").asFloatBuffer()
 
     /** L. */
-    val layers: Int get() = length.capacity()
+    public val layers: Int get() = length.capacity()
 
     /** False before the first compression, then true. */
-    var hasMemory: Boolean
+    public var hasMemory: Boolean
         get() = memoryFlag.get(0) != 0f
         set(value) {
             memoryFlag.put(0, if (value) 1f else 0f)
         }
 
     /** Bytes of all state tensors, the same for any length of text. */
-    val bytes: Long get() = byName.values.sumOf { it.capacity().toLong() }
+    public val bytes: Long get() = byName.values.sumOf { it.capacity().toLong() }
 
     /** Whether pairs in recall slots have scores; they get them when they leave the window. */
-    val keepsScores: Boolean get() = specs.any { it.role == "scores" }
+    public val keepsScores: Boolean get() = specs.any { it.role == "scores" }
 
     /** Slots in use of one layer; its caches are read up to here only. */
-    fun lengthOf(layer: Int): Int = length.get(layer).toInt()
+    public fun lengthOf(layer: Int): Int = length.get(layer).toInt()
 
     /** Sets the slots in use of every layer to [of] the layer's index. */
-    fun setLengths(of: (Int) -> Int) {
+    public fun setLengths(of: (Int) -> Int) {
         for (layer in 0 until layers) length.put(layer, of(layer).toLong())
     }
 
@@ -76,11 +79,11 @@ class State(
      *
      * @throws NoSuchElementException the state has no such tensor.
      */
-    fun buffer(name: String): ByteBuffer =
+    public fun buffer(name: String): ByteBuffer =
         byName.getValue(name).duplicate().order(ByteOrder.nativeOrder())
 
     /** Whether there is a tensor of this name; `memory` is missing without a gate. */
-    operator fun contains(name: String): Boolean = name in byName
+    public operator fun contains(name: String): Boolean = name in byName
 
     /**
      * An engine's resources for this state, such as tensors over its buffers; created once.
@@ -89,7 +92,7 @@ class State(
      * @param create called the first time; closed with the state.
      */
     @Suppress("UNCHECKED_CAST")
-    fun <T : AutoCloseable> resource(
+    public fun <T : AutoCloseable> resource(
         owner: Any,
         create: () -> T,
     ): T = resources.getOrPut(owner) { create() } as T
@@ -122,6 +125,7 @@ class State(
         val bytes = spec.bytes
         if (bytes > Int.MAX_VALUE) {
             throw EdgeInfiniteException(
+                ErrorCode.OUT_OF_MEMORY,
                 "${spec.name} takes $bytes bytes, more than one buffer holds; " +
                     "export with a smaller geometry",
             )
@@ -131,6 +135,7 @@ class State(
                 buffers.allocate(bytes.toInt())
             } catch (error: OutOfMemoryError) {
                 throw EdgeInfiniteException(
+                    ErrorCode.OUT_OF_MEMORY,
                     "there is no memory for the state (${spec.name}: $bytes bytes); " +
                         "close other apps or use an artifact of a smaller geometry",
                     error,

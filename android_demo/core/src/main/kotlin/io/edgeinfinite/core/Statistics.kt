@@ -6,7 +6,7 @@ package io.edgeinfinite.core
  * @property cachedTokens sinks, recall slots in use and the newest tokens.
  * @property recalledTokens older tokens in the recall slots; 0 if the artifact has none.
  */
-data class SessionFigures(
+public data class SessionFigures(
     val tokensRead: Long,
     val unreadTokens: Int,
     val cachedTokens: Int,
@@ -14,9 +14,11 @@ data class SessionFigures(
     val compressions: Long,
     val stateBytes: Long,
 ) {
-    companion object {
+    public companion object {
         /** The figures of a session between two calls. */
-        fun of(session: Session) =
+        @EngineThreadApi
+        @JvmStatic
+        public fun of(session: Session): SessionFigures =
             SessionFigures(
                 tokensRead = session.tokensRead,
                 unreadTokens = session.unread.size,
@@ -40,7 +42,7 @@ data class SessionFigures(
  * @property slowestTokenS longest of these steps, usually one that compresses.
  * @property session the session's counters after the answer.
  */
-data class GenerationStatistics(
+public data class GenerationStatistics(
     val tokenIds: List<Int>,
     val promptTokens: Long,
     val ttftS: Double?,

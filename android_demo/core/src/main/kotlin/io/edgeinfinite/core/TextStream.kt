@@ -9,7 +9,7 @@ import io.edgeinfinite.core.tokenizer.Tokenizer
  * The pieces of [push] and the last one of [flush], joined, are [TextTokenizer.decode] of all
  * tokens; only an unfinished character at the very end is left out.
  */
-class TextStream internal constructor(
+public class TextStream internal constructor(
     private val tokenizer: Tokenizer,
 ) : TokenText {
     /** Tokens of the last piece, because the next tokens may need them. */

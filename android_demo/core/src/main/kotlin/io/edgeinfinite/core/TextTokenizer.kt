@@ -1,6 +1,8 @@
 package io.edgeinfinite.core
 
 import io.edgeinfinite.core.tokenizer.Tokenizer
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.withContext
 import kotlinx.serialization.SerializationException
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonElement
@@ -18,10 +20,10 @@ import java.io.IOException
  * @param parse reads the tokenizer, with other texts for some of its tokens.
  * @property stopIds tokens that end an answer.
  */
-class TextTokenizer internal constructor(
+public class TextTokenizer internal constructor(
     private val tokenizer: Tokenizer,
     private val chatTemplate: ChatTemplate?,
-    val stopIds: Set<Int>,
+    public val stopIds: Set<Int>,
     parse: (Map<String, String>) -> Tokenizer,
 ) {
     private val control = ControlTokens(tokenizer, stopIds, chatTemplate?.source.orEmpty(), parse)
@@ -35,17 +37,17 @@ class TextTokenizer internal constructor(
         }
 
     /** False for the artifact of a base model, which only continues text. */
-    val hasChatTemplate: Boolean get() = chatTemplate != null
+    public val hasChatTemplate: Boolean get() = chatTemplate != null
 
     /** The text without a template, with the special tokens that the tokenizer adds. */
-    fun encodeText(text: String): IntArray = tokenizer.encode(text, addSpecialTokens = true)
+    public fun encodeText(text: String): IntArray = tokenizer.encode(text, addSpecialTokens = true)
 
     /**
      * A whole conversation, ending where the assistant's next answer starts.
      *
      * @throws EdgeInfiniteException there is no chat template, or it refuses the conversation.
      */
-    fun encodeChat(messages: List<Message>): IntArray {
+    public fun encodeChat(messages: List<Message>): IntArray {
         if (messages.none { control.areSpelledIn(it.role) || control.areSpelledIn(it.content) }) {
             return encode(template().render(messages))
         }
@@ -60,7 +62,7 @@ class TextTokenizer internal constructor(
      *
      * @throws EdgeInfiniteException there is no chat template, or it rewrites earlier turns.
      */
-    fun encodeTurn(text: String): IntArray =
+    public fun encodeTurn(text: String): IntArray =
         apart(text) { marked, encode ->
             val (head, tail) = template().renderTurn(marked)
             encodeAfter(head, tail, encode)
@@ -76,7 +78,7 @@ class TextTokenizer internal constructor(
      * @return the tokens to append now: the turn's opening and the text.
      * @throws EdgeInfiniteException as [encodeTurn], or the turn can't be cut in two.
      */
-    fun encodeOpening(
+    public fun encodeOpening(
         text: String,
         isFirst: Boolean,
     ): Opening {
@@ -87,20 +89,20 @@ class TextTokenizer internal constructor(
     }
 
     /** More text for a turn that [encodeOpening] began. */
-    fun encodeMore(text: String): IntArray = openMessage.more(text)
+    public fun encodeMore(text: String): IntArray = openMessage.more(text)
 
     /**
      * The rest of a turn that [encodeOpening] began: the question, and the answer's start.
      *
      * @throws EdgeInfiniteException as [encodeTurn], or the question can't be told apart.
      */
-    fun encodeClosing(question: String): IntArray = openMessage.rest(question)
+    public fun encodeClosing(question: String): IntArray = openMessage.rest(question)
 
     /** The text of tokens, without special tokens; broken UTF-8 reads as U+FFFD. */
-    fun decode(ids: IntArray): String = tokenizer.decode(ids, skipSpecialTokens = true)
+    public fun decode(ids: IntArray): String = tokenizer.decode(ids, skipSpecialTokens = true)
 
     /** A new decoder for one answer, token by token. */
-    fun stream(): TextStream = TextStream(tokenizer)
+    public fun stream(): TextStream = TextStream(tokenizer)
 
     private class OpenTurn(
         val head: String,
@@ -113,7 +115,14 @@ class TextTokenizer internal constructor(
         val (head, turn) =
             if (isFirst) ChatTemplate.RenderedTurn("", template().render(first)) else template().renderTurn(MARK)
         val at = turn.indexOf(MARK)
-        if (at < 0) throw EdgeInfiniteException("this artifact's chat template drops the user's text")
+        if (at <
+            0
+        ) {
+            throw EdgeInfiniteException(
+                ErrorCode.CHAT_TEMPLATE,
+                "this artifact's chat template drops the user's text",
+            )
+        }
         return OpenTurn(head, turn.take(at), turn.drop(at + MARK.length))
     }
 
@@ -142,6 +151,7 @@ class TextTokenizer internal constructor(
 
     private fun template(): ChatTemplate =
         chatTemplate ?: throw EdgeInfiniteException(
+            ErrorCode.NO_CHAT_TEMPLATE,
             "the artifact has no chat template (a base model?); it only continues text",
         )
 
@@ -151,12 +161,12 @@ class TextTokenizer internal constructor(
      * @property tokens the whole part.
      * @property openingTokens how many of the first tokens are the template's.
      */
-    class Opening(
-        val tokens: IntArray,
-        val openingTokens: Int,
+    public class Opening(
+        public val tokens: IntArray,
+        public val openingTokens: Int,
     )
 
-    companion object {
+    public companion object {
         private const val MARK = "EDGEINFINITE-TEXT-5C1E"
 
         /**
@@ -169,7 +179,13 @@ class TextTokenizer internal constructor(
          * @throws EdgeInfiniteException a file is missing, truncated, not what it should be, or the
          *   tokenizer is of a kind that this runtime doesn't have.
          */
-        fun load(
+        public suspend fun load(
+            folder: File,
+            vocabulary: Int? = null,
+        ): TextTokenizer = withContext(Dispatchers.IO) { read(folder, vocabulary) }
+
+        /** As [load], on the calling thread. */
+        internal fun read(
             folder: File,
             vocabulary: Int? = null,
         ): TextTokenizer {
@@ -237,6 +253,7 @@ class TextTokenizer internal constructor(
         private fun readText(file: File): String {
             if (!file.isFile) {
                 throw EdgeInfiniteException(
+                    ErrorCode.ARTIFACT_DAMAGED,
                     "${file.name} is missing: the artifact is incomplete; copy or export it again",
                 )
             }
@@ -252,6 +269,7 @@ class TextTokenizer internal constructor(
             reason: String,
             cause: Throwable? = null,
         ) = EdgeInfiniteException(
+            ErrorCode.ARTIFACT_DAMAGED,
             "${file.name} is damaged (${reason.lineSequence().first()}); export the artifact again",
             cause,
         )

@@ -1,19 +1,19 @@
 package io.edgeinfinite.core
 
 /** Token ids in order, added and removed at both ends without copying the rest. */
-class TokenQueue {
+public class TokenQueue {
     private var ids = IntArray(INITIAL)
     private var start = INITIAL / 2
 
     /** Number of ids. */
-    var size = 0
+    public var size: Int = 0
         private set
 
     /** Whether the queue is empty. */
-    fun isEmpty(): Boolean = size == 0
+    public fun isEmpty(): Boolean = size == 0
 
     /** A copy of all ids, or of those from index [from] on; empty when there are fewer. */
-    fun toIntArray(from: Int = 0): IntArray =
+    public fun toIntArray(from: Int = 0): IntArray =
         ids.copyOfRange(start + minOf(from, size), start + size)
 
     /** A copy of the first [count]. */

@@ -9,13 +9,13 @@ import kotlinx.serialization.Serializable
  * @property text the message; for a document its name.
  */
 @Serializable
-data class Turn(
+public data class Turn(
     val kind: Kind,
     val text: String,
 ) {
     /** Who or what. */
     @Serializable
-    enum class Kind {
+    public enum class Kind {
         @SerialName("user")
         USER,
 

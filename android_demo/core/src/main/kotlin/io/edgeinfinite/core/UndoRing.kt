@@ -19,7 +19,14 @@ internal class UndoRing(
     private val snapshots = ArrayDeque<Snapshot>()
 
     init {
-        if (size < 0) throw EdgeInfiniteException("$size turns can't be kept for undo; give at least 0")
+        if (size <
+            0
+        ) {
+            throw EdgeInfiniteException(
+                ErrorCode.INVALID_ARGUMENT,
+                "$size turns can't be kept for undo; give at least 0",
+            )
+        }
     }
 
     /** How many turns can be taken back. */

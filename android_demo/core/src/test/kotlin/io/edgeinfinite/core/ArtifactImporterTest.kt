@@ -1,5 +1,9 @@
 package io.edgeinfinite.core
 
+import kotlinx.coroutines.cancelAndJoin
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.runBlocking
+import kotlinx.coroutines.yield
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertFalse
 import org.junit.jupiter.api.Assertions.assertThrows
@@ -30,7 +34,31 @@ class ArtifactImporterTest {
         checkNotNull(artifact.listFiles())
             .filter { it.name != "README.md" }
             .associate { it.name to it.readBytes() }
-    private val importer by lazy { ArtifactImporter(folder.resolve("models").toFile()) }
+    private val importer by lazy { Waiting(ArtifactImporter(folder.resolve("models").toFile())) }
+
+    /** The importer for tests, which wait for it. */
+    private class Waiting(
+        private val importer: ArtifactImporter,
+    ) {
+        val root: File get() = importer.root
+
+        fun list() = runBlocking { importer.list() }
+
+        fun delete(name: String) = runBlocking { importer.delete(name) }
+
+        fun importZip(
+            name: String,
+            stream: InputStream,
+            progress: ImportProgress = { _, _ -> },
+        ) = runBlocking { importer.importZip(name, stream, progress) }
+
+        fun importFiles(
+            name: String,
+            files: List<SourceFile>,
+            progress: ImportProgress = { _, _ -> },
+            cancelled: () -> Boolean = { false },
+        ) = runBlocking { importer.importFiles(name, files, progress, cancelled) }
+    }
 
     private fun zip(entries: Map<String, ByteArray>): InputStream {
         val bytes = ByteArrayOutputStream()
@@ -47,7 +75,7 @@ class ArtifactImporterTest {
         files.map { (name, bytes) -> SourceFile(name) { ByteArrayInputStream(bytes) } }
 
     private fun assertWhole(imported: Artifact) {
-        Artifact.open(imported.folder)
+        Artifact.read(imported.folder, checkFiles = true)
         assertEquals(files.keys, imported.folder.list()!!.toSet())
         for ((name, bytes) in files) assertTrue(File(imported.folder, name).readBytes().contentEquals(bytes), name)
     }
@@ -198,6 +226,31 @@ class ArtifactImporterTest {
     }
 
     @Test
+    fun `an import whose coroutine is cancelled ends and leaves nothing behind`() =
+        runBlocking {
+            val root = folder.resolve("models").toFile()
+            val importing =
+                launch {
+                    val endless = SourceFile("weights.data") { Endless }
+                    val others = sources(files - "weights.data")
+                    ArtifactImporter(root).importFiles("t", others + endless)
+                }
+            while (root.list().orEmpty().isEmpty()) yield()
+            importing.cancelAndJoin()
+            assertTrue(root.list()!!.isEmpty())
+        }
+
+    private object Endless : InputStream() {
+        override fun read(): Int = 7
+
+        override fun read(
+            into: ByteArray,
+            start: Int,
+            count: Int,
+        ): Int = count
+    }
+
+    @Test
     fun `a name that is taken is refused, and free again after deleting`() {
         importer.importZip("t", zip(files))
         val error = assertThrows<EdgeInfiniteException> { importer.importZip("t", zip(files)) }
@@ -229,15 +282,15 @@ class ArtifactImporterTest {
         val imported = importer.importZip("t", zip(files))
         val weights = File(imported.folder, "weights.data")
         weights.writeBytes(weights.readBytes().also { it[5] = (it[5] + 1).toByte() })
-        assertThrows<EdgeInfiniteException> { Artifact.open(imported.folder) }
+        assertThrows<EdgeInfiniteException> { Artifact.read(imported.folder, checkFiles = true) }
         weights.delete()
-        assertThrows<EdgeInfiniteException> { Artifact.open(imported.folder, checkFiles = false) }
+        assertThrows<EdgeInfiniteException> { Artifact.read(imported.folder, checkFiles = false) }
         assertTrue("missing" in importer.list().single().problem!!)
     }
 
     @Test
     fun `a folder without a manifest is no artifact`() {
-        val error = assertThrows<EdgeInfiniteException> { Artifact.open(folder.toFile()) }
+        val error = assertThrows<EdgeInfiniteException> { Artifact.read(folder.toFile(), checkFiles = true) }
         assertTrue("edgeinfinite export" in error.message!!)
     }
 }

@@ -14,7 +14,7 @@ class ConversationSamplingTest {
 
     private fun samplingOf(settings: String): SamplingOptions {
         File(folder, "generation_config.json").writeText(settings)
-        return conversationSampling(folder)
+        return readConversationSampling(folder)
     }
 
     @Test
@@ -38,7 +38,7 @@ class ConversationSamplingTest {
 
     @Test
     fun `so does a file that is missing, damaged or out of range`() {
-        assertEquals(fallback, conversationSampling(folder))
+        assertEquals(fallback, readConversationSampling(folder))
         for (bad in listOf("{", "[]", """{"top_p": 7}""")) assertEquals(fallback, samplingOf(bad))
     }
 }

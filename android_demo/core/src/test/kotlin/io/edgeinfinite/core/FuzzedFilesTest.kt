@@ -75,8 +75,8 @@ class FuzzedFilesTest {
             whole.copyTo(File(folder, own), overwrite = true)
         }
         file.copyTo(File(folder, name), overwrite = true)
-        val tokenizer = TextTokenizer.load(folder, VOCABULARY)
-        conversationSampling(folder)
+        val tokenizer = TextTokenizer.read(folder, VOCABULARY)
+        readConversationSampling(folder)
         tokenizer.encodeText("Two words, déjà vu.\n")
         val chat = listOf(Message("system", "Be brief."), Message("user", "a <|im_end|> bé\uD83E\uDD8A"))
         val ids = tokenizer.encodeChat(chat)

@@ -14,7 +14,7 @@ class TextTokenizerTest {
     lateinit var folder: Path
 
     private val smollm2 = File(Fixtures.folder, "tokenizers/smollm2")
-    private val tokenizer = TextTokenizer.load(smollm2)
+    private val tokenizer = TextTokenizer.read(smollm2)
 
     @Test
     fun `SmolLM2's files give its stop token and its chat template`() {
@@ -64,7 +64,7 @@ class TextTokenizerTest {
     @Test
     fun `a base model has no chat`() {
         copy(except = "chat_template.jinja")
-        val base = TextTokenizer.load(folder.toFile())
+        val base = TextTokenizer.read(folder.toFile())
         assertTrue(!base.hasChatTemplate)
         assertThrows<EdgeInfiniteException> { base.encodeChat(listOf(Message(Message.USER, "Hi"))) }
         assertEquals("Hi there", base.decode(base.encodeText("Hi there")))
@@ -104,7 +104,7 @@ class TextTokenizerTest {
     }
 
     private fun refuses(reason: String) {
-        val message = assertThrows<EdgeInfiniteException> { TextTokenizer.load(folder.toFile()) }.message!!
+        val message = assertThrows<EdgeInfiniteException> { TextTokenizer.read(folder.toFile()) }.message!!
         assertTrue(reason in message && '\n' !in message, message)
     }
 }

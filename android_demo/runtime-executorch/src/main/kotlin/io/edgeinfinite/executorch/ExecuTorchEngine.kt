@@ -7,6 +7,8 @@ import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.Engine
 import io.edgeinfinite.core.EngineFactory
 import io.edgeinfinite.core.EngineSettings
+import io.edgeinfinite.core.EngineThreadApi
+import io.edgeinfinite.core.ErrorCode
 import io.edgeinfinite.core.Geometry
 import io.edgeinfinite.core.GraphSpec
 import io.edgeinfinite.core.Manifest
@@ -24,9 +26,10 @@ import java.nio.ByteBuffer
 import java.nio.ByteOrder
 
 /** Opens ExecuTorch artifacts. */
-class ExecuTorchEngineFactory : EngineFactory {
+public class ExecuTorchEngineFactory : EngineFactory {
     override val backend: String = "executorch"
 
+    @EngineThreadApi
     override fun open(
         artifact: Artifact,
         settings: EngineSettings,
@@ -43,7 +46,10 @@ class ExecuTorchEngineFactory : EngineFactory {
  * @param artifact its program is mapped into memory.
  * @throws EdgeInfiniteException ExecuTorch refuses the program.
  */
-class ExecuTorchEngine(
+@EngineThreadApi
+public class ExecuTorchEngine
+@JvmOverloads
+constructor(
     artifact: Artifact,
     private val settings: EngineSettings = EngineSettings(),
 ) : Engine {
@@ -63,7 +69,10 @@ class ExecuTorchEngine(
 
     init {
         if (manifest.backend != name) {
-            throw EdgeInfiniteException("${artifact.name} was made for the back end '${manifest.backend}'")
+            throw EdgeInfiniteException(
+                ErrorCode.NO_ENGINE,
+                "${artifact.name} was made for the back end '${manifest.backend}'",
+            )
         }
         val file = File(artifact.folder, manifest.graphs.getValue(DECODE).file)
         module =
@@ -115,7 +124,7 @@ class ExecuTorchEngine(
         }
     }
 
-    override fun close() = module.destroy()
+    override fun close(): Unit = module.destroy()
 
     /**
      * Runs a method over T tokens that follow [start] more than the state's `length` says.
@@ -186,7 +195,10 @@ class ExecuTorchEngine(
             "float32" -> Tensor.fromBlob(exact.asFloatBuffer(), sizes)
             "int64" -> Tensor.fromBlob(exact.asLongBuffer(), sizes)
             "int8" -> Tensor.fromBlob(exact, sizes)
-            else -> throw EdgeInfiniteException("unknown tensor type '${spec.dtype}'; update the app")
+            else -> throw EdgeInfiniteException(
+                ErrorCode.ARTIFACT_NEWER,
+                "unknown tensor type '${spec.dtype}'; update the app",
+            )
         }
     }
 
@@ -209,10 +221,16 @@ class ExecuTorchEngine(
     ): T =
         try {
             compute()
+        } catch (error: EdgeInfiniteException) {
+            throw error
         } catch (error: RuntimeException) {
-            throw EdgeInfiniteException("executorch $what: ${error.message.orEmpty().lineSequence().first()}", error)
+            throw EdgeInfiniteException(
+                ErrorCode.ENGINE_FAILED,
+                "executorch $what: ${error.message.orEmpty().lineSequence().first()}",
+                error,
+            )
         } catch (error: LinkageError) {
-            throw EdgeInfiniteException("executorch isn't in this app: ${error.message}", error)
+            throw EdgeInfiniteException(ErrorCode.NO_ENGINE, "executorch isn't in this app: ${error.message}", error)
         }
 
     private companion object {

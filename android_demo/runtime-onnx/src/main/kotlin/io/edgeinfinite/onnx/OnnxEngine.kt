@@ -12,6 +12,8 @@ import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.Engine
 import io.edgeinfinite.core.EngineFactory
 import io.edgeinfinite.core.EngineSettings
+import io.edgeinfinite.core.EngineThreadApi
+import io.edgeinfinite.core.ErrorCode
 import io.edgeinfinite.core.Geometry
 import io.edgeinfinite.core.GraphSpec
 import io.edgeinfinite.core.Manifest
@@ -23,9 +25,10 @@ import java.nio.ByteBuffer
 import java.nio.ByteOrder
 
 /** Opens ONNX artifacts with onnxruntime's Java API, the same on Android and on the desktop. */
-class OnnxEngineFactory : EngineFactory {
+public class OnnxEngineFactory : EngineFactory {
     override val backend: String = "onnx"
 
+    @EngineThreadApi
     override fun open(
         artifact: Artifact,
         settings: EngineSettings,
@@ -41,7 +44,10 @@ class OnnxEngineFactory : EngineFactory {
  * @param artifact its files are mapped into memory.
  * @throws EdgeInfiniteException onnxruntime refuses the artifact.
  */
-class OnnxEngine(
+@EngineThreadApi
+public class OnnxEngine
+@JvmOverloads
+constructor(
     artifact: Artifact,
     private val settings: EngineSettings = EngineSettings(),
 ) : Engine {
@@ -59,7 +65,10 @@ class OnnxEngine(
 
     init {
         if (manifest.backend != "onnx") {
-            throw EdgeInfiniteException("${artifact.name} was made for the back end '${manifest.backend}'")
+            throw EdgeInfiniteException(
+                ErrorCode.NO_ENGINE,
+                "${artifact.name} was made for the back end '${manifest.backend}'",
+            )
         }
         val opened = HashMap<String, OrtSession>()
         try {
@@ -69,6 +78,7 @@ class OnnxEngine(
         } catch (error: OrtException) {
             opened.values.forEach { it.close() }
             throw EdgeInfiniteException(
+                ErrorCode.ENGINE_FAILED,
                 "onnxruntime ${environment.version} refuses ${artifact.name}: " +
                     error.message.orEmpty().lineSequence().first(),
                 error,
@@ -95,7 +105,7 @@ class OnnxEngine(
         if (geometry.policy == CARRY) placeCarried(state, geometry, bound::output)
     }
 
-    override fun close() = sessions.values.forEach { it.close() }
+    override fun close(): Unit = sessions.values.forEach { it.close() }
 
     private fun readTokens(
         name: String,
@@ -149,6 +159,7 @@ class OnnxEngine(
                 sessions.getValue(graph.file).run(inputs, emptySet(), outputs.getValue(graph)).close()
             } catch (error: OrtException) {
                 throw EdgeInfiniteException(
+                    ErrorCode.ENGINE_FAILED,
                     "onnxruntime can't compute ${graph.file}: ${error.message.orEmpty().lineSequence().first()}",
                     error,
                 )

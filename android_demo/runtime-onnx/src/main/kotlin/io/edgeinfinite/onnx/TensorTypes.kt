@@ -2,6 +2,7 @@ package io.edgeinfinite.onnx
 
 import ai.onnxruntime.OnnxJavaType
 import io.edgeinfinite.core.EdgeInfiniteException
+import io.edgeinfinite.core.ErrorCode
 
 /**
  * onnxruntime's name of one of numpy's types.
@@ -19,7 +20,7 @@ internal fun javaTypeOf(dtype: String): OnnxJavaType =
         "int8" -> OnnxJavaType.INT8
         "uint8" -> OnnxJavaType.UINT8
         "bool" -> OnnxJavaType.BOOL
-        else -> throw EdgeInfiniteException("unknown tensor type '$dtype'; update the app")
+        else -> throw EdgeInfiniteException(ErrorCode.ARTIFACT_NEWER, "unknown tensor type '$dtype'; update the app")
     }
 
 /** Bytes of one element. */

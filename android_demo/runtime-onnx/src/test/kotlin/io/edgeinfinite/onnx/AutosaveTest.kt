@@ -8,7 +8,6 @@ import io.edgeinfinite.core.GenerationEvent
 import io.edgeinfinite.core.Sampler
 import io.edgeinfinite.core.SamplingOptions
 import io.edgeinfinite.core.Session
-import io.edgeinfinite.core.TextTokenizer
 import io.edgeinfinite.core.Turn
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.runBlocking
@@ -30,7 +29,7 @@ class AutosaveTest {
 
     private val recorded = Recorded("reencode")
     private val engine: Engine = recorded.engine()
-    private val tokenizer = TextTokenizer.load(recorded.artifact)
+    private val tokenizer = recorded.tokenizer()
     private val dispatcher = EngineDispatcher()
 
     @AfterAll

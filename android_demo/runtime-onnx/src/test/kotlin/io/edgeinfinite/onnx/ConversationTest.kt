@@ -5,6 +5,7 @@ import io.edgeinfinite.core.Conversation
 import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.Engine
 import io.edgeinfinite.core.EngineDispatcher
+import io.edgeinfinite.core.ErrorCode
 import io.edgeinfinite.core.FinishReason
 import io.edgeinfinite.core.GenerationEvent
 import io.edgeinfinite.core.Generator
@@ -12,7 +13,6 @@ import io.edgeinfinite.core.Message
 import io.edgeinfinite.core.Sampler
 import io.edgeinfinite.core.SamplingOptions
 import io.edgeinfinite.core.Session
-import io.edgeinfinite.core.TextTokenizer
 import io.edgeinfinite.core.Turn
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.cancel
@@ -24,10 +24,10 @@ import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
 import org.junit.jupiter.api.AfterAll
 import org.junit.jupiter.api.Assertions.assertEquals
-import org.junit.jupiter.api.Assertions.assertThrows
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.TestInstance
+import org.junit.jupiter.api.assertThrows
 import org.junit.jupiter.api.io.TempDir
 import java.nio.file.Path
 
@@ -39,7 +39,7 @@ class ConversationTest {
 
     private val recorded = Recorded("reencode")
     private val engine: Engine = recorded.engine()
-    private val tokenizer = TextTokenizer.load(recorded.artifact)
+    private val tokenizer = recorded.tokenizer()
     private val dispatcher = EngineDispatcher()
 
     @AfterAll
@@ -237,11 +237,19 @@ class ConversationTest {
         }
 
     @Test
-    fun `empty texts and questions are refused`() {
-        conversation().use { chat ->
-            assertThrows(EdgeInfiniteException::class.java) { runBlocking { chat.attach("n", " \n").toList() } }
-            assertThrows(EdgeInfiniteException::class.java) { runBlocking { chat.ask(" ", greedy()).toList() } }
-            assertThrows(EdgeInfiniteException::class.java) { runBlocking { chat.ask("x", greedy(), 0).toList() } }
+    fun `empty texts and questions are refused`() =
+        runBlocking {
+            conversation().use { chat ->
+                val refused =
+                    mapOf(
+                        ErrorCode.EMPTY_TEXT to listOf(chat.attach("n", " \n"), chat.ask(" ", greedy())),
+                        ErrorCode.INVALID_ARGUMENT to listOf(chat.ask("x", greedy(), 0)),
+                    )
+                for ((code, flows) in refused) {
+                    for (flow in flows) {
+                        assertEquals(code, assertThrows<EdgeInfiniteException> { flow.toList() }.code)
+                    }
+                }
+            }
         }
-    }
 }

@@ -6,7 +6,6 @@ import io.edgeinfinite.core.EngineDispatcher
 import io.edgeinfinite.core.Sampler
 import io.edgeinfinite.core.SamplingOptions
 import io.edgeinfinite.core.Session
-import io.edgeinfinite.core.TextTokenizer
 import io.edgeinfinite.core.Turn
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.runBlocking
@@ -27,7 +26,7 @@ import java.io.File
 class OpenSessionTest {
     private val recorded = Recorded("carry-recall")
     private val engine: Engine = recorded.engine()
-    private val tokenizer = TextTokenizer.load(recorded.artifact)
+    private val tokenizer = recorded.tokenizer()
     private val dispatcher = EngineDispatcher()
     private val folder = File(Recorded.fixtures, "sessions/carry-recall")
     private val open = Json.parseToJsonElement(File(folder, "open.json").readText()).jsonObject

@@ -2,9 +2,12 @@ package io.edgeinfinite.onnx
 
 import ai.onnxruntime.platform.Fp16Conversions
 import io.edgeinfinite.core.Artifact
+import io.edgeinfinite.core.Conversation
 import io.edgeinfinite.core.Engine
 import io.edgeinfinite.core.EngineSettings
 import io.edgeinfinite.core.Session
+import io.edgeinfinite.core.TextTokenizer
+import kotlinx.coroutines.runBlocking
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonNull
 import kotlinx.serialization.json.JsonObject
@@ -47,7 +50,9 @@ class Recorded(
         val logitsUntil = fields.getValue("logits_until").jsonPrimitive.int
     }
 
-    fun engine(): Engine = OnnxEngine(Artifact.open(artifact), EngineSettings(threads = 1))
+    fun engine(): Engine = OnnxEngine(runBlocking { Artifact.open(artifact) }, EngineSettings(threads = 1))
+
+    fun tokenizer(): TextTokenizer = runBlocking { TextTokenizer.load(artifact) }
 
     /** Row [index] of the logits, `[V]`. */
     fun logits(
@@ -70,6 +75,14 @@ class Recorded(
             checkNotNull(File(fixtures, "sessions").list()).sorted().also { check(it.size >= 4) }
     }
 }
+
+/** Closes the conversation afterwards. */
+suspend inline fun <T> Conversation.use(work: (Conversation) -> T): T =
+    try {
+        work(this)
+    } finally {
+        close()
+    }
 
 /** Equal up to float32 rounding, measured against the largest magnitude. */
 fun assertClose(

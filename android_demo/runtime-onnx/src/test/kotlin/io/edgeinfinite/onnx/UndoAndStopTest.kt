@@ -12,7 +12,6 @@ import io.edgeinfinite.core.Sampler
 import io.edgeinfinite.core.SamplingOptions
 import io.edgeinfinite.core.Session
 import io.edgeinfinite.core.SessionFile
-import io.edgeinfinite.core.TextTokenizer
 import io.edgeinfinite.core.Turn
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.runBlocking
@@ -34,7 +33,7 @@ class UndoAndStopTest {
 
     private val recorded = Recorded("carry-recall")
     private val engine: Engine = recorded.engine()
-    private val tokenizer = TextTokenizer.load(recorded.artifact)
+    private val tokenizer = recorded.tokenizer()
     private val dispatcher = EngineDispatcher()
 
     @AfterAll

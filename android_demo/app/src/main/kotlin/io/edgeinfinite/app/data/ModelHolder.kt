@@ -42,7 +42,7 @@ class ModelHolder(
      * @throws EdgeInfiniteException it is missing or damaged, or the runtime
      *   refuses it.
      */
-    fun open(
+    suspend fun open(
         name: String,
         threads: Int?,
     ): LoadedModel {

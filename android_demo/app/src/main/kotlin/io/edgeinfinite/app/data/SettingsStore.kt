@@ -2,9 +2,13 @@ package io.edgeinfinite.app.data
 
 import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.SamplingOptions
+import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.StateFlow
 import kotlinx.coroutines.flow.asStateFlow
+import kotlinx.coroutines.launch
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.SerializationException
 import kotlinx.serialization.json.Json
@@ -30,24 +34,29 @@ data class AppSettings(
  * The settings, in a small file.
  *
  * @param file written whole at every change; a damaged one reads as the defaults.
+ * @param writer writes it, one change after the other, so that the newest is the last.
  */
 class SettingsStore(
     private val file: File,
+    writer: CoroutineDispatcher = Dispatchers.IO.limitedParallelism(1),
 ) {
+    private val writing = CoroutineScope(writer)
     private val mutable = MutableStateFlow(read())
 
     /** The settings in force. */
     val settings: StateFlow<AppSettings> = mutable.asStateFlow()
 
-    /** Takes new settings at once; they are in the file when this returns. */
+    /** Takes new settings at once, and writes them soon, on another thread. */
     fun update(change: (AppSettings) -> AppSettings) {
         val changed = change(mutable.value)
         if (changed == mutable.value) return
         mutable.value = changed
-        try {
-            file.replaceText(json.encodeToString(changed))
-        } catch (_: IOException) {
-            // A full storage: the change holds for this process.
+        writing.launch {
+            try {
+                file.replaceText(json.encodeToString(changed))
+            } catch (_: IOException) {
+                // A full storage: the change holds for this process.
+            }
         }
     }
 

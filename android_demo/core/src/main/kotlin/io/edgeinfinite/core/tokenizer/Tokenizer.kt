@@ -1,6 +1,7 @@
 package io.edgeinfinite.core.tokenizer
 
 import io.edgeinfinite.core.EdgeInfiniteException
+import io.edgeinfinite.core.ErrorCode
 import kotlinx.serialization.SerializationException
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonArray
@@ -17,7 +18,10 @@ import kotlinx.serialization.json.jsonObject
 
 /** A tokenizer.json asks for something that isn't here; [what] names it. */
 internal fun unsupportedTokenizer(what: String) =
-    EdgeInfiniteException("tokenizer.json asks for $what, which this app doesn't have; update the app")
+    EdgeInfiniteException(
+        ErrorCode.ARTIFACT_NEWER,
+        "tokenizer.json asks for $what, which this app doesn't have; update the app",
+    )
 
 /**
  * The tokenizers library's BPE tokenizers, read from their tokenizer.json: byte-level ones and those
@@ -102,6 +106,7 @@ internal class Tokenizer private constructor(
             val point = text.codePointAt(at)
             if (point in 0xd800..0xdfff) {
                 throw EdgeInfiniteException(
+                    ErrorCode.INVALID_ARGUMENT,
                     "the text isn't valid Unicode at character $at; save it as UTF-8",
                 )
             }
@@ -132,6 +137,8 @@ internal class Tokenizer private constructor(
             try {
                 return of(root.jsonObject, names)
             } catch (error: SerializationException) {
+                throw error
+            } catch (error: EdgeInfiniteException) {
                 throw error
             } catch (error: RuntimeException) { // a value of another kind, or one that is missing
                 throw SerializationException(error.message, error)

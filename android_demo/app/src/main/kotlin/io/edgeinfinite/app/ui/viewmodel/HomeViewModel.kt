@@ -129,7 +129,7 @@ class HomeViewModel(
 
     private fun import(
         nameOf: () -> String,
-        copy: (String, ImportProgress) -> Artifact,
+        copy: suspend (String, ImportProgress) -> Artifact,
     ) {
         if (mutable.value.importing != null) return
         isCancelled = false
@@ -150,9 +150,9 @@ class HomeViewModel(
         }
     }
 
-    private fun copyNamed(
+    private suspend fun copyNamed(
         name: String,
-        copy: (String, ImportProgress) -> Artifact,
+        copy: suspend (String, ImportProgress) -> Artifact,
     ): Artifact {
         mutable.update { it.copy(importing = ImportState(name)) }
         return copy(name) { copied, total ->

@@ -1,4 +1,4 @@
-package io.edgeinfinite.app.data
+package io.edgeinfinite.onnx.android
 
 import android.annotation.TargetApi
 import android.os.Build
@@ -13,7 +13,7 @@ import java.nio.ByteBuffer
  * The mapping lives as long as the buffer is reachable.
  */
 @TargetApi(Build.VERSION_CODES.O_MR1)
-object SharedMemoryBuffers : BufferAllocator {
+public object SharedMemoryBuffers : BufferAllocator {
     override fun allocate(bytes: Int): ByteBuffer {
         if (bytes == 0) return ByteBuffer.allocateDirect(0)
         try {
@@ -24,6 +24,7 @@ object SharedMemoryBuffers : BufferAllocator {
     }
 
     /** This where the system has it, else the Java heap. */
-    fun orDirect(): BufferAllocator =
+    @JvmStatic
+    public fun orDirect(): BufferAllocator =
         if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.O_MR1) this else BufferAllocator.Direct
 }

@@ -4,5 +4,5 @@ import io.edgeinfinite.core.EngineFactory
 import io.edgeinfinite.executorch.ExecuTorchEngineFactory
 import io.edgeinfinite.onnx.OnnxEngineFactory
 
-/** The runtimes whose native libraries the APK carries. */
+/** Both runtimes; nobody has run ExecuTorch on a device yet, so this is an app of its own. */
 internal fun builtInEngines(): List<EngineFactory> = listOf(OnnxEngineFactory(), ExecuTorchEngineFactory())

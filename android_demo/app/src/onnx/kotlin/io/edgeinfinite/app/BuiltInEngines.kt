@@ -1,0 +1,7 @@
+package io.edgeinfinite.app
+
+import io.edgeinfinite.core.EngineFactory
+import io.edgeinfinite.onnx.OnnxEngineFactory
+
+/** ONNX Runtime alone. */
+internal fun builtInEngines(): List<EngineFactory> = listOf(OnnxEngineFactory())
