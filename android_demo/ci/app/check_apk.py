@@ -21,6 +21,9 @@ LIBRARIES = {
     "libonnxruntime.so",
     "libonnxruntime4j_jni.so",
 }
+RESOURCES = {"org/commonmark/internal/util/entities.txt"}
+"""Without what a library reads at run time, an app fails where it is first used."""
+
 MACHINES = {"arm64-v8a": 183, "x86_64": 62}  # ELF's e_machine
 ELF_LOAD = 1
 
@@ -83,7 +86,7 @@ def content_problems(apk: Path) -> Iterator[str]:
         if found != wanted:
             missing, extra = sorted(wanted - found), sorted(found - wanted)
             yield f"libraries missing {missing}, not expected {extra}"
-        for name in ("classes.dex", "AndroidManifest.xml", "resources.arsc"):
+        for name in ("classes.dex", "AndroidManifest.xml", "resources.arsc", *sorted(RESOURCES)):
             if name not in names:
                 yield f"{name} is missing"
         for entry in entries:
