@@ -60,6 +60,11 @@ dependencies {
     "executorchImplementation"(project(":runtime-executorch"))
     implementation(libs.coroutines.android)
     implementation(libs.serialization.json)
+    implementation(libs.commonmark)
+    implementation(libs.jsoup)
+    implementation(libs.juniversalchardet)
+    // jsoup's annotations, which Kotlin's compiler reads.
+    compileOnly(libs.jspecify)
     // Answers on the desktop, inside Robolectric's tests.
     testImplementation(libs.onnxruntime.jvm)
     testImplementation(libs.junit4)

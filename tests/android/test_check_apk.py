@@ -52,11 +52,20 @@ def whole(folder: Path) -> dict[str, Path]:
             file = folder / "lib" / abi / library
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(elf(machine))
+    with zipfile.ZipFile(folder / "library.jar", "w") as jar:
+        for name in (
+            *check_apk.RESOURCES,
+            "a/B.class",
+            "META-INF/LICENSE",
+            "a/builtins.kotlin_builtins",
+        ):
+            jar.writestr(name, b"data")
     return {
         "resources": resources,
         "dex": folder / "dex",
         "libraries": folder / "lib",
         "output": folder / "app.apk",
+        "jar": folder / "library.jar",
     }
 
 
@@ -67,6 +76,22 @@ def problems(parts: dict[str, Path]) -> list[str]:
 
 def test_the_apk_of_apk_py_passes_the_check(tmp_path: Path) -> None:
     assert problems(whole(tmp_path)) == []
+
+
+def test_of_jars_the_apk_has_what_libraries_read_and_no_classes(tmp_path: Path) -> None:
+    parts = whole(tmp_path)
+    assert problems(parts) == []
+    with zipfile.ZipFile(parts["output"]) as archive:
+        names = set(archive.namelist())
+    assert names >= check_apk.RESOURCES
+    assert not {"a/B.class", "META-INF/LICENSE", "a/builtins.kotlin_builtins"} & names
+
+
+def test_a_missing_resource_is_named(tmp_path: Path) -> None:
+    parts = whole(tmp_path)
+    with zipfile.ZipFile(parts["jar"], "w") as jar:
+        jar.writestr("other.txt", b"data")
+    assert problems(parts) == ["org/commonmark/internal/util/entities.txt is missing"]
 
 
 def test_a_library_that_is_missing_or_not_expected_is_named(tmp_path: Path) -> None:

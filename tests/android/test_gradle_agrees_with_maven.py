@@ -67,6 +67,13 @@ def test_versions_and_sdk_levels_are_the_same(version: str, name: str) -> None:
     assert CATALOG["versions"][version] == properties()[name]
 
 
+@pytest.mark.parametrize("version", ["commonmark", "jsoup", "jspecify", "juniversalchardet"])
+def test_versions_of_the_apps_own_libraries_are_the_same(version: str) -> None:
+    own = pom("app").find(f"{POM}properties")
+    assert own is not None
+    assert CATALOG["versions"][version] == own.findtext(f"{POM}{version}.version")
+
+
 def test_both_builds_have_the_same_modules() -> None:
     included = re.findall(r'":([\w-]+)"', text("settings.gradle.kts"))
     built = [module.text for module in pom().iter(f"{POM}module")]

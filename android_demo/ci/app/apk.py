@@ -2,7 +2,8 @@
 
     python apk.py RESOURCES_APK DEX_FOLDER LIBRARY_FOLDER OUTPUT JAR...
 
-LIBRARY_FOLDER holds a folder per ABI; of the jars, which are in the dex, service files are taken.
+LIBRARY_FOLDER holds a folder per ABI; of the jars, which are in the dex, service files are taken,
+and what libraries read at run time.
 Libraries are stored, not compressed, and start at multiples
 of 16 KB, so that the system maps them from the APK itself; `resources.arsc` starts at a multiple
 of 4 as Android 11 demands. Every entry carries its alignment in the extra field that apksigner
@@ -20,6 +21,8 @@ PAGE = 16384
 WORD = 4
 ALIGNMENT_FIELD = 0xD935
 TIME = (1981, 1, 1, 1, 1, 2)
+NO_RESOURCES = (".class", ".bin", ".kotlin_builtins", ".kotlin_module", ".so", ".dll", ".dylib")
+"""Classes, what compilers and debuggers read, and the desktop's libraries."""
 
 
 def main(resources: Path, dex: Path, libraries: Path, output: Path, *jars: Path) -> None:
@@ -31,7 +34,7 @@ def main(resources: Path, dex: Path, libraries: Path, output: Path, *jars: Path)
                 add(apk, entry.filename, source.read(entry), WORD if stored else None)
         for file in sorted(dex.glob("classes*.dex")):
             add(apk, file.name, file.read_bytes(), None)
-        for name, data in sorted(services(jars).items()):
+        for name, data in sorted((services(jars) | resources_of(jars)).items()):
             add(apk, name, data, None)
         for file in sorted(libraries.glob("*/*.so")):
             add(apk, f"lib/{file.parent.name}/{file.name}", file.read_bytes(), PAGE)
@@ -45,6 +48,18 @@ def services(jars: tuple[Path, ...]) -> dict[str, bytes]:
             for name in source.namelist():
                 if name.startswith("META-INF/services/") and not name.endswith("/"):
                     found[name] = found.get(name, b"") + source.read(name).rstrip(b"\n") + b"\n"
+    return found
+
+
+def resources_of(jars: tuple[Path, ...]) -> dict[str, bytes]:
+    """What libraries read with `getResourceAsStream`, as the Android Gradle plugin takes it."""
+    found: dict[str, bytes] = {}
+    for jar in jars:
+        with zipfile.ZipFile(jar) as source:
+            for name in source.namelist():
+                is_left_out = name.startswith("META-INF/") or name.endswith(("/", *NO_RESOURCES))
+                if not is_left_out and name not in found:
+                    found[name] = source.read(name)
     return found
 
 

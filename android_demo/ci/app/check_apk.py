@@ -26,6 +26,9 @@ FLAVOURS = {
 SIGNING_BLOCK = b"APK Sig Block 42"
 DEPENDENCY_INFO = 0x504B4453
 """Id of the block in which Gradle's Android plugin lists libraries, encrypted for one store."""
+RESOURCES = {"org/commonmark/internal/util/entities.txt"}
+"""Without what a library reads at run time, an app fails where it is first used."""
+
 MACHINES = {"arm64-v8a": 183, "x86_64": 62}  # ELF's e_machine
 ELF_LOAD = 1
 
@@ -117,7 +120,7 @@ def content_problems(apk: Path, libraries: set[str] = LIBRARIES) -> Iterator[str
         if found != wanted:
             missing, extra = sorted(wanted - found), sorted(found - wanted)
             yield f"libraries missing {missing}, not expected {extra}"
-        for name in ("classes.dex", "AndroidManifest.xml", "resources.arsc"):
+        for name in ("classes.dex", "AndroidManifest.xml", "resources.arsc", *sorted(RESOURCES)):
             if name not in names:
                 yield f"{name} is missing"
         for entry in entries:

@@ -2,11 +2,15 @@ package io.edgeinfinite.app
 
 import android.content.Context
 import io.edgeinfinite.app.data.ChatStore
+import io.edgeinfinite.app.data.DeviceFacts
 import io.edgeinfinite.app.data.Documents
 import io.edgeinfinite.app.data.ModelHolder
+import io.edgeinfinite.app.data.ProcessMemory
 import io.edgeinfinite.app.data.SettingsStore
+import io.edgeinfinite.app.ui.viewmodel.BenchmarkViewModel
 import io.edgeinfinite.app.ui.viewmodel.ChatViewModel
 import io.edgeinfinite.app.ui.viewmodel.HomeViewModel
+import io.edgeinfinite.app.ui.viewmodel.RunningChat
 import io.edgeinfinite.app.ui.viewmodel.SettingsViewModel
 import io.edgeinfinite.core.ArtifactImporter
 import io.edgeinfinite.core.EngineDispatcher
@@ -14,7 +18,13 @@ import io.edgeinfinite.onnx.android.SharedMemoryBuffers
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.ExperimentalCoroutinesApi
 import kotlinx.coroutines.MainScope
+import kotlinx.coroutines.flow.Flow
+import kotlinx.coroutines.flow.MutableStateFlow
+import kotlinx.coroutines.flow.flatMapLatest
+import kotlinx.coroutines.flow.flowOf
+import kotlinx.coroutines.flow.map
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.sync.Mutex
 import kotlinx.coroutines.sync.withLock
@@ -25,9 +35,12 @@ import java.io.File
  * What the screens share, made once per process.
  *
  * View models live here too, so that they survive a rotation of the screen.
+ *
+ * @property appBytes measures the memory of the process; null where it isn't known.
  */
 class AppServices(
     context: Context,
+    val appBytes: () -> Long? = ProcessMemory::pss,
 ) {
     /** For work that outlives a screen; on the main thread. */
     val scope: CoroutineScope = MainScope()
@@ -44,18 +57,25 @@ class AppServices(
     private val files: File = context.filesDir
 
     val importer = ArtifactImporter(File(files, "models"))
-    val documents = Documents(context.contentResolver)
+    val documents = Documents(context.contentResolver, context.cacheDir)
     val settings = SettingsStore(File(files, "settings.json"))
     val chats = ChatStore(File(files, "chats"))
     val models = ModelHolder(importer.root, builtInEngines(), SharedMemoryBuffers.orDirect())
 
     val home = HomeViewModel(this)
     val settingsScreen = SettingsViewModel(this)
+    val benchmark = BenchmarkViewModel(this, DeviceFacts(context))
 
-    private var open: ChatViewModel? = null
+    private val openChat = MutableStateFlow<ChatViewModel?>(null)
+    private val open: ChatViewModel? get() = openChat.value
+
+    /** What the open chat is doing, also while no screen shows it; null when none is open. */
+    @OptIn(ExperimentalCoroutinesApi::class)
+    val running: Flow<RunningChat?> =
+        openChat.flatMapLatest { chat -> chat?.state?.map { RunningChat(chat.id, it.phase) } ?: flowOf(null) }
 
     /**
-     * The view model of a chat; a chat that was open before it is saved and its memory freed.
+     * The view model of a chat. A chat that was open before it is interrupted and saved, and its memory freed.
      *
      * @param id the chat's, see [ChatStore]; null when it was deleted meanwhile.
      */
@@ -63,15 +83,25 @@ class AppServices(
         open?.takeIf { it.id == id }?.let { return it }
         val record = chats.find(id) ?: return null
         open?.close()
-        return ChatViewModel(this, record).also { open = it }
+        return ChatViewModel(this, record).also { openChat.value = it }
     }
 
     /** Frees what the open chat holds; it is loaded again when its screen comes back. */
     fun closeChat(id: String) {
         if (open?.id == id) {
             open?.close()
-            open = null
+            openChat.value = null
         }
+    }
+
+    /** The same for whichever is open; its screen loads it again. */
+    fun closeAnyChat() {
+        open?.close()
+    }
+
+    /** The chat's screen is gone for good: frees what it holds, as soon as nothing of it runs. */
+    fun leaveChat(id: String) {
+        if (open?.id == id) open?.leave()
     }
 
     /** The app is hidden, so the system may end the process at any time. */

@@ -1,5 +1,7 @@
 package io.edgeinfinite.app
 
+import android.view.View
+import io.edgeinfinite.app.ui.components.view
 import io.edgeinfinite.app.ui.screens.EXTRA_CHAT
 import io.edgeinfinite.app.ui.screens.MemoryActivity
 import org.junit.Assert.assertEquals
@@ -49,7 +51,29 @@ class EveryArtifactTest(
         assertEquals(geometry.mostSlots > 0, "Recalled ${geometry.mostSlots}" in legend)
         val counted = "\\d+".toRegex().findAll(legend).sumOf { it.value.toInt() }
         assertEquals(geometry.capacity, counted)
+        checkWords(memory, recalls = geometry.mostSlots > 0, folds = chat.state.readsMemory)
         memory.finish()
+    }
+
+    /** What the screen says of older text is what this kind of artifact does with it, in all places. */
+    private fun checkWords(
+        memory: MemoryActivity,
+        recalls: Boolean,
+        folds: Boolean,
+    ) {
+        val tile = memory.view<View>(R.id.tile_folded).contentDescription.toString()
+        val note = memory.textOf(R.id.cache_note)
+        val kind = if (recalls) {
+            "sifted"
+        } else if (folds) {
+            "folded"
+        } else {
+            "dropped"
+        }
+        assertTrue(tile, "Segments $kind: " in tile)
+        assertEquals(note, recalls, "every head keeps the" in note)
+        assertEquals(note, folds, "in the compressive memory" in note)
+        assertEquals(note, !recalls && !folds, "neither recall slots nor a memory gate" in note)
     }
 
     companion object {

@@ -38,7 +38,7 @@ class PickedFiles : ContentProvider() {
     ): ParcelFileDescriptor {
         val file = fileOf(uri)
         if (!file.isFile) throw FileNotFoundException("${file.name} is gone")
-        return ParcelFileDescriptor.open(file, ParcelFileDescriptor.MODE_READ_ONLY)
+        return ParcelFileDescriptor.open(file, ParcelFileDescriptor.parseMode(mode))
     }
 
     override fun getType(uri: Uri): String = "application/octet-stream"

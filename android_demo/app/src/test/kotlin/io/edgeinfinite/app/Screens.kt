@@ -7,6 +7,7 @@ import android.os.Bundle
 import android.view.View
 import android.widget.EditText
 import android.widget.TextView
+import io.edgeinfinite.app.data.ProcessMemory
 import io.edgeinfinite.app.ui.components.view
 import io.edgeinfinite.app.ui.screens.ChatActivity
 import io.edgeinfinite.app.ui.screens.HomeActivity
@@ -40,11 +41,15 @@ internal fun Activity.pick(uri: Uri): Intent {
 /** The first screen, in front. */
 internal fun openHome(): HomeActivity = Robolectric.buildActivity(HomeActivity::class.java).setup().get()
 
-/** Forgets everything that isn't on disk, as the system does when it kills the process. */
-internal fun killProcess() {
+/**
+ * Forgets everything that isn't on disk, as the system does when it kills the process.
+ *
+ * @param appBytes the memory that the next process is told to use.
+ */
+internal fun killProcess(appBytes: () -> Long? = ProcessMemory::pss) {
     val field = EdgeInfiniteApplication::class.java.getDeclaredField("services\$delegate")
     field.isAccessible = true
-    field.set(app, lazy { AppServices(app) })
+    field.set(app, lazy { AppServices(app, appBytes) })
 }
 
 /** A chat's screen, and what a person does on it. */

@@ -7,12 +7,17 @@ import android.graphics.Insets
 import android.view.View
 import android.view.ViewGroup
 import android.view.WindowInsets
+import android.widget.EditText
+import android.widget.TextView
 import android.widget.Toolbar
 import io.edgeinfinite.app.ui.components.view
+import io.edgeinfinite.app.ui.screens.BenchmarkActivity
+import io.edgeinfinite.app.ui.screens.ChatActivity
 import io.edgeinfinite.app.ui.screens.EXTRA_CHAT
 import io.edgeinfinite.app.ui.screens.HomeActivity
 import io.edgeinfinite.app.ui.screens.MemoryActivity
 import io.edgeinfinite.app.ui.screens.SettingsActivity
+import org.junit.Assert.assertEquals
 import org.junit.Assert.assertTrue
 import org.junit.Rule
 import org.junit.Test
@@ -25,7 +30,8 @@ import org.robolectric.android.controller.ActivityController
 import java.io.File
 
 /**
- * Draws every screen in two sizes, light and dark, and looks at what can be checked without eyes.
+ * Draws every screen in two sizes, light and dark, with large letters, in landscape with a keyboard, from
+ * right to left and in the other language, and looks at what can be checked without eyes.
  *
  * The tests draw the tiny model; the pictures in the README are of a real one, see
  * `ci/build.sh screenshots`: the properties `edgeinfinite.screenshots.model`, `.text` and `.question`.
@@ -37,6 +43,8 @@ class ScreenshotTest {
 
     @Test
     fun `every screen is drawn, nothing is covered, and everything that can be touched is large and named`() {
+        // A PC's figure would say nothing about a phone.
+        killProcess(appBytes = { null })
         app.services.settings.update { it.copy(maxNewTokens = ANSWER) }
         val chat = ChatScreen.open(app.services.home.newChat(model.name).id).waitUntilReady()
         chat.ask("Hello! What can you do for me?")
@@ -54,14 +62,26 @@ class ScreenshotTest {
             draw(look, "settings", SettingsActivity::class.java, chat.id)
             draw(look, "home", HomeActivity::class.java, chat.id)
         }
+        forEachLook { draw(it, "benchmark", BenchmarkActivity::class.java, chat.id) }
         drawImport()
         chat.leave()
+        assertEquals("", problems.joinToString("\n"))
+    }
+
+    /** What is wrong on any screen. */
+    private val problems = LinkedHashSet<String>()
+
+    private fun check(
+        problem: String,
+        isRight: Boolean,
+    ) {
+        if (!isRight) problems += problem
     }
 
     private fun drawImport() {
         val picked = PickedFiles.folder(File(folder.root, IMPORTED).also { model.copyRecursively(it) })
         for (look in LOOKS) {
-            RuntimeEnvironment.setQualifiers(look.qualifiers)
+            look.set()
             val home = Robolectric.buildActivity(HomeActivity::class.java).setup()
             home.get().chooseSource(1, picked)
             waitUntil {
@@ -94,7 +114,7 @@ class ScreenshotTest {
         type: Class<out Activity>,
         chat: String,
     ) {
-        RuntimeEnvironment.setQualifiers(look.qualifiers)
+        look.set()
         val intent = android.content.Intent().putExtra(EXTRA_CHAT, chat)
         val controller = Robolectric.buildActivity(type, intent).setup()
         waitUntil { !app.services.oneAtATime.isLocked || app.services.chat(chat)?.state?.value?.canStop == true }
@@ -107,7 +127,7 @@ class ScreenshotTest {
         name: String,
         old: ActivityController<*>,
     ) {
-        RuntimeEnvironment.setQualifiers(look.qualifiers)
+        look.set()
         old.recreate()
         save(look, name, old.get() as Activity)
         old.pause().stop().destroy()
@@ -126,16 +146,20 @@ class ScreenshotTest {
                 .Builder()
                 .setInsets(WindowInsets.Type.statusBars(), Insets.of(0, bar, 0, 0))
                 .setInsets(WindowInsets.Type.navigationBars(), Insets.of(0, 0, 0, bar))
+                .setInsets(WindowInsets.Type.ime(), Insets.of(0, 0, 0, look.keyboardOf(activity)))
                 .build()
-        root.dispatchApplyWindowInsets(insets)
         val metrics = activity.resources.displayMetrics
         repeat(2) {
             org.robolectric.Shadows.shadowOf(android.os.Looper.getMainLooper()).idle()
+            root.dispatchApplyWindowInsets(insets) // after those of the window itself
             root.measure(exactly(metrics.widthPixels), exactly(metrics.heightPixels))
             root.layout(0, 0, metrics.widthPixels, metrics.heightPixels)
         }
-        assertTrue("$name: the toolbar is under the status bar", topOf(activity.view<Toolbar>(R.id.toolbar)) >= bar)
-        checkTouchable(root, name, activity.resources.displayMetrics.density)
+        check("$name: the toolbar is under the status bar", topOf(activity.view<Toolbar>(R.id.toolbar)) >= bar)
+        checkTouchable(root, "$name-${look.name}", metrics.density)
+        checkText(root, "$name-${look.name}")
+        if (activity is ChatActivity && look.keyboardDp > 0) checkTyping(activity, look)
+        if (!look.isPicture) return
         val bitmap = Bitmap.createBitmap(root.width, root.height, Bitmap.Config.ARGB_8888)
         root.draw(Canvas(bitmap))
         val target = File(System.getProperty("edgeinfinite.screenshots") ?: return, "$name-${look.name}.png")
@@ -157,22 +181,61 @@ class ScreenshotTest {
         if (view.isClickable && view.width > 0) {
             val described = "$name: ${view.javaClass.simpleName} ${view.contentDescription}"
             val isLarge = view.height >= TOUCH_DP * density - 1 && view.width >= TOUCH_DP * density - 1
-            assertTrue("$described is ${view.width / density} x ${view.height / density} dp", isLarge)
+            check("$described is ${view.width / density} x ${view.height / density} dp", isLarge)
             val label =
-                view.contentDescription ?: (view as? android.widget.TextView)?.let { it.text.ifEmpty { it.hint } }
-            assertTrue("$described has no name", !label.isNullOrEmpty() || hasText(view))
+                view.contentDescription ?: (view as? TextView)?.let { it.text.ifEmpty { it.hint } }
+            check("$described has no name", !label.isNullOrEmpty() || hasText(view))
         }
         if (view is ViewGroup) for (at in 0 until view.childCount) checkTouchable(view.getChildAt(at), name, density)
     }
 
+    /** No line of a text is cut off. */
+    private fun checkText(
+        view: View,
+        name: String,
+    ) {
+        if (view.visibility != View.VISIBLE) return
+        if (view is TextView && view.width > 0 && view !is EditText) {
+            val room = view.height - view.compoundPaddingTop - view.compoundPaddingBottom
+            val needed = view.layout?.height ?: 0
+            check("$name: “${view.text}” needs $needed of $room pixels", needed <= room + 1)
+        }
+        if (view is ViewGroup) for (at in 0 until view.childCount) checkText(view.getChildAt(at), name)
+    }
+
+    /** Above the keyboard there is room for the message's field and for some of what was said. */
+    private fun checkTyping(
+        activity: Activity,
+        look: Look,
+    ) {
+        val root = activity.window.decorView
+        val field = activity.view<View>(R.id.message)
+        val bottom = topOf(field) + field.height
+        val padding = activity.view<View>(R.id.root).paddingBottom
+        check("the field ends at $bottom, padded by $padding", bottom <= root.height - look.keyboardOf(activity))
+        val said = activity.view<View>(R.id.messages).height / activity.resources.displayMetrics.density
+        check("$said dp of the chat are left", said >= LEAST_DP || activity.shows(R.id.reading))
+    }
+
     private fun hasText(view: View): Boolean =
-        (view is android.widget.TextView && view.text.isNotEmpty()) ||
+        (view is TextView && view.text.isNotEmpty()) ||
             (view is ViewGroup && (0 until view.childCount).any { hasText(view.getChildAt(it)) })
 
     private class Look(
         val name: String,
         val qualifiers: String,
-    )
+        val fontScale: Float = 1f,
+        val keyboardDp: Int = 0,
+        val isPicture: Boolean = false,
+    ) {
+        fun set() {
+            RuntimeEnvironment.setQualifiers(qualifiers)
+            RuntimeEnvironment.setFontScale(fontScale)
+        }
+
+        fun keyboardOf(activity: Activity): Int =
+            if (activity is ChatActivity) (keyboardDp * activity.resources.displayMetrics.density).toInt() else 0
+    }
 
     private companion object {
         const val IMPORTED = "another-model"
@@ -182,12 +245,17 @@ class ScreenshotTest {
         const val SLOW = 400
         const val BAR_DP = 24
         const val TOUCH_DP = 48
+        const val LEAST_DP = 40
         const val MINIMUM_BYTES = 4_000
         val LOOKS =
             listOf(
-                Look("phone", "w411dp-h891dp-port-notnight-xhdpi"),
-                Look("phone-dark", "w411dp-h891dp-port-night-xhdpi"),
-                Look("tablet", "w800dp-h1280dp-port-notnight-mdpi"),
+                Look("phone", "w411dp-h891dp-port-notnight-xhdpi", isPicture = true),
+                Look("phone-dark", "w411dp-h891dp-port-night-xhdpi", isPicture = true),
+                Look("tablet", "w800dp-h1280dp-port-notnight-mdpi", isPicture = true),
+                Look("large", "w411dp-h891dp-port-notnight-mdpi", fontScale = 2f),
+                Look("german", "de-w411dp-h891dp-port-notnight-mdpi"),
+                Look("right-to-left", "ar-ldrtl-w411dp-h891dp-port-notnight-mdpi"),
+                Look("landscape", "w891dp-h411dp-land-notnight-mdpi", keyboardDp = 200),
             )
     }
 }

@@ -131,6 +131,25 @@ class SettingsAndMemoryTest {
         chat.leave()
     }
 
+    @Test
+    fun `where the app's memory isn't known no place shows a figure of it`() {
+        killProcess(appBytes = { null })
+        app.services.settings.update { it.copy(maxNewTokens = 8) }
+        val chat = ChatScreen.start()
+        chat.ask("Hello")
+        chat.ask("Again")
+        waitUntil { chat.activity.textOf(R.id.strip_state).any(Char::isDigit) }
+        assertFalse(chat.activity.shows(R.id.strip_app_part))
+        assertFalse("app" in chat.activity.view<View>(R.id.strip).contentDescription)
+        val intent = chat.activity.intent.putExtra(EXTRA_CHAT, chat.id)
+        val memory = Robolectric.buildActivity(MemoryActivity::class.java, intent).setup().get()
+        waitUntil { "state always" in memory.view<View>(R.id.chart).contentDescription }
+        assertEquals("Chart over tokens read: state always", memory.view<View>(R.id.chart).contentDescription.take(36))
+        assertFalse(memory.view<View>(R.id.tile_app).contentDescription.any(Char::isDigit))
+        memory.finish()
+        chat.leave()
+    }
+
     private fun openSettings() = Robolectric.buildActivity(SettingsActivity::class.java).setup().get()
 
     private companion object {

@@ -28,6 +28,8 @@ import java.io.File
  * @param autosave saves running operations; null to save only by [save].
  * @param undoSteps how many of the newest questions and documents [undo] can take back. Each costs
  *   the memory of one more state.
+ * @param system the system message, read with the first question or document; null for the template's
+ *   own or none. A template without one refuses it then.
  */
 public class Conversation
 @EngineThreadApi
@@ -39,6 +41,7 @@ constructor(
     private val dispatcher: EngineDispatcher,
     private val autosave: Autosave? = null,
     undoSteps: Int = 0,
+    private val system: String? = null,
 ) {
     private val running = Mutex()
     private val undoRing = UndoRing(undoSteps)
@@ -174,7 +177,7 @@ constructor(
             val tokens =
                 when {
                     turnIsOpen -> tokenizer.encodeClosing(question)
-                    isFirst() -> tokenizer.encodeChat(listOf(Message(Message.USER, question)))
+                    isFirst() -> tokenizer.encodeChat(first(question))
                     else -> tokenizer.encodeTurn(question)
                 }
             lateinit var generator: Generator
@@ -283,9 +286,12 @@ constructor(
 
     private fun isFirst() = session.tokensRead == 0L && session.unread.isEmpty()
 
+    private fun first(question: String) =
+        listOfNotNull(system?.let { Message(Message.SYSTEM, it) }, Message(Message.USER, question))
+
     private fun parts(text: String): List<IntArray> {
         if (turnIsOpen) return listOf(IntArray(0), tokenizer.encodeMore(text))
-        val opening = tokenizer.encodeOpening(text, isFirst())
+        val opening = tokenizer.encodeOpening(text, isFirst(), system)
         val (head, rest) = opening.tokens.withIndex().partition { it.index < opening.openingTokens }
         return listOf(head, rest).map { part -> IntArray(part.size) { part[it].value } }
     }
@@ -368,10 +374,11 @@ constructor(
             dispatcher: EngineDispatcher,
             autosave: Autosave? = null,
             undoSteps: Int = 0,
+            system: String? = null,
         ): Conversation =
             withContext(dispatcher) {
                 val (session, extra) = SessionFile.load(engine, file)
-                val conversation = Conversation(session, tokenizer, dispatcher, autosave, undoSteps)
+                val conversation = Conversation(session, tokenizer, dispatcher, autosave, undoSteps, system)
                 try {
                     conversation.recall(extra)
                 } catch (error: SerializationException) {

@@ -8,14 +8,15 @@ package io.edgeinfinite.core
  * the tokens up to where the question will stand, and later the tokens from there on. Both are cut
  * out of whole messages.
  *
- * @param encode the tokens of a user's message, which begins the conversation or not.
+ * @param encode the tokens of a user's message, which begins the conversation or not, after the system
+ *   message in one that begins it.
  */
 internal class OpenMessage(
-    private val encode: (text: String, isFirst: Boolean) -> IntArray,
+    private val encode: (text: String, isFirst: Boolean, system: String?) -> IntArray,
 ) {
     /** The tokens of the stand-in document that don't depend on the question. */
     private val firstPart: List<Int> by lazy {
-        val wholes = QUESTIONS.map { encode(DOCUMENT + SEPARATOR + it, true) }
+        val wholes = QUESTIONS.map { encode(DOCUMENT + SEPARATOR + it, true, null) }
         val shortest = wholes.minOf { it.size }
         val same = (0 until shortest).takeWhile { at -> wholes.all { it[at] == wholes[0][at] } }.size
         wholes[0].take(same)
@@ -25,12 +26,14 @@ internal class OpenMessage(
      * The tokens of a document at the beginning of a user's message, up to its question.
      *
      * @param isFirst whether the message begins the conversation.
+     * @param system the system message before one that does, null for none.
      * @throws EdgeInfiniteException the template or the tokenizer joins the two.
      */
     fun beginning(
         document: String,
         isFirst: Boolean,
-    ): IntArray = withoutQuestion(encode(document.trim() + SEPARATOR + QUESTIONS[0], isFirst))
+        system: String? = null,
+    ): IntArray = withoutQuestion(encode(document.trim() + SEPARATOR + QUESTIONS[0], isFirst, system))
 
     /** The tokens of one more document in the same message. */
     fun more(document: String): IntArray =
@@ -48,7 +51,7 @@ internal class OpenMessage(
         text: String,
         otherwise: String,
     ): IntArray {
-        val whole = encode(DOCUMENT + SEPARATOR + text, true)
+        val whole = encode(DOCUMENT + SEPARATOR + text, true, null)
         if (whole.take(firstPart.size) != firstPart) throw EdgeInfiniteException(ErrorCode.CHAT_TEMPLATE, otherwise)
         return whole.copyOfRange(firstPart.size, whole.size)
     }

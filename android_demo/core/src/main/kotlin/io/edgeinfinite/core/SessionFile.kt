@@ -107,6 +107,47 @@ public object SessionFile {
         file: File,
         chunkLength: Int? = null,
     ): RestoredSession {
+        val (stored, header) = read(file)
+        val own = header.belongsTo == engine.fingerprint
+        val sameModel = own || header.model == engine.modelDigest
+        if (!sameModel || header.geometry != engine.geometry) {
+            throw EdgeInfiniteException(
+                ErrorCode.SESSION_OF_ANOTHER_MODEL,
+                "$file was made with another model, gate, scorer or geometry; open it with that artifact",
+            )
+        }
+        val session = Session(engine, chunkLength)
+        try {
+            SessionChecksum.check(file, stored.metadata[SessionChecksum.KEY])
+            restore(session, header, stored.tensors, if (own) null else ForeignState(header.cacheDims))
+        } catch (error: EdgeInfiniteException) {
+            session.close()
+            throw error
+        } catch (error: IOException) {
+            session.close()
+            throw notWhole(file, error)
+        } catch (error: RuntimeException) { // wrong shapes, or counters that overflow
+            session.close()
+            throw notWhole(file, error)
+        }
+        return RestoredSession(session, stored.metadata - KEY - SessionChecksum.KEY, takenOver = !own)
+    }
+
+    /**
+     * Whether the file's state goes on with an artifact, as far as its header tells.
+     *
+     * @throws EdgeInfiniteException the file is missing, no whole session file, or of another format.
+     */
+    public fun fits(
+        file: File,
+        manifest: Manifest,
+    ): Boolean {
+        val (_, header) = read(file)
+        val sameModel = header.belongsTo == manifest.fingerprint || header.model == manifest.modelDigest
+        return sameModel && header.geometry == manifest.geometry
+    }
+
+    private fun read(file: File): Pair<Safetensors, Header> {
         if (!file.isFile) throw EdgeInfiniteException(ErrorCode.SESSION_MISSING, "session file $file doesn't exist")
         val stored: Safetensors
         val header: Header
@@ -137,29 +178,7 @@ public object SessionFile {
                 "$file has session format ${header.format}, from an app before this one; start a new one",
             )
         }
-        val own = header.belongsTo == engine.fingerprint
-        val sameModel = own || header.model == engine.modelDigest
-        if (!sameModel || header.geometry != engine.geometry) {
-            throw EdgeInfiniteException(
-                ErrorCode.SESSION_OF_ANOTHER_MODEL,
-                "$file was made with another model, gate, scorer or geometry; open it with that artifact",
-            )
-        }
-        val session = Session(engine, chunkLength)
-        try {
-            SessionChecksum.check(file, stored.metadata[SessionChecksum.KEY])
-            restore(session, header, stored.tensors, if (own) null else ForeignState(header.cacheDims))
-        } catch (error: EdgeInfiniteException) {
-            session.close()
-            throw error
-        } catch (error: IOException) {
-            session.close()
-            throw notWhole(file, error)
-        } catch (error: RuntimeException) { // wrong shapes, or counters that overflow
-            session.close()
-            throw notWhole(file, error)
-        }
-        return RestoredSession(session, stored.metadata - KEY - SessionChecksum.KEY, takenOver = !own)
+        return stored to header
     }
 
     private fun restore(

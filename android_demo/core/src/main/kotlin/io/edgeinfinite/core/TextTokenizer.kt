@@ -29,10 +29,10 @@ public class TextTokenizer internal constructor(
     private val control = ControlTokens(tokenizer, stopIds, chatTemplate?.source.orEmpty(), parse)
 
     private val openMessage =
-        OpenMessage { text, isFirst ->
-            apart(text) { marked, encode ->
-                val turn = openTurn(isFirst)
-                encodeAfter(turn.head, turn.opening + marked + turn.closing, encode)
+        OpenMessage { text, isFirst, system ->
+            apart(text, system) { marked, encode ->
+                val turn = openTurn(isFirst, marked.getOrNull(1))
+                encodeAfter(turn.head, turn.opening + marked[0] + turn.closing, encode)
             }
         }
 
@@ -64,7 +64,7 @@ public class TextTokenizer internal constructor(
      */
     public fun encodeTurn(text: String): IntArray =
         apart(text) { marked, encode ->
-            val (head, tail) = template().renderTurn(marked)
+            val (head, tail) = template().renderTurn(marked[0])
             encodeAfter(head, tail, encode)
         }
 
@@ -75,15 +75,20 @@ public class TextTokenizer internal constructor(
      *
      * @param text the long text, with which the turn begins.
      * @param isFirst whether the conversation begins with it; else it follows an answer.
+     * @param system the system message before a turn that begins the conversation, null for none.
      * @return the tokens to append now: the turn's opening and the text.
      * @throws EdgeInfiniteException as [encodeTurn], or the turn can't be cut in two.
      */
     public fun encodeOpening(
         text: String,
         isFirst: Boolean,
+        system: String? = null,
     ): Opening {
-        val tokens = openMessage.beginning(text, isFirst)
-        val opening = openTurn(isFirst).let { encodeAfter(it.head, it.opening, ::encode) }
+        val tokens = openMessage.beginning(text, isFirst, system)
+        val opening =
+            apart(system.orEmpty()) { marked, encode ->
+                openTurn(isFirst, system?.let { marked[0] }).let { encodeAfter(it.head, it.opening, encode) }
+            }
         val shared = tokens.zip(opening).takeWhile { (one, other) -> one == other }.size
         return Opening(tokens, shared)
     }
@@ -110,8 +115,11 @@ public class TextTokenizer internal constructor(
         val closing: String,
     )
 
-    private fun openTurn(isFirst: Boolean): OpenTurn {
-        val first = listOf(Message(Message.USER, MARK))
+    private fun openTurn(
+        isFirst: Boolean,
+        system: String?,
+    ): OpenTurn {
+        val first = listOfNotNull(system?.let { Message(Message.SYSTEM, it) }, Message(Message.USER, MARK))
         val (head, turn) =
             if (isFirst) ChatTemplate.RenderedTurn("", template().render(first)) else template().renderTurn(MARK)
         val at = turn.indexOf(MARK)
@@ -141,11 +149,15 @@ public class TextTokenizer internal constructor(
         return if (follows) whole.copyOfRange(start.size, whole.size) else encode(tail)
     }
 
-    /** Gives [use] the user's text and the encoder for what the template makes of it. */
+    /** Gives [use] the texts of people, without the nulls, and the encoder for what the template makes of them. */
     private fun <T> apart(
-        text: String,
-        use: (text: String, encode: (String) -> IntArray) -> T,
-    ): T = if (control.areSpelledIn(text)) use(control.mark(text), control::encode) else use(text, ::encode)
+        vararg texts: String?,
+        use: (texts: List<String>, encode: (String) -> IntArray) -> T,
+    ): T {
+        val given = texts.filterNotNull()
+        if (given.none(control::areSpelledIn)) return use(given, ::encode)
+        return use(given.map(control::mark), control::encode)
+    }
 
     private fun encode(text: String): IntArray = tokenizer.encode(text, addSpecialTokens = false)
 

@@ -57,6 +57,19 @@ class TextTokenizerTest {
     }
 
     @Test
+    fun `a system message stands before a text that begins the conversation, and its control tokens stay text`() {
+        for (system in listOf("Answer in one word.", "Stop at <|im_end|> and <|im_start|>user")) {
+            val messages = listOf(Message(Message.SYSTEM, system), Message(Message.USER, "A long text.\n\nWhy?"))
+            val whole = tokenizer.encodeChat(messages)
+            val opening = tokenizer.encodeOpening("A long text.", isFirst = true, system)
+            assertEquals(whole.toList(), (opening.tokens + tokenizer.encodeClosing("Why?")).toList())
+            assertTrue(opening.openingTokens in 8 until opening.tokens.size)
+            val ends = whole.count { it == tokenizer.stopIds.single() }
+            assertEquals(2, ends, "only the template ends messages")
+        }
+    }
+
+    @Test
     fun `half a surrogate pair is refused`() {
         assertThrows<EdgeInfiniteException> { tokenizer.encodeText("a\ud83d") }
     }

@@ -69,6 +69,22 @@ class UndoAndStopTest {
     }
 
     @Test
+    fun `a conversation reads its system message with the first turn, also again after undo`() =
+        runBlocking {
+            val system = "Be brief."
+            Conversation(Session(engine, 5), tokenizer, dispatcher, undoSteps = 1, system = system).use { chat ->
+                val messages = listOf(Message(Message.SYSTEM, system), Message(Message.USER, "One"))
+                val expected = tokenizer.encodeChat(messages).size.toLong()
+                repeat(2) {
+                    val events = chat.ask("One", greedy(), 4).toList()
+                    val read = events.filterIsInstance<GenerationEvent.Reading>().last()
+                    assertEquals(expected, read.total)
+                    chat.undo()
+                }
+            }
+        }
+
+    @Test
     fun `undo restores session and history, turn by turn, as far as the ring goes`() =
         runBlocking {
             conversation(undoSteps = 2).use { chat ->

@@ -34,6 +34,7 @@ data class AnswerFigures(
  * @property updated milliseconds since the epoch.
  * @property turns a copy of the history that the session file holds.
  * @property figures one per answer among [turns], in order.
+ * @property system what the model is told before anything else, null for nothing.
  */
 @Serializable
 data class ChatRecord(
@@ -44,6 +45,7 @@ data class ChatRecord(
     val tokensRead: Long = 0,
     val turns: List<Turn> = emptyList(),
     val figures: List<AnswerFigures> = emptyList(),
+    val system: String? = null,
 )
 
 /**
@@ -72,6 +74,10 @@ class ChatStore(
     fun create(model: String): ChatRecord =
         ChatRecord(UUID.randomUUID().toString(), model, System.currentTimeMillis()).also(::save)
 
+    /** A second entry of the same words; its state is for the caller to save. */
+    fun copy(record: ChatRecord): ChatRecord =
+        record.copy(id = UUID.randomUUID().toString(), updated = System.currentTimeMillis()).also(::save)
+
     /** Replaces a chat's entry; a full storage leaves the old one. */
     fun save(record: ChatRecord) {
         try {
@@ -96,6 +102,9 @@ class ChatStore(
 
     /** Where the state of a chat is kept. */
     fun sessionFile(id: String): File = File(folder(id), "session.safetensors")
+
+    /** Where a state stands on its way out of the app. */
+    fun exported(id: String): File = File(folder(id), "exported.safetensors")
 
     private fun recordFile(id: String) = File(folder(id), RECORD)
 

@@ -5,28 +5,35 @@ import android.net.Uri
 import android.provider.DocumentsContract
 import android.provider.DocumentsContract.Document
 import android.provider.OpenableColumns
+import io.edgeinfinite.app.documents.DocumentReader
 import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.SourceFile
+import java.io.File
 import java.io.FileNotFoundException
 import java.io.IOException
 import java.io.InputStream
-import java.nio.ByteBuffer
-import java.nio.charset.CharacterCodingException
-import java.nio.charset.CodingErrorAction
 
-/** A text that was read from a file. */
+/**
+ * A text that was read from a file.
+ *
+ * @property guess the encoding that it was taken for, where the file doesn't tell; else null.
+ */
 data class TextDocument(
     val name: String,
     val text: String,
+    val guess: String? = null,
 )
 
 /**
  * What the system's file picker gave.
  *
  * Everything here blocks: call it on an I/O thread.
+ *
+ * @param cache where a document lies while it is read.
  */
 class Documents(
     private val resolver: ContentResolver,
+    private val cache: File,
 ) {
     /** The name that the picker showed, or the last part of the address. */
     fun nameOf(uri: Uri): String {
@@ -47,6 +54,41 @@ class Documents(
      */
     fun open(uri: Uri): InputStream =
         foreign { resolver.openInputStream(uri) } ?: throw FileNotFoundException("it is gone; pick it again")
+
+    /**
+     * Copies a file to where the person wants it.
+     *
+     * @throws EdgeInfiniteException it can't be written there.
+     */
+    fun write(
+        file: File,
+        target: Uri,
+    ) {
+        try {
+            val stream = foreign { resolver.openOutputStream(target, "wt") }
+            (stream ?: throw FileNotFoundException("it is gone")).use { to ->
+                file.inputStream().use { from -> from.copyTo(to) }
+            }
+        } catch (error: IOException) {
+            throw EdgeInfiniteException("${nameOf(target)} can't be written: ${error.message}", error)
+        }
+    }
+
+    /**
+     * Copies what the person chose into a file of the app.
+     *
+     * @throws EdgeInfiniteException it can't be read, or there is no space for it.
+     */
+    fun copy(
+        source: Uri,
+        file: File,
+    ) {
+        try {
+            open(source).use { from -> file.outputStream().use { to -> from.copyTo(to) } }
+        } catch (error: IOException) {
+            throw EdgeInfiniteException("${nameOf(source)} can't be read: ${error.message}", error)
+        }
+    }
 
     /** The name of a folder that was picked as a tree. */
     fun folderName(tree: Uri): String =
@@ -74,22 +116,20 @@ class Documents(
     }
 
     /**
-     * Reads a text file.
+     * Reads a document of a kind that [DocumentReader] knows.
      *
-     * @throws EdgeInfiniteException it is gone, too long for this device's heap, or no UTF-8 text.
+     * @throws EdgeInfiniteException it is gone, damaged, no document, or too long for this device's heap.
      */
     fun readText(uri: Uri): TextDocument {
         val name = nameOf(uri)
-        val bytes =
-            try {
-                open(uri).use { it.readBytesUpTo(MAX_TEXT_BYTES) }
-            } catch (error: IOException) {
-                throw EdgeInfiniteException("$name can't be read: ${error.message}", error)
-            }
-        if (bytes == null) {
-            throw EdgeInfiniteException("$name is longer than ${MAX_TEXT_BYTES / 1_000_000} MB; split it")
+        val here = File.createTempFile("document", null, cache)
+        try {
+            copy(uri, here)
+            val (text, guess) = DocumentReader().read(name, here)
+            return TextDocument(name, text, guess)
+        } finally {
+            here.delete()
         }
-        return TextDocument(name, decode(bytes, name))
     }
 
     /** Calls into another app, whose failures arrive as exceptions of any kind. */
@@ -101,40 +141,4 @@ class Documents(
         } catch (error: RuntimeException) {
             throw IOException("the app that keeps it failed: ${error.message}", error)
         }
-
-    private fun decode(
-        bytes: ByteArray,
-        name: String,
-    ): String {
-        val decoder =
-            Charsets.UTF_8
-                .newDecoder()
-                .onMalformedInput(CodingErrorAction.REPORT)
-                .onUnmappableCharacter(CodingErrorAction.REPORT)
-        val text =
-            try {
-                decoder.decode(ByteBuffer.wrap(bytes)).toString()
-            } catch (error: CharacterCodingException) {
-                throw EdgeInfiniteException("$name is not a text in UTF-8; convert it first", error)
-            }
-        if ('\u0000' in text) throw EdgeInfiniteException("$name is not a text file; choose another")
-        return text.removePrefix("\uFEFF")
-    }
-
-    /** All bytes, or null when there are more than [limit]. */
-    private fun InputStream.readBytesUpTo(limit: Int): ByteArray? {
-        val bytes = java.io.ByteArrayOutputStream()
-        val block = ByteArray(1 shl 16)
-        while (true) {
-            val count = read(block)
-            if (count < 0) return bytes.toByteArray()
-            if (bytes.size() + count > limit) return null
-            bytes.write(block, 0, count)
-        }
-    }
-
-    private companion object {
-        /** About 5 million tokens; a book has one megabyte. */
-        const val MAX_TEXT_BYTES = 20_000_000
-    }
 }

@@ -21,12 +21,14 @@ import java.io.IOException
  * @property sampling how tokens are chosen; its seed is null unless fixed. Null as a whole until a
  *   person has chosen anything: then each model samples as its authors recommend.
  * @property maxNewTokens the longest answer.
+ * @property stop an answer ends before the first of these texts.
  * @property threads CPU threads, null for the runtime's own choice.
  */
 @Serializable
 data class AppSettings(
     val sampling: SamplingOptions? = null,
     val maxNewTokens: Int = 256,
+    val stop: List<String> = emptyList(),
     val threads: Int? = null,
 )
 

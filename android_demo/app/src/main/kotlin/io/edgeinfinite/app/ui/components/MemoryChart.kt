@@ -10,7 +10,7 @@ import io.edgeinfinite.app.R
 import io.edgeinfinite.app.ui.format.Format
 import io.edgeinfinite.app.ui.viewmodel.MemoryPoint
 
-/** Bytes over tokens read: the app's memory above, the state as a flat line below. */
+/** Bytes over tokens read: the app's memory above, where it is known, the state as a flat line below. */
 class MemoryChart
 @JvmOverloads
 constructor(
@@ -31,6 +31,7 @@ constructor(
         }
     private val path = Path()
     private var points = emptyList<MemoryPoint>()
+    private val knowsApp get() = points.all { it.appBytes != null }
 
     /** Shows a reading's course; nothing but a hint for fewer than two points. */
     fun show(points: List<MemoryPoint>) {
@@ -51,7 +52,7 @@ constructor(
         val plot = Plot(points, this, line, text.measureText(WIDEST) + context.dp(SPACE))
         drawLegend(canvas, paddingTop + text.textSize)
         drawGrid(canvas, plot)
-        drawLine(canvas, plot, app) { it.appBytes }
+        if (knowsApp) drawLine(canvas, plot, app) { it.appBytes ?: 0 }
         drawLine(canvas, plot, state) { it.stateBytes }
     }
 
@@ -61,7 +62,8 @@ constructor(
     ) {
         var left = paddingLeft.toFloat()
         text.textAlign = Paint.Align.LEFT
-        for ((paint, label) in listOf(app to R.string.memory_app, state to R.string.memory_state)) {
+        val lines = listOfNotNull((app to R.string.memory_app).takeIf { knowsApp }, state to R.string.memory_state)
+        for ((paint, label) in lines) {
             val middle = baseline - text.textSize / 3
             canvas.drawLine(left, middle, left + context.dp(SWATCH), middle, paint)
             left += context.dp(SWATCH + SPACE)
@@ -112,11 +114,14 @@ constructor(
 
     private fun describe(points: List<MemoryPoint>): String {
         if (points.isEmpty()) return context.getString(R.string.memory_chart_empty)
+        val state = Format.bytes(points.last().stateBytes)
+        val app = points.mapNotNull { it.appBytes }
+        if (app.size < points.size) return context.getString(R.string.memory_chart_description_state, state)
         return context.getString(
             R.string.memory_chart_description,
-            Format.bytes(points.minOf { it.appBytes }),
-            Format.bytes(points.maxOf { it.appBytes }),
-            Format.bytes(points.last().stateBytes),
+            Format.bytes(app.min()),
+            Format.bytes(app.max()),
+            state,
         )
     }
 
@@ -141,7 +146,7 @@ constructor(
         val bottom = view.height - view.paddingBottom - line
         val first = points.first().tokensRead
         val last = points.last().tokensRead
-        val top = roundUp(points.maxOf { maxOf(it.appBytes, it.stateBytes) })
+        val top = roundUp(points.maxOf { maxOf(it.appBytes ?: 0, it.stateBytes) })
         private val ceiling = view.paddingTop + 2 * line
 
         fun x(tokens: Long) = left + (right - left) * (tokens - first) / maxOf(1, last - first)

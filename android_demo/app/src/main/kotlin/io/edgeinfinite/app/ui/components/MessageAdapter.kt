@@ -4,17 +4,26 @@ import android.content.Context
 import android.view.LayoutInflater
 import android.view.View
 import android.view.ViewGroup
+import android.view.accessibility.AccessibilityNodeInfo
+import android.view.accessibility.AccessibilityNodeInfo.AccessibilityAction
 import android.widget.BaseAdapter
 import android.widget.ListView
 import android.widget.TextView
 import io.edgeinfinite.app.R
 import io.edgeinfinite.app.ui.format.Format
+import io.edgeinfinite.app.ui.format.Markdown
 import io.edgeinfinite.app.ui.viewmodel.ChatItem
 
-/** The messages of a chat. */
+/**
+ * The messages of a chat; answers are Markdown.
+ *
+ * @param onLongPress called with the place of a message.
+ */
 class MessageAdapter(
     private val context: Context,
+    private val onLongPress: (Int) -> Unit,
 ) : BaseAdapter() {
+    private val markdown = Markdown(context)
     private var items = emptyList<ChatItem>()
 
     /**
@@ -31,7 +40,7 @@ class MessageAdapter(
         items = newItems
         val row = list.getChildAt(items.lastIndex - list.firstVisiblePosition)
         if (sameRows && row != null && row.tag == typeOf(items.last())) {
-            bind(row, items.last())
+            bind(row, items.lastIndex)
         } else {
             notifyDataSetChanged()
         }
@@ -57,15 +66,23 @@ class MessageAdapter(
         val type = typeOf(items[position])
         val view = convertView ?: LayoutInflater.from(context).inflate(type.layout, parent, false)
         view.tag = type
-        bind(view, items[position])
+        bind(view, position)
         return view
     }
 
     private fun bind(
         view: View,
-        item: ChatItem,
+        position: Int,
     ) {
         val text = view.view<TextView>(R.id.text)
+        val item = items[position]
+        if (item !is ChatItem.File) {
+            text.setOnLongClickListener {
+                onLongPress(position)
+                true
+            }
+            text.accessibilityDelegate = longPressNamed
+        }
         when (item) {
             is ChatItem.User -> {
                 text.text = item.text
@@ -85,7 +102,7 @@ class MessageAdapter(
         text: TextView,
         item: ChatItem.Answer,
     ) {
-        val shown = item.text.ifEmpty { context.getString(R.string.thinking) }
+        val shown = if (item.text.isEmpty()) context.getString(R.string.thinking) else markdown.render(item.text)
         text.text = shown
         text.contentDescription = context.getString(R.string.model_said, shown)
         val line = item.figures?.line(context).orEmpty()
@@ -93,6 +110,19 @@ class MessageAdapter(
         figures.text = line
         figures.visibility = if (line.isEmpty()) View.GONE else View.VISIBLE
     }
+
+    /** Says what a long press does. */
+    private val longPressNamed =
+        object : View.AccessibilityDelegate() {
+            override fun onInitializeAccessibilityNodeInfo(
+                host: View,
+                info: AccessibilityNodeInfo,
+            ) {
+                super.onInitializeAccessibilityNodeInfo(host, info)
+                val label = context.getString(R.string.message_actions)
+                info.addAction(AccessibilityAction(AccessibilityNodeInfo.ACTION_LONG_CLICK, label))
+            }
+        }
 
     private fun fileNote(item: ChatItem.File): String =
         when {

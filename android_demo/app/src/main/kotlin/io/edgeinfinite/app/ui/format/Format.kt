@@ -2,10 +2,10 @@ package io.edgeinfinite.app.ui.format
 
 import java.util.Locale
 
-/** Numbers for people; the same in every place of the app. */
+/** Numbers for people, as their language writes them; the same in every place of the app. */
 object Format {
     /** `12,345`. */
-    fun count(value: Long): String = String.format(Locale.US, "%,d", value)
+    fun count(value: Long): String = String.format(Locale.getDefault(), "%,d", value)
 
     /** `950 KB`, `4.6 MB`, `117 MB`, `1.2 GB`; a megabyte is a million bytes, as in Settings. */
     fun bytes(value: Long): String {
@@ -24,11 +24,11 @@ object Format {
 
     /** `85 ms`, `1.2 s`, `75 s`. */
     fun seconds(value: Double): String =
-        if (value < 1) String.format(Locale.US, "%.0f ms", value * KILO) else "${number(value)} s"
+        if (value < 1) String.format(Locale.getDefault(), "%.0f ms", value * KILO) else "${number(value)} s"
 
     /** Three digits or a few more: `0.5`, `8.1`, `96`, `1,204`. */
     private fun number(value: Double): String =
-        String.format(Locale.US, if (value < TEN) "%.1f" else "%,.0f", value)
+        String.format(Locale.getDefault(), if (value < TEN) "%.1f" else "%,.0f", value)
 
     private const val KILO = 1000
 

@@ -20,6 +20,7 @@ import io.edgeinfinite.app.ui.components.view
 import io.edgeinfinite.app.ui.format.Format
 import io.edgeinfinite.app.ui.viewmodel.ChatUiState
 import io.edgeinfinite.app.ui.viewmodel.ChatViewModel
+import io.edgeinfinite.app.ui.viewmodel.NextStep
 import io.edgeinfinite.app.ui.viewmodel.Notice
 import io.edgeinfinite.app.ui.viewmodel.Phase
 
@@ -27,9 +28,12 @@ import io.edgeinfinite.app.ui.viewmodel.Phase
 class ChatActivity : ScreenActivity() {
     private lateinit var viewModel: ChatViewModel
     private lateinit var adapter: MessageAdapter
+    private lateinit var menu: ChatMenu
     private lateinit var messages: ListView
     private lateinit var message: EditText
     private lateinit var send: ImageButton
+    private var enabledInMenu = emptySet<Int>()
+    private var announced: Pair<Phase, Long?>? = null
 
     override fun onCreate(savedInstanceState: Bundle?) {
         super.onCreate(savedInstanceState)
@@ -43,7 +47,9 @@ class ChatActivity : ScreenActivity() {
         messages = view(R.id.messages)
         message = view(R.id.message)
         send = view(R.id.send)
-        adapter = MessageAdapter(this)
+        menu = ChatMenu(this, viewModel)
+        val actions = MessageActions(this, viewModel)
+        adapter = MessageAdapter(this, actions::open)
         messages.adapter = adapter
         view<View>(R.id.attach).setOnClickListener { pickText() }
         view<View>(R.id.strip).setOnClickListener { openMemory() }
@@ -61,17 +67,34 @@ class ChatActivity : ScreenActivity() {
                 override fun afterTextChanged(text: Editable?) = showSend(viewModel.state.value)
             },
         )
+        if (savedInstanceState == null) takeShared()
+    }
+
+    /** What another app gave; once, and not again after a rotation. */
+    private fun takeShared() {
+        val text = intent.getStringExtra(EXTRA_TEXT)
+        val document = intent.data
+        when {
+            document != null -> viewModel.attach(document)
+            text == null -> Unit
+            text.length > LONGEST_DRAFT -> viewModel.attachText(getString(R.string.shared_text), text)
+            else -> message.setText(text)
+        }
     }
 
     override fun onStart() {
         super.onStart()
         if (isFinishing) return
+        if (services.chat(viewModel.id) !== viewModel) { // another chat was open in between
+            recreate()
+            return
+        }
         viewModel.resume()
         collect(viewModel.state, ::show)
     }
 
     override fun onDestroy() {
-        if (isFinishing && ::viewModel.isInitialized) services.closeChat(viewModel.id)
+        if (isFinishing && ::viewModel.isInitialized) services.leaveChat(viewModel.id)
         super.onDestroy()
     }
 
@@ -80,7 +103,13 @@ class ChatActivity : ScreenActivity() {
         return true
     }
 
+    override fun onPrepareOptionsMenu(menu: Menu): Boolean {
+        if (!isFinishing) this.menu.prepare(menu)
+        return super.onPrepareOptionsMenu(menu)
+    }
+
     override fun onOptionsItemSelected(item: MenuItem): Boolean {
+        if (menu.select(item)) return true
         if (item.itemId != R.id.memory) return super.onOptionsItemSelected(item)
         openMemory()
         return true
@@ -96,17 +125,20 @@ class ChatActivity : ScreenActivity() {
         data: Intent?,
     ) {
         val uri = data?.data?.takeIf { resultCode == RESULT_OK } ?: return
-        if (requestCode == PICK_TEXT && ::viewModel.isInitialized) viewModel.attach(uri)
+        if (!::viewModel.isInitialized) return
+        when (requestCode) {
+            PICK_TEXT -> viewModel.attach(uri)
+            ChatMenu.SAVE_READING -> viewModel.saveTo(uri)
+        }
     }
 
-    @Suppress("DEPRECATION")
     private fun pickText() {
         val intent =
             Intent(Intent.ACTION_OPEN_DOCUMENT)
                 .addCategory(Intent.CATEGORY_OPENABLE)
                 .setType("*/*")
                 .putExtra(Intent.EXTRA_MIME_TYPES, TEXT_TYPES)
-        startActivityForResult(intent, PICK_TEXT)
+        startOrSay(intent, PICK_TEXT)
     }
 
     private fun openMemory() =
@@ -119,6 +151,7 @@ class ChatActivity : ScreenActivity() {
     }
 
     private fun show(state: ChatUiState) {
+        announce(state)
         actionBar?.title = state.model
         actionBar?.subtitle = state.backbone.ifEmpty { null }
         adapter.show(state.items, messages)
@@ -127,6 +160,42 @@ class ChatActivity : ScreenActivity() {
         showReading(state)
         showNotice(state)
         showSend(state)
+        val enabled = menu.enabledIn(state)
+        if (enabled != enabledInMenu) invalidateOptionsMenu()
+        enabledInMenu = enabled
+        state.next?.let(::follow)
+    }
+
+    /** Tells who can't see the screen how a reading gets on, by quarters, and that an answer is complete. */
+    private fun announce(state: ChatUiState) {
+        val before = announced
+        val reading = state.phase as? Phase.Reading
+        val quarter = reading?.let { QUARTERS * it.read / maxOf(1, it.total) }
+        announced = state.phase to quarter
+        val text =
+            when {
+                state.phase == Phase.Ready && before?.first == Phase.Answering -> getString(R.string.answer_ready)
+                reading == null || before == null || before.second == quarter -> return
+                else -> getString(R.string.reading_progress, Format.count(reading.read), Format.count(reading.total))
+            }
+        view<View>(R.id.root).announceForAccessibility(text)
+    }
+
+    private fun follow(next: NextStep) {
+        viewModel.nextIsDone()
+        when (next) {
+            is NextStep.Edit -> message.run {
+                setText(next.question)
+                setSelection(text.length)
+                requestFocus()
+            }
+            is NextStep.Open -> {
+                say(R.string.forked)
+                startActivity(chatIntent(next.id))
+                finish()
+            }
+            NextStep.Saved -> say(R.string.saved)
+        }
     }
 
     private fun showEmpty(state: ChatUiState) {
@@ -144,17 +213,26 @@ class ChatActivity : ScreenActivity() {
         val unknown = getString(R.string.not_measured)
         val read = Format.count(state.tokensRead)
         val stateBytes = state.session?.let { Format.bytes(it.stateBytes) } ?: unknown
-        val appBytes = state.appBytes?.let(Format::bytes) ?: unknown
+        val appBytes = state.appBytes?.let(Format::bytes)
         view<TextView>(R.id.strip_read).text = read
         view<TextView>(R.id.strip_state).text = stateBytes
-        view<TextView>(R.id.strip_app).text = appBytes
+        view<TextView>(R.id.strip_app).text = appBytes.orEmpty()
+        view<View>(R.id.strip_app_part).showIf(appBytes != null)
+        // A keyboard in landscape leaves no room for it; the toolbar opens the same figures.
+        view<View>(R.id.strip).showIf(resources.configuration.screenHeightDp >= ROOM_DP)
         view<View>(R.id.strip).contentDescription =
-            getString(R.string.strip_description, read, stateBytes, appBytes)
+            if (appBytes == null) {
+                getString(R.string.strip_description_state, read, stateBytes)
+            } else {
+                getString(R.string.strip_description, read, stateBytes, appBytes)
+            }
     }
 
     private fun showReading(state: ChatUiState) {
         val reading = state.phase as? Phase.Reading
         view<View>(R.id.reading).showIf(reading != null)
+        // A long text takes longer than a screen stays on by itself.
+        view<View>(R.id.root).keepScreenOn = reading != null
         if (reading == null) return
         val segment = (state.geometry?.segmentLength ?: 1).toLong()
         val segments = maxOf(1, (reading.total + segment - 1) / segment)
@@ -178,6 +256,7 @@ class ChatActivity : ScreenActivity() {
                 is Notice.Problem -> notice.message.sentence()
                 is Notice.HistoryLost -> getString(R.string.history_lost, notice.reason.sentence())
                 Notice.LowMemory -> getString(R.string.low_memory)
+                is Notice.Guessed -> getString(R.string.guessed, notice.encoding, notice.sample)
                 null ->
                     failed?.message?.sentence()
                         ?: getString(R.string.document_partly, Format.count(state.unread.toLong()))
@@ -216,6 +295,20 @@ class ChatActivity : ScreenActivity() {
     internal companion object {
         /** Request: a text file. */
         const val PICK_TEXT = 3
-        private val TEXT_TYPES = arrayOf("text/*", "application/json", "application/xml")
+        private val TEXT_TYPES =
+            arrayOf(
+                "text/*",
+                "application/epub+zip",
+                "application/xhtml+xml",
+                "application/json",
+                "application/xml",
+                "application/octet-stream", // what file managers say of suffixes that they don't know
+            )
+
+        private const val QUARTERS = 4
+        private const val ROOM_DP = 480
+
+        /** Longer texts of other apps are documents, not messages. */
+        private const val LONGEST_DRAFT = 2_000
     }
 }

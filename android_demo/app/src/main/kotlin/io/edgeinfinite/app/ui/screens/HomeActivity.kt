@@ -4,6 +4,7 @@ import android.app.AlertDialog
 import android.content.Intent
 import android.os.Bundle
 import android.view.Menu
+import android.view.MenuItem
 import android.view.View
 import android.view.ViewGroup
 import android.widget.Button
@@ -20,7 +21,10 @@ import io.edgeinfinite.app.ui.viewmodel.HomeUiState
 import io.edgeinfinite.app.ui.viewmodel.HomeViewModel
 import io.edgeinfinite.app.ui.viewmodel.ImportEnd
 import io.edgeinfinite.app.ui.viewmodel.ImportState
+import io.edgeinfinite.app.ui.viewmodel.Phase
+import io.edgeinfinite.app.ui.viewmodel.RunningChat
 import io.edgeinfinite.core.StoredArtifact
+import kotlinx.coroutines.flow.combine
 
 /** Models and chats on this device; imports models through the system's file picker. */
 class HomeActivity : ScreenActivity() {
@@ -37,11 +41,17 @@ class HomeActivity : ScreenActivity() {
     override fun onStart() {
         super.onStart()
         viewModel.refresh()
-        collect(viewModel.state, ::show)
+        collect(viewModel.state.combine(services.running, ::Pair)) { (state, running) -> show(state, running) }
     }
 
     override fun onCreateOptionsMenu(menu: Menu): Boolean {
         menuInflater.inflate(R.menu.home, menu)
+        return true
+    }
+
+    override fun onOptionsItemSelected(item: MenuItem): Boolean {
+        if (item.itemId != R.id.open_reading) return super.onOptionsItemSelected(item)
+        pickReading()
         return true
     }
 
@@ -55,11 +65,12 @@ class HomeActivity : ScreenActivity() {
         when (requestCode) {
             PICK_ZIP -> viewModel.importZip(uri)
             PICK_FOLDER -> viewModel.importFolder(uri)
+            PICK_READING -> viewModel.openReading(uri)
         }
     }
 
     private fun askForSource() {
-        val sources = arrayOf(getString(R.string.import_zip), getString(R.string.import_folder))
+        val sources = listOf(R.string.import_zip, R.string.import_folder).map(::getString).toTypedArray()
         AlertDialog
             .Builder(this)
             .setTitle(R.string.import_title)
@@ -68,32 +79,44 @@ class HomeActivity : ScreenActivity() {
             .show()
     }
 
-    @Suppress("DEPRECATION")
     private fun pickZip() {
         val intent =
             Intent(Intent.ACTION_OPEN_DOCUMENT)
                 .addCategory(Intent.CATEGORY_OPENABLE)
                 .setType("*/*")
                 .putExtra(Intent.EXTRA_MIME_TYPES, ZIP_TYPES)
-        startActivityForResult(intent, PICK_ZIP)
+        startOrSay(intent, PICK_ZIP)
     }
 
-    @Suppress("DEPRECATION")
-    private fun pickFolder() = startActivityForResult(Intent(Intent.ACTION_OPEN_DOCUMENT_TREE), PICK_FOLDER)
+    private fun pickFolder() = startOrSay(Intent(Intent.ACTION_OPEN_DOCUMENT_TREE), PICK_FOLDER)
 
-    private fun show(state: HomeUiState) {
+    private fun pickReading() {
+        val intent = Intent(Intent.ACTION_OPEN_DOCUMENT).addCategory(Intent.CATEGORY_OPENABLE).setType("*/*")
+        startOrSay(intent, PICK_READING)
+    }
+
+    private fun show(
+        state: HomeUiState,
+        running: RunningChat?,
+    ) {
         showImport(state.importing)
         showEnd(state.end)
         val models = state.models ?: return
         view<View>(R.id.no_models).showIf(models.isEmpty())
         fill(R.id.models, models.size, R.layout.row_model) { row, index -> bindModel(row, models[index]) }
         view<View>(R.id.chats_heading).showIf(state.chats.isNotEmpty())
-        fill(R.id.chats, state.chats.size, R.layout.row_chat) { row, index -> bindChat(row, state.chats[index]) }
+        fill(R.id.chats, state.chats.size, R.layout.row_chat) { row, index ->
+            val chat = state.chats[index]
+            bindChat(row, chat, running?.phase.takeIf { running?.id == chat.id })
+        }
     }
 
     private fun showImport(state: ImportState?) {
         view<View>(R.id.import_card).showIf(state != null)
-        view<View>(R.id.import_model).isEnabled = state == null
+        view<View>(R.id.import_model).run {
+            isEnabled = state == null
+            alpha = alphaOf(isEnabled)
+        }
         if (state == null) return
         view<TextView>(R.id.import_name).text = getString(R.string.importing, state.name)
         val total = state.total
@@ -116,6 +139,10 @@ class HomeActivity : ScreenActivity() {
         when (end) {
             is ImportEnd.Refused -> notice.text = end.message.sentence()
             ImportEnd.Stopped -> notice.setText(R.string.import_stopped)
+            is ImportEnd.Opened -> {
+                viewModel.endIsSeen()
+                startActivity(chatIntent(end.chat))
+            }
             is ImportEnd.Done -> {
                 Toast.makeText(this, getString(R.string.imported, end.name), Toast.LENGTH_SHORT).show()
                 viewModel.endIsSeen()
@@ -145,8 +172,16 @@ class HomeActivity : ScreenActivity() {
         val facts = row.view<TextView>(R.id.facts)
         facts.text = factsOf(model)
         facts.setTextColor(getColor(if (model.problem == null) R.color.on_surface_variant else R.color.error))
-        row.isEnabled = model.manifest != null
-        row.contentDescription = getString(R.string.new_chat_with, name)
+        val isUsable = model.manifest != null
+        row.isEnabled = isUsable
+        row.view<View>(R.id.name).alpha = alphaOf(isUsable)
+        row.view<View>(R.id.icon).alpha = alphaOf(isUsable)
+        row.contentDescription =
+            if (isUsable) {
+                getString(R.string.new_chat_with, name)
+            } else {
+                getString(R.string.model_damaged, name, facts.text)
+            }
         row.setOnClickListener { startActivity(chatIntent(viewModel.newChat(name).id)) }
         row.view<View>(R.id.delete).run {
             contentDescription = getString(R.string.delete_model, name)
@@ -170,11 +205,21 @@ class HomeActivity : ScreenActivity() {
     private fun bindChat(
         row: View,
         chat: ChatRecord,
+        phase: Phase?,
     ) {
         val title = chat.title.ifEmpty { getString(R.string.chat_untitled) }
         row.view<TextView>(R.id.name).text = title
         row.view<TextView>(R.id.facts).text =
-            getString(R.string.chat_facts, chat.model, Format.count(chat.tokensRead))
+            when (phase) {
+                is Phase.Reading ->
+                    getString(R.string.chat_reading, Format.count(phase.read), Format.count(phase.total))
+                Phase.Answering -> getString(R.string.chat_answering)
+                else -> getString(R.string.chat_facts, chat.model, Format.count(chat.tokensRead))
+            }
+        row.view<ProgressBar>(R.id.progress).run {
+            showIf(phase is Phase.Reading)
+            if (phase is Phase.Reading) progress = (phase.read * max / maxOf(1, phase.total)).toInt()
+        }
         row.setOnClickListener { startActivity(chatIntent(chat.id)) }
         row.view<View>(R.id.delete).run {
             contentDescription = getString(R.string.delete_chat, title)
@@ -206,6 +251,9 @@ class HomeActivity : ScreenActivity() {
 
         /** Request: a folder. */
         const val PICK_FOLDER = 2
+
+        /** Request: a saved reading. */
+        const val PICK_READING = 5
         private val ZIP_TYPES =
             arrayOf("application/zip", "application/x-zip-compressed", "application/octet-stream")
     }

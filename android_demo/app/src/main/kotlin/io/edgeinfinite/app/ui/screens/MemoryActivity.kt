@@ -70,12 +70,23 @@ class MemoryActivity : ScreenActivity() {
             getString(R.string.memory_app_note),
         )
         val segment = state.geometry?.let { Format.count(it.segmentLength.toLong()) } ?: unknown
+        val (name, note) = segmentsOf(state)
         view<View>(R.id.tile_folded).showTile(
-            getString(R.string.memory_folded),
+            getString(name),
             session?.let { Format.count(it.compressions) } ?: unknown,
-            getString(R.string.memory_folded_note, segment),
+            getString(note, segment),
         )
     }
+
+    /** What becomes of segments that leave the window, in this artifact. */
+    private fun segmentsOf(state: ChatUiState): Pair<Int, Int> =
+        when {
+            state.geometry.hasRecall -> R.string.memory_sifted to R.string.memory_sifted_note
+            state.readsMemory -> R.string.memory_folded to R.string.memory_folded_note
+            else -> R.string.memory_forgotten to R.string.memory_forgotten_note
+        }
+
+    private val Geometry?.hasRecall get() = this != null && mostSlots > 0
 
     private fun showCache(
         session: SessionFigures,
@@ -86,13 +97,17 @@ class MemoryActivity : ScreenActivity() {
         val newest = session.cachedTokens - sinks - session.recalledTokens
         val slots = listOf(sinks, session.recalledTokens, newest, geometry.capacity - session.cachedTokens)
         view<CacheBar>(R.id.cache).show(slots)
-        view<TextView>(R.id.cache_legend).text = legend(slots, hasRecall = geometry.mostSlots > 0)
+        view<TextView>(R.id.cache_legend).text = legend(slots, geometry.hasRecall)
         val folded = session.compressions * geometry.segmentLength - session.recalledTokens
+        val gone = Format.count(folded)
+        val recalled = Format.count(session.recalledTokens.toLong())
         val rest =
             when {
                 folded == 0L -> getString(R.string.memory_exact)
-                readsMemory -> getString(R.string.memory_compressed, Format.count(folded))
-                else -> getString(R.string.memory_dropped, Format.count(folded))
+                geometry.hasRecall && readsMemory -> getString(R.string.memory_sifted_folded, recalled, gone)
+                geometry.hasRecall -> getString(R.string.memory_sifted_rest, recalled, gone)
+                readsMemory -> getString(R.string.memory_compressed, gone)
+                else -> getString(R.string.memory_dropped, gone)
             }
         view<TextView>(R.id.cache_note).text =
             getString(

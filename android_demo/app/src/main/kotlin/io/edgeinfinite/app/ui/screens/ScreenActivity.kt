@@ -71,6 +71,11 @@ internal fun View.showIf(condition: Boolean) {
     visibility = if (condition) View.VISIBLE else View.GONE
 }
 
+/** What can't be used now looks so. */
+internal fun alphaOf(isEnabled: Boolean): Float = if (isEnabled) 1f else DISABLED
+
+private const val DISABLED = 0.38f
+
 /** The intent that opens a chat. */
 internal fun Context.chatIntent(id: String): Intent =
     Intent(this, ChatActivity::class.java).putExtra(EXTRA_CHAT, id)

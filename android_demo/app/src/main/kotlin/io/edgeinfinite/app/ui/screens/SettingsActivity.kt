@@ -1,5 +1,6 @@
 package io.edgeinfinite.app.ui.screens
 
+import android.content.Intent
 import android.os.Bundle
 import android.text.Editable
 import android.text.TextWatcher
@@ -28,22 +29,34 @@ class SettingsActivity : ScreenActivity() {
         showLayout(R.layout.activity_settings)
         slider(R.id.temperature) { viewModel.setTemperature(it) }
         slider(R.id.top_p) { viewModel.setTopP(it + 1) }
+        slider(R.id.penalty) { viewModel.setRepetitionPenalty(it) }
+        view<View>(R.id.recommended).setOnClickListener { viewModel.useRecommended() }
+        view<View>(R.id.benchmark).setOnClickListener {
+            startActivity(Intent(this, BenchmarkActivity::class.java))
+        }
         slider(R.id.longest) { viewModel.setLongest((it + 1) * LONGEST_STEP) }
         slider(R.id.threads) { viewModel.setThreads(it.takeIf { threads -> threads > 0 }) }
         view<SeekBar>(R.id.threads).max = viewModel.state.value.processors
         view<Switch>(R.id.seed_fixed).setOnCheckedChangeListener { _, isFixed ->
             if (isFixed != (seed() != null)) viewModel.setSeed(if (isFixed) DEFAULT_SEED else null)
         }
-        view<EditText>(R.id.seed).addTextChangedListener(
-            object : TextWatcher {
-                override fun beforeTextChanged(text: CharSequence?, start: Int, count: Int, after: Int) = Unit
-
-                override fun onTextChanged(text: CharSequence?, start: Int, before: Int, count: Int) = Unit
-
-                override fun afterTextChanged(text: Editable?) = takeSeed(text.toString())
-            },
-        )
+        onText(R.id.seed, ::takeSeed)
+        view<EditText>(R.id.stop).setText(viewModel.state.value.settings.stop.joinToString("\n"))
+        onText(R.id.stop, viewModel::setStop)
     }
+
+    private fun onText(
+        id: Int,
+        take: (String) -> Unit,
+    ) = view<EditText>(id).addTextChangedListener(
+        object : TextWatcher {
+            override fun beforeTextChanged(text: CharSequence?, start: Int, count: Int, after: Int) = Unit
+
+            override fun onTextChanged(text: CharSequence?, start: Int, before: Int, count: Int) = Unit
+
+            override fun afterTextChanged(text: Editable?) = take(text.toString())
+        },
+    )
 
     override fun onStart() {
         super.onStart()
@@ -93,6 +106,10 @@ class SettingsActivity : ScreenActivity() {
         view<SeekBar>(R.id.top_p).isEnabled = !isGreedy
         view<TextView>(R.id.top_p_note)
             .setText(if (isGreedy) R.string.settings_top_p_off else R.string.settings_top_p_note)
+        val penalty = sampling.repetitionPenalty
+        val penaltyStep = ((penalty - 1) * steps).roundToInt()
+        showSlider(R.id.penalty, R.id.penalty_value, penaltyStep, decimal(penalty))
+        view<View>(R.id.recommended).isEnabled = settings.sampling != null
         showSlider(
             R.id.longest,
             R.id.longest_value,
@@ -152,7 +169,7 @@ class SettingsActivity : ScreenActivity() {
         }
     }
 
-    private fun decimal(value: Double) = String.format(Locale.US, "%.2f", value)
+    private fun decimal(value: Double) = String.format(Locale.getDefault(), "%.2f", value)
 
     private companion object {
         const val LONGEST_STEP = 64

@@ -65,11 +65,21 @@ sealed interface Phase {
     ) : Phase
 }
 
-/** Memory at one moment of a reading. */
+/**
+ * Memory at one moment of a reading.
+ *
+ * @property appBytes null where the device doesn't tell.
+ */
 data class MemoryPoint(
     val tokensRead: Long,
-    val appBytes: Long,
+    val appBytes: Long?,
     val stateBytes: Long,
+)
+
+/** What a chat does. */
+data class RunningChat(
+    val id: String,
+    val phase: Phase,
 )
 
 /** A notice above the composer. */
@@ -84,8 +94,34 @@ sealed interface Notice {
         val reason: String,
     ) : Notice
 
+    /**
+     * A file doesn't say its encoding.
+     *
+     * @property sample words of it that would look wrong in another one.
+     */
+    data class Guessed(
+        val encoding: String,
+        val sample: String,
+    ) : Notice
+
     /** The system was short of memory, so the operation was stopped. */
     data object LowMemory : Notice
+}
+
+/** What the screen does next, once; an operation asked for it. */
+sealed interface NextStep {
+    /** A question that was taken back, to be changed and asked again. */
+    data class Edit(
+        val question: String,
+    ) : NextStep
+
+    /** Another chat. */
+    data class Open(
+        val id: String,
+    ) : NextStep
+
+    /** Says that the file is written. */
+    data object Saved : NextStep
 }
 
 /**
@@ -98,6 +134,10 @@ sealed interface Notice {
  * @property tokensRead the same figure, known from disk before the model is open.
  * @property appBytes memory of the whole process.
  * @property figures of the last answer.
+ * @property system what the model is told before anything else, null for nothing.
+ * @property undoable how many turns can be taken back.
+ * @property samples whether answers are drawn by chance, so that another try can give another one.
+ * @property next what the screen does next, null for nothing.
  */
 data class ChatUiState(
     val model: String,
@@ -112,9 +152,25 @@ data class ChatUiState(
     val appBytes: Long? = null,
     val trace: List<MemoryPoint> = emptyList(),
     val figures: AnswerFigures? = null,
+    val system: String? = null,
+    val undoable: Int = 0,
+    val samples: Boolean = false,
+    val next: NextStep? = null,
 ) {
     /** Whether something runs that can be stopped. */
     val canStop: Boolean get() = phase is Phase.Reading || phase == Phase.Answering
+
+    /** Whether the newest turn can be taken back. */
+    val canTakeBack: Boolean get() = phase == Phase.Ready && undoable > 0
+
+    /** Whether it is a question, which can be changed and asked again. */
+    val canEdit: Boolean get() = canTakeBack && items.lastOrNull() is ChatItem.Answer
+
+    /** Whether asking it again can give another answer. */
+    val canTryAgain: Boolean get() = canEdit && samples
+
+    /** Whether nothing is read yet, so that what comes first can still be changed. */
+    val canSetSystem: Boolean get() = phase == Phase.Ready && items.isEmpty()
 
     /** Unread tokens of a stopped reading. */
     val unread: Int get() = session?.unreadTokens ?: 0
@@ -126,6 +182,7 @@ data class ChatUiState(
                 model = record.model,
                 items = itemsOf(record.turns, record.figures, unread = 0),
                 tokensRead = record.tokensRead,
+                system = record.system,
                 figures = record.figures.lastOrNull(),
             )
 

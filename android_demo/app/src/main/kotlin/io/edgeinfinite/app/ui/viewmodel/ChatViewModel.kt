@@ -4,6 +4,7 @@ import android.net.Uri
 import io.edgeinfinite.app.AppServices
 import io.edgeinfinite.app.data.AnswerFigures
 import io.edgeinfinite.app.data.ChatRecord
+import io.edgeinfinite.app.data.TextDocument
 import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.GenerationEvent
 import io.edgeinfinite.core.SessionFigures
@@ -11,10 +12,7 @@ import io.edgeinfinite.core.Turn
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.NonCancellable
 import kotlinx.coroutines.flow.Flow
-import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.StateFlow
-import kotlinx.coroutines.flow.asStateFlow
-import kotlinx.coroutines.flow.update
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.sync.withLock
 import kotlinx.coroutines.withContext
@@ -39,15 +37,20 @@ class ChatViewModel(
     /** The chat's, as in [ChatRecord]. */
     val id: String = record.id
 
-    private val mutable = MutableStateFlow(ChatUiState.of(record))
+    private val display = ChatDisplay(ChatUiState.of(record), MemoryTrace(services.io, services.appBytes))
 
     /** What the screens show. */
-    val state: StateFlow<ChatUiState> = mutable.asStateFlow()
-
-    private val trace = MemoryTrace(services.io)
+    val state: StateFlow<ChatUiState> get() = display.state
 
     @Volatile
     private var open: OpenChat? = null
+
+    /** Whether no screen shows it any more. */
+    private var isLeft = false
+
+    /** Operations that run or wait. */
+    private var operations = 0
+    private val isBusy get() = operations > 0
 
     /** What the session's file holds. */
     private var saved: SessionFigures? = null
@@ -57,26 +60,103 @@ class ChatViewModel(
      * reading that was cut off. Does nothing while something runs.
      */
     fun resume() {
-        if (!mutable.value.canStop) operate { if (it.conversation.isInterrupted) readOn(it) }
+        isLeft = false
+        if (!state.value.canStop) operate { if (it.conversation.isInterrupted) readOn(it) }
     }
 
     /** Asks; the answer streams into [state]. */
     fun send(question: String) {
-        if (question.isBlank() || mutable.value.canStop) return
+        if (question.isBlank() || state.value.canStop) return
         val text = question.trim()
         operate { chat ->
-            show(Phase.Answering, ChatItem.User(text), ChatItem.Answer("", null))
-            ask(chat, text)
+            answer(chat, text)
         }
     }
 
-    /** Reads a text file; [stop] ends that after the chunk that is being read. */
+    /** Reads a document; [stop] ends that after the chunk that is being read. */
     fun attach(uri: Uri) =
         operate { chat ->
             val document = withContext(services.io) { services.documents.readText(uri) }
-            show(Phase.Reading(document.name, 0, 0, null), ChatItem.File(document.name, isBeingRead = true))
-            read(document.name, chat.conversation.attach(document.name, document.text))
+            read(chat, document)
         }
+
+    /** Reads a text that another app gave. */
+    fun attachText(
+        name: String,
+        text: String,
+    ) = operate { read(it, TextDocument(name, text)) }
+
+    private suspend fun read(
+        chat: OpenChat,
+        document: TextDocument,
+    ) {
+        val name = document.name
+        display.begin(Phase.Reading(name, 0, 0, null), ChatItem.File(name, isBeingRead = true))
+        document.guess?.let { encoding ->
+            display.change { it.copy(notice = Notice.Guessed(encoding, telling(document.text))) }
+        }
+        read(name, chat.conversation.attach(name, document.text))
+    }
+
+    /** Takes the newest question with its answer back, or the newest file. */
+    fun takeBack() =
+        operate { chat ->
+            undo(chat)
+        }
+
+    /** Asks the newest question once more; what the model said is forgotten. */
+    fun tryAgain() =
+        operate { chat ->
+            val question = undo(chat).firstOrNull { it.kind == Turn.Kind.USER }?.text ?: return@operate
+            val items = ChatUiState.itemsOf(chat.conversation.turns, record.figures, chat.figures.unreadTokens)
+            display.change { it.copy(items = items) }
+            answer(chat, question)
+        }
+
+    /** Takes the newest question back and gives it to the screen to be changed, see [NextStep.Edit]. */
+    fun edit() =
+        operate { chat ->
+            val question = undo(chat).firstOrNull { it.kind == Turn.Kind.USER }?.text
+            display.change { it.copy(next = question?.let(NextStep::Edit)) }
+        }
+
+    /** A second chat that goes on from here by itself, see [NextStep.Open]. */
+    fun fork() =
+        operate { chat ->
+            val copy = withContext(services.io) { services.chats.copy(record) }
+            chat.conversation.save(services.chats.sessionFile(copy.id))
+            display.change { it.copy(next = NextStep.Open(copy.id)) }
+        }
+
+    /** Writes what was read and said, with the state, to a file that the person chose. */
+    fun saveTo(uri: Uri) =
+        operate { chat ->
+            val file = services.chats.exported(id)
+            try {
+                chat.conversation.save(file)
+                withContext(services.io) { services.documents.write(file, uri) }
+                display.change { it.copy(next = NextStep.Saved) }
+            } finally {
+                file.delete()
+            }
+        }
+
+    /** What the model is told before anything else; only while nothing is read. Blank for nothing. */
+    fun setSystem(text: String) {
+        if (!state.value.canSetSystem) return
+        services.scope.launch {
+            services.oneAtATime.withLock {
+                release()
+                record = record.copy(system = text.trim().ifEmpty { null })
+                withContext(services.io) { services.chats.save(record) }
+                display.change { it.copy(system = record.system) }
+            }
+            resume()
+        }
+    }
+
+    /** The screen did what [ChatUiState.next] says. */
+    fun nextIsDone() = display.change { it.copy(next = null) }
 
     /** Resumes a stopped reading. */
     fun readOn() = operate(::readOn)
@@ -90,7 +170,7 @@ class ChatViewModel(
     fun dropUnread() = operate { it.conversation.dropUnread() }
 
     /** Hides the notice. */
-    fun dismissNotice() = mutable.update { it.copy(notice = null) }
+    fun dismissNotice() = display.change { it.copy(notice = null) }
 
     /** The app is hidden and the system may end the process: saves the running operation. */
     fun onHidden() {
@@ -99,19 +179,29 @@ class ChatViewModel(
 
     /** Stops, says why, and frees the state; the next operation or [resume] loads it again. */
     fun onLowMemory() {
-        if (mutable.value.canStop) mutable.update { it.copy(notice = Notice.LowMemory) }
+        if (state.value.canStop) display.change { it.copy(notice = Notice.LowMemory) }
         open?.conversation?.interrupt()
         close()
     }
 
-    /** Stops, and frees the state; it is on disk already. */
+    /**
+     * The screen is gone for good. What runs goes on, and then the state is freed; nothing is freed if
+     * the screen comes back before.
+     */
+    fun leave() {
+        isLeft = true
+        if (!isBusy) services.closeChat(id)
+    }
+
+    /** Interrupts what runs, which [resume] continues, and frees the state; it is on disk already. */
     fun close() {
-        stop()
+        open?.conversation?.interrupt()
         services.scope.launch { services.oneAtATime.withLock { release() } }
     }
 
-    private fun operate(block: suspend (OpenChat) -> Unit): Job =
-        services.scope.launch {
+    private fun operate(block: suspend (OpenChat) -> Unit): Job {
+        operations += 1
+        return services.scope.launch {
             services.oneAtATime.withLock {
                 try {
                     block(opened())
@@ -123,10 +213,13 @@ class ChatViewModel(
                     withContext(NonCancellable) { settle() }
                 }
             }
+            operations -= 1
+            if (isLeft && !isBusy) services.closeChat(id)
         }
+    }
 
     private fun fail(message: String) =
-        mutable.update {
+        display.change {
             if (open == null) {
                 it.copy(phase = Phase.Failed(message))
             } else {
@@ -136,12 +229,12 @@ class ChatViewModel(
 
     private suspend fun opened(): OpenChat {
         open?.let { if (it.agreesWith(services.settings.settings.value)) return it else release() }
-        mutable.update { it.copy(phase = Phase.Loading) }
+        display.change { it.copy(phase = Phase.Loading) }
         val chat = OpenChat.open(services, record, ::keepRecord)
         open = chat
         saved = chat.figures
         val manifest = chat.model.artifact.manifest
-        mutable.update {
+        display.change {
             it.copy(
                 backbone = manifest.backbone.name,
                 geometry = chat.model.engine.geometry,
@@ -165,7 +258,7 @@ class ChatViewModel(
         val name = turns.lastOrNull()?.takeIf { it.kind == Turn.Kind.DOCUMENT }?.text
         val items = ChatUiState.itemsOf(turns, record.figures, unread = 0)
         val total = chat.figures.unreadTokens.toLong()
-        mutable.update {
+        display.change {
             it.copy(
                 phase = Phase.Reading(name, 0, total, null),
                 items = if (name == null) items else items.dropLast(1) + ChatItem.File(name, isBeingRead = true),
@@ -181,9 +274,23 @@ class ChatViewModel(
     ) {
         val start = System.nanoTime()
         events.collect { event ->
-            showReading(name, event, start)
+            display.reading(name, event, start)
             yield()
         }
+    }
+
+    private suspend fun undo(chat: OpenChat): List<Turn> {
+        val taken = chat.conversation.undo()
+        record = record.copy(figures = record.figures.take(answersOf(chat)))
+        return taken
+    }
+
+    private suspend fun answer(
+        chat: OpenChat,
+        question: String,
+    ) {
+        display.begin(Phase.Answering, ChatItem.User(question), ChatItem.Answer("", null))
+        ask(chat, question)
     }
 
     private suspend fun ask(
@@ -196,13 +303,13 @@ class ChatViewModel(
         var figures = AnswerFigures(end = AnswerFigures.End.STOPPED)
         try {
             chat.conversation
-                .ask(question, chat.samplerFor(settings.sampling), settings.maxNewTokens)
+                .ask(question, chat.samplerFor(settings.sampling), settings.maxNewTokens, settings.stop)
                 .collect { event ->
                     when (event) {
-                        is GenerationEvent.Reading -> showReading(null, event, start)
+                        is GenerationEvent.Reading -> display.reading(null, event, start)
                         is GenerationEvent.Piece -> {
                             text.append(event.text)
-                            showAnswer(text.toString())
+                            display.answer(text.toString())
                             yield() // a burst of pieces must not hold up the main thread
                         }
                         is GenerationEvent.Finished -> figures = event.figures()
@@ -223,16 +330,13 @@ class ChatViewModel(
         record = record.copy(turns = turns, tokensRead = session.tokensRead, title = titleOf(turns))
         val unsaved = if (isNew) save(chat) else null
         saved = session
-        val bytes = trace.measure(session, isLast = true)
-        mutable.update {
+        val samples = chat.samplerFor(services.settings.settings.value.sampling).options.temperature > 0
+        display.settle(session) {
             it.copy(
-                phase = Phase.Ready,
                 items = ChatUiState.itemsOf(turns, record.figures, session.unreadTokens),
-                session = session,
-                tokensRead = session.tokensRead,
                 figures = record.figures.lastOrNull(),
-                appBytes = bytes ?: it.appBytes,
-                trace = trace.course,
+                undoable = chat.conversation.undoable,
+                samples = samples,
                 notice = unsaved?.let(Notice::Problem) ?: it.notice,
             )
         }
@@ -249,52 +353,11 @@ class ChatViewModel(
             error.message
         }
 
-    private fun show(
-        phase: Phase,
-        vararg items: ChatItem,
-    ) = mutable.update { it.copy(phase = phase, items = it.items + items, notice = null) }
-
-    private fun showAnswer(text: String) =
-        mutable.update {
-            it.copy(phase = Phase.Answering, items = it.items.dropLast(1) + ChatItem.Answer(text, null))
-        }
-
-    private suspend fun showReading(
-        name: String?,
-        event: GenerationEvent.Reading,
-        start: Long,
-    ) {
-        val seconds = (System.nanoTime() - start) / NANOS
-        val reading = Phase.Reading(name, event.read, event.total, event.read / seconds)
-        val isShortMessage = name == null && event.read == event.total
-        show(event.session, if (isShortMessage) Phase.Answering else reading)
-    }
-
-    private suspend fun show(
-        session: SessionFigures,
-        phase: Phase,
-    ) {
-        val bytes = trace.measure(session, isLast = false)
-        mutable.update {
-            it.copy(
-                phase = phase,
-                session = session,
-                tokensRead = session.tokensRead,
-                appBytes = bytes ?: it.appBytes,
-                trace = if (bytes == null) it.trace else trace.course,
-            )
-        }
-    }
-
     private fun answersOf(chat: OpenChat) = chat.conversation.turns.count { it.kind == Turn.Kind.ASSISTANT }
 
     /** A running operation was saved; on the engine's thread, so before [settle] says how it ended. */
     private fun keepRecord(turns: List<Turn>) {
         val tokensRead = open?.figures?.tokensRead ?: return
         services.chats.save(record.during(turns, tokensRead))
-    }
-
-    private companion object {
-        const val NANOS = 1e9
     }
 }

@@ -7,6 +7,7 @@ import io.edgeinfinite.core.Artifact
 import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.ImportProgress
 import io.edgeinfinite.core.ReadingCancelled
+import io.edgeinfinite.core.SessionFile
 import io.edgeinfinite.core.StoredArtifact
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.StateFlow
@@ -33,6 +34,11 @@ sealed interface ImportEnd {
     /** It is in the list. */
     data class Done(
         val name: String,
+    ) : ImportEnd
+
+    /** A reading that was a file is a chat. */
+    data class Opened(
+        val chat: String,
     ) : ImportEnd
 
     /** The person stopped it. */
@@ -81,6 +87,42 @@ class HomeViewModel(
             services.importer.importFiles(name, services.documents.filesOf(tree), progress) { isCancelled }
         }
 
+    /** Makes a chat of a reading that was saved as a file, here or by Python. */
+    fun openReading(uri: Uri) {
+        if (mutable.value.importing != null) return
+        services.scope.launch {
+            val end =
+                try {
+                    ImportEnd.Opened(withContext(services.io) { chatOf(uri) })
+                } catch (error: EdgeInfiniteException) {
+                    ImportEnd.Refused(error.message.orEmpty())
+                }
+            mutable.update { it.copy(end = end) }
+        }
+    }
+
+    private fun chatOf(uri: Uri): String {
+        val models = services.importer.list().filter { it.manifest != null }
+        val chat = services.chats.create("")
+        val file = services.chats.sessionFile(chat.id)
+        try {
+            services.documents.copy(uri, file)
+            val model =
+                try {
+                    models.find { SessionFile.fits(file, checkNotNull(it.manifest)) }
+                } catch (error: EdgeInfiniteException) {
+                    val name = services.documents.nameOf(uri)
+                    throw EdgeInfiniteException("$name is no saved reading; choose another", error)
+                }
+            val name = model?.folder?.name ?: throw EdgeInfiniteException(NO_MODEL)
+            services.chats.save(chat.copy(model = name))
+        } catch (error: EdgeInfiniteException) {
+            services.chats.delete(chat.id)
+            throw error
+        }
+        return chat.id
+    }
+
     /** Ends the import; nothing of it is kept. */
     fun cancelImport() {
         isCancelled = true
@@ -88,6 +130,10 @@ class HomeViewModel(
 
     /** The user was told how the import ended. */
     fun endIsSeen() = mutable.update { it.copy(end = null) }
+
+    /** Names of the models that can be opened. */
+    suspend fun usableModels(): List<String> =
+        withContext(services.io) { services.importer.list().filter { it.manifest != null }.map { it.folder.name } }
 
     /** A new, empty chat. */
     fun newChat(model: String): ChatRecord = services.chats.create(model)
@@ -158,5 +204,9 @@ class HomeViewModel(
         return copy(name) { copied, total ->
             mutable.update { it.copy(importing = ImportState(name, copied, total)) }
         }
+    }
+
+    private companion object {
+        const val NO_MODEL = "no model here continues this reading; import its model first"
     }
 }

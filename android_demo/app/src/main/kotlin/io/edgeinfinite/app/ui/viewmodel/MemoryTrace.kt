@@ -1,6 +1,5 @@
 package io.edgeinfinite.app.ui.viewmodel
 
-import io.edgeinfinite.app.data.ProcessMemory
 import io.edgeinfinite.core.SessionFigures
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.withContext
@@ -9,9 +8,11 @@ import kotlinx.coroutines.withContext
  * A chat's memory over time, thinned out so that it stays small for any length of text.
  *
  * @param io where the process's memory is measured, which takes milliseconds.
+ * @param appBytes measures it; null where it isn't known.
  */
 class MemoryTrace(
     private val io: CoroutineDispatcher,
+    private val appBytes: () -> Long?,
 ) {
     private val points = ArrayList<MemoryPoint>()
     private var measuredAt = 0L
@@ -23,20 +24,20 @@ class MemoryTrace(
      * Measures, unless it did so a moment ago.
      *
      * @param isLast measures in any case.
-     * @return the process's memory in bytes, null when not measured.
+     * @return whether it did.
      */
     suspend fun measure(
         session: SessionFigures,
         isLast: Boolean,
-    ): Long? {
+    ): Boolean {
         val now = System.nanoTime()
-        if (!isLast && points.isNotEmpty() && now - measuredAt < PAUSE_NS) return null
+        if (!isLast && points.isNotEmpty() && now - measuredAt < PAUSE_NS) return false
         measuredAt = now
-        val bytes = withContext(io) { ProcessMemory.pss() } ?: return null
+        val bytes = withContext(io) { appBytes() }
         if (points.lastOrNull()?.tokensRead == session.tokensRead) points.removeLastOrNullCompat()
         points += MemoryPoint(session.tokensRead, bytes, session.stateBytes)
         if (points.size > MOST) thinOut()
-        return bytes
+        return true
     }
 
     /** Drops every second point but the last. */

@@ -47,6 +47,9 @@ class OpenChat private constructor(
     }
 
     companion object {
+        /** Memory for the states that turns are taken back to; one there always is. */
+        private const val UNDO_BYTES = 96_000_000L
+        private const val MOST_UNDO = 8L
         private const val STATE_IS_GONE = "its state was deleted with its model"
 
         /**
@@ -66,14 +69,26 @@ class OpenChat private constructor(
                 val file = services.chats.sessionFile(record.id)
                 val recommended = conversationSampling(model.artifact.folder)
                 val autosave = Autosave(file, onSaved = onSaved)
-                val fresh = { Conversation(Session(model.engine), model.tokenizer, services.computing, autosave) }
+                val undo = (UNDO_BYTES / maxOf(1, model.artifact.manifest.stateBytes)).coerceIn(1, MOST_UNDO).toInt()
+                val fresh = {
+                    val session = Session(model.engine)
+                    Conversation(session, model.tokenizer, services.computing, autosave, undo, record.system)
+                }
                 if (!file.exists()) {
                     val lost = STATE_IS_GONE.takeIf { record.turns.isNotEmpty() }
                     return@withContext OpenChat(model, fresh(), lost, threads, recommended)
                 }
                 try {
                     val saved =
-                        Conversation.restore(model.engine, model.tokenizer, file, services.computing, autosave)
+                        Conversation.restore(
+                            model.engine,
+                            model.tokenizer,
+                            file,
+                            services.computing,
+                            autosave,
+                            undo,
+                            record.system,
+                        )
                     OpenChat(model, saved, null, threads, recommended)
                 } catch (error: EdgeInfiniteException) {
                     OpenChat(model, fresh(), error.message, threads, recommended)

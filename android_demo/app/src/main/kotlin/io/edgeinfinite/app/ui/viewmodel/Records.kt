@@ -7,6 +7,9 @@ import io.edgeinfinite.core.GenerationEvent
 import io.edgeinfinite.core.Turn
 
 private const val TITLE = 80
+private const val LAST_ASCII = 127
+private const val BEFORE = 20
+private const val SAMPLE = 60
 
 /** What an answer took, as it is kept. */
 internal fun GenerationEvent.Finished.figures() =
@@ -33,6 +36,15 @@ internal fun titleOf(turns: List<Turn>): String =
         .firstOrNull()
         .orEmpty()
         .take(TITLE)
+
+/** Some words around the first letter that isn't ASCII, from which a person sees whether a text is read right. */
+internal fun telling(text: String): String {
+    val at = text.indexOfFirst { it.code > LAST_ASCII }
+    if (at < 0) return ""
+    val line = text.substring(text.lastIndexOf('\n', at) + 1).lineSequence().first()
+    val from = maxOf(0, at - text.lastIndexOf('\n', at) - 1 - BEFORE)
+    return line.drop(from).take(SAMPLE).trim()
+}
 
 /** The entry as it is to be found if the process ends now: an answer that isn't complete was stopped. */
 internal fun ChatRecord.during(

@@ -81,6 +81,15 @@ class SettingsViewModel(
     /** Top-p in steps of 0.05, from 1 on. */
     fun setTopP(step: Int) = sample { it.copy(topP = step / STEPS) }
 
+    /** The repetition penalty in steps of 0.05, from 1 on. */
+    fun setRepetitionPenalty(step: Int) = sample { it.copy(repetitionPenalty = 1 + step / STEPS) }
+
+    /** Back to how each model's authors recommend it. */
+    fun useRecommended() = change { it.copy(sampling = null) }
+
+    /** Texts that end an answer, one a line. */
+    fun setStop(lines: String) = change { it.copy(stop = lines.lines().filter(String::isNotEmpty)) }
+
     /** A fixed seed, or null for a new one per chat. */
     fun setSeed(seed: Long?) = sample { it.copy(seed = seed) }
 

@@ -1,0 +1,133 @@
+package io.edgeinfinite.app.documents
+
+import io.edgeinfinite.core.EdgeInfiniteException
+import java.io.File
+import java.io.IOException
+import java.util.zip.ZipException
+import java.util.zip.ZipFile
+
+/**
+ * A document's text.
+ *
+ * @property text headings are Markdown, blank lines stand between paragraphs; plain text as it stands.
+ * @property guess the encoding that the text was taken for, where the file doesn't tell; else null.
+ */
+data class Extracted(
+    val text: String,
+    val guess: String? = null,
+)
+
+/**
+ * Text, Markdown, HTML and EPUB files as text, as Python's `runtime_py/documents` reads them. Needs
+ * nothing of Android.
+ *
+ * @param mostBytes of text, unpacked; what is not text, such as an EPUB's pictures, doesn't count.
+ */
+class DocumentReader(
+    private val mostBytes: Long = Runtime.getRuntime().maxMemory() / SHARE_OF_HEAP,
+) {
+    /**
+     * Reads a document. Its contents decide what it is, then its suffix; anything else is plain text.
+     *
+     * @param name the document's, for its suffix and for errors.
+     * @param file its contents; the file's own name doesn't count.
+     * @throws EdgeInfiniteException it is damaged, encrypted, of another kind, too long for this
+     *   device's heap, or has no text.
+     */
+    fun read(
+        name: String,
+        file: File,
+    ): Extracted {
+        val extracted =
+            try {
+                kindOf(name, file)
+            } catch (error: IOException) {
+                throw damaged(name, error)
+            } catch (error: IllegalArgumentException) { // entries' names that are no text
+                throw damaged(name, error)
+            }
+        if (extracted.text.isBlank()) throw EdgeInfiniteException("$name holds no text; choose another")
+        return extracted
+    }
+
+    private fun kindOf(
+        name: String,
+        file: File,
+    ): Extracted {
+        val start = file.inputStream().use { it.readUpTo(HEAD) }
+        val head = String(start, Charsets.ISO_8859_1)
+        val suffix = name.substringAfterLast('.', "").lowercase()
+        return when {
+            "%PDF-" in head -> refuse(name, "is a PDF, which this app can't read; save its text or an EPUB of it")
+            head.startsWith(ZIP) -> readZip(name, file)
+            suffix in HTML || HTML_STARTS.any { head.trimStart().startsWith(it, ignoreCase = true) } ->
+                readWhole(name, file, HTML_COST) { Extracted(HtmlText.of(it)) }
+            else -> readWhole(name, file, 1) { PlainText.of(name, it) }
+        }
+    }
+
+    private fun readWhole(
+        name: String,
+        file: File,
+        cost: Int,
+        read: (ByteArray) -> Extracted,
+    ): Extracted {
+        if (file.length() > mostBytes / cost) throw tooLong(name, mostBytes / cost)
+        return read(file.readBytes())
+    }
+
+    private fun readZip(
+        name: String,
+        file: File,
+    ): Extracted =
+        try {
+            ZipFile(file).use { zip ->
+                if (zip.getEntry(Epub.CONTAINER) == null) {
+                    refuse(name, "is an archive, but no EPUB; unpack it and choose a document in it")
+                }
+                Extracted(Epub(name, zip, mostBytes).text())
+            }
+        } catch (error: ZipException) {
+            throw damaged(name, error)
+        }
+
+    companion object {
+        /** A text, its characters and its tokens lie in the heap together. */
+        private const val SHARE_OF_HEAP = 12
+        private const val HEAD = 1024
+        private const val ZIP = "PK\u0003\u0004"
+        private const val HTML_COST = 4
+        private val HTML = setOf("html", "htm", "xhtml")
+        private val HTML_STARTS = listOf("<!doctype html", "<html")
+
+        private fun refuse(
+            name: String,
+            what: String,
+        ): Nothing = throw EdgeInfiniteException("$name $what")
+
+        internal fun damaged(
+            name: String,
+            error: Exception,
+        ) = EdgeInfiniteException("$name is damaged (${error.message.orEmpty().take(REASON)}); get it again", error)
+
+        internal fun tooLong(
+            name: String,
+            mostBytes: Long,
+        ) = EdgeInfiniteException("$name has more text than the ${mostBytes / MEGA} MB that fit this device; split it")
+
+        private const val REASON = 200
+        private const val MEGA = 1_000_000
+    }
+}
+
+/** The first bytes, at most [count]. */
+private fun java.io.InputStream.readUpTo(count: Int): ByteArray {
+    val bytes = ByteArray(count)
+    var size = 0
+    while (size < count) {
+        val more = read(bytes, size, count - size)
+        if (more < 0) break
+        size += more
+    }
+    return bytes.copyOf(size)
+}

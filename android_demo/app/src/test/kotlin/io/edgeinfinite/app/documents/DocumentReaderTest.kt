@@ -1,0 +1,180 @@
+package io.edgeinfinite.app.documents
+
+import io.edgeinfinite.core.EdgeInfiniteException
+import org.junit.Assert.assertEquals
+import org.junit.Assert.assertNull
+import org.junit.Assert.assertThrows
+import org.junit.Assert.assertTrue
+import org.junit.Rule
+import org.junit.Test
+import org.junit.rules.TemporaryFolder
+import java.io.File
+import java.nio.charset.Charset
+import java.util.zip.ZipEntry
+import java.util.zip.ZipOutputStream
+
+/** Documents of every kind, on the JVM alone. */
+class DocumentReaderTest {
+    @get:Rule
+    val folder = TemporaryFolder()
+
+    @Test
+    fun `a text in UTF-8 stays as it is, with Unix's newlines and without a mark`() {
+        val bytes = "\uFEFF# Grüße\r\n\r\n*eins*\rzwei\n".toByteArray()
+        assertEquals(Extracted("# Grüße\n\n*eins*\nzwei\n"), read("a.md", bytes))
+    }
+
+    @Test
+    fun `a text with a mark is read in the encoding that it names`() {
+        for (encoding in listOf("UTF-16LE", "UTF-16BE", "UTF-32LE", "UTF-32BE")) {
+            val bytes = "\uFEFFGrüße 日本".toByteArray(Charset.forName(encoding))
+            assertEquals(encoding, Extracted("Grüße 日本"), read("a.txt", bytes))
+        }
+    }
+
+    @Test
+    fun `another encoding is guessed, and the guess is told`() {
+        val german = "Der Bär läuft über die Brücke, und die Füße sind naß. Schöne Grüße aus Köln und Düsseldorf!\n"
+        val russian = "Широка страна моя родная, много в ней лесов, полей и рек. Я другой такой страны не знаю.\n"
+        val japanese = "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。何でも薄暗いじめじめした所で泣いていた。\n"
+        val european = listOf("windows-1252" to german, "windows-1251" to russian)
+        for ((encoding, text) in european + listOf("Shift_JIS", "EUC-JP").map { it to japanese }) {
+            assertEquals(Extracted(text, encoding), read("a.txt", text.toByteArray(Charset.forName(encoding))))
+        }
+        assertNull(read("a.txt", german.toByteArray()).guess)
+    }
+
+    @Test
+    fun `HTML is read without what nobody sees, headings and lists as Markdown`() {
+        val html =
+            """<!doctype html><html><head><title>T</title><style>p{}</style></head><body><nav>Menu</nav>
+            <h1>The   sea</h1><p>First <b>bold</b>
+            line.<br>Second.</p><script>x()</script><ul><li>one<ul><li>inner</li></ul></li><li>two</li></ul>
+            <ol><li>a</li><li>b</li></ol><pre>  kept
+              as is</pre><table><tr><th>x</th><th>y</th></tr><tr><td>1</td><td>2</td></tr></table></body></html>"""
+        val expected =
+            """
+            # The sea
+
+            First bold line.
+            Second.
+
+            - one
+              - inner
+            - two
+
+            1. a
+            2. b
+
+              kept
+                          as is
+
+            x | y
+            1 | 2
+            """.trimIndent()
+        assertEquals(expected, read("page.html", html.toByteArray()).text)
+        assertEquals("Grüße", read("p", "<html><meta charset=iso-8859-1>Grüße".toByteArray(Charsets.ISO_8859_1)).text)
+    }
+
+    @Test
+    fun `an EPUB's chapters come in the order of its spine`() {
+        val text = read("book.epub", epub()).text
+        assertEquals("# One\n\nFirst – chapter.\n\n# Two\n\nSecond chapter.", text)
+    }
+
+    @Test
+    fun `pictures don't count, texts do`() {
+        val many = ByteArray(3_000_000)
+        assertTrue("One" in read("b.epub", epub(mapOf("OEBPS/p.png" to many)), mostBytes = 20_000).text)
+        val bomb = epub(mapOf("OEBPS/a b/two.xhtml" to "<p>${"x".repeat(300_000)}</p>".toByteArray()))
+        assertTrue(bomb.size < 20_000)
+        refuses("b.epub", bomb, "more text than the 0 MB", mostBytes = 200_000)
+        refuses("a.txt", ByteArray(2_000_000) { 'a'.code.toByte() }, "split it", mostBytes = 1_000_000)
+    }
+
+    @Test
+    fun `an encrypted book is refused, one with obfuscated fonts is read`() {
+        val method = { algorithm: String ->
+            val entry = "<e:EncryptedData><e:EncryptionMethod Algorithm='$algorithm'/></e:EncryptedData>"
+            val xml = "<encryption xmlns:e='x'>$entry</encryption>"
+            mapOf("META-INF/encryption.xml" to xml.toByteArray())
+        }
+        refuses("b.epub", epub(method("http://www.w3.org/2001/04/xmlenc#aes128-cbc")), "encrypted (DRM)")
+        assertTrue("One" in read("b.epub", epub(method("http://www.idpf.org/2008/embedding"))).text)
+    }
+
+    @Test
+    fun `an entity of its own brings no file of the device into an EPUB's text`() {
+        val secret = folder.newFile("secret").apply { writeText("SECRET") }
+        val page = "<!DOCTYPE html [<!ENTITY x SYSTEM 'file://$secret'>]><html><body><p>a &x; b</p></body></html>"
+        assertTrue("SECRET" !in read("b.epub", epub(mapOf("OEBPS/one.xhtml" to page.toByteArray()))).text)
+    }
+
+    @Test
+    fun `anything else is refused in one line`() {
+        refuses("a.pdf", "%PDF-1.7 ...".toByteArray(), "is a PDF")
+        refuses("a.zip", zip(mapOf("a.txt" to byteArrayOf(1))), "no EPUB")
+        refuses("a.epub", epub().copyOf(200), "is damaged")
+        refuses("a.epub", zip(mapOf(Epub.CONTAINER to "<a/>".toByteArray())), "names no book")
+        refuses("photo.jpg", byteArrayOf(-1, -40, 0, 7), "no document of a kind")
+        refuses("a.txt", "\uFEFFx".toByteArray(Charsets.UTF_16LE).copyOf(5), "says that it is UTF-16LE")
+        refuses("a.bin", byteArrayOf(0x01, 0x02, 0x81.toByte(), 0x1F), "")
+        refuses("empty.txt", ByteArray(0), "holds no text")
+        refuses("empty.html", "<p> </p>".toByteArray(), "holds no text")
+    }
+
+    private fun refuses(
+        name: String,
+        bytes: ByteArray,
+        word: String,
+        mostBytes: Long = MOST,
+    ) {
+        val error = assertThrows(name, EdgeInfiniteException::class.java) { read(name, bytes, mostBytes) }
+        val line = error.message.orEmpty()
+        assertTrue(line, word in line && name in line && line.none(Char::isISOControl))
+    }
+
+    private fun read(
+        name: String,
+        bytes: ByteArray,
+        mostBytes: Long = MOST,
+    ): Extracted = DocumentReader(mostBytes).read(name, File(folder.root, "copy").apply { writeBytes(bytes) })
+
+    private fun epub(more: Map<String, ByteArray> = emptyMap()): ByteArray {
+        val container = "<container><rootfiles><rootfile full-path='OEBPS/book.opf'/></rootfiles></container>"
+        val type = "media-type='application/xhtml+xml'"
+        val book =
+            """<?xml version="1.0"?><o:package xmlns:o="http://www.idpf.org/2007/opf"><o:manifest>
+            <o:item id="n" href="nav.xhtml" properties="nav" $type/><o:item id="c" href="p.png" media-type="image/png"/>
+            <o:item id="b" href="./a%20b/two.xhtml" $type/><o:item id="a" href="x/../one.xhtml" $type/>
+            <o:item id="gone" href="gone.xhtml" $type/></o:manifest>
+            <o:spine><o:itemref idref="n"/><o:itemref idref="a"/><o:itemref idref="gone"/><o:itemref idref="b"/>
+            </o:spine></o:package>"""
+        val files =
+            linkedMapOf(
+                Epub.CONTAINER to container.toByteArray(),
+                "OEBPS/book.opf" to book.toByteArray(),
+                "OEBPS/nav.xhtml" to "<html><body>Contents</body></html>".toByteArray(),
+                "OEBPS/a b/two.xhtml" to "<html><body><h1>Two</h1><p>Second chapter.</p></body></html>".toByteArray(),
+                "OEBPS/one.xhtml" to
+                    "$XML<html><head/><body><h1>One</h1><p>First – chapter.</p></body></html>".toByteArray(),
+            )
+        return zip(files + more)
+    }
+
+    private fun zip(files: Map<String, ByteArray>): ByteArray {
+        val bytes = java.io.ByteArrayOutputStream()
+        ZipOutputStream(bytes).use { zip ->
+            for ((name, data) in files) {
+                zip.putNextEntry(ZipEntry(name))
+                zip.write(data)
+            }
+        }
+        return bytes.toByteArray()
+    }
+
+    private companion object {
+        const val MOST = 10_000_000L
+        const val XML = "<?xml version='1.0' encoding='UTF-8'?>"
+    }
+}
