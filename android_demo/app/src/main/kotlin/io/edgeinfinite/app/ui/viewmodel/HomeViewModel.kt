@@ -101,7 +101,7 @@ class HomeViewModel(
         }
     }
 
-    private fun chatOf(uri: Uri): String {
+    private suspend fun chatOf(uri: Uri): String {
         val models = services.importer.list().filter { it.manifest != null }
         val chat = services.chats.create("")
         val file = services.chats.sessionFile(chat.id)
