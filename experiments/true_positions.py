@@ -4,10 +4,10 @@
 
 Under `carry` a token's position is its slot, so a pair of 4,000 tokens ago stands 1,000 positions
 before the newest one. Here the same pairs stay where they stood in the text, which any backbone
-takes up to the positions it was trained on. Nothing else differs: the same slots, scorer, rule
-and bytes (but for a number a slot). Sessions are simulated in bfloat16, outside the product. What
-is measured is how far the predictions of the gold answer move from full attention's, in nats a token
-(KL divergence), and their loss less full attention's. Finished rows are kept.
+takes up to the positions it was trained on. Nothing else differs: slots, scorer, rank rule and
+bytes are the same (but for a number a slot). Sessions are simulated in bfloat16, outside the
+product. What is measured is how far the predictions of the gold answer move from full attention's,
+in nats a token (KL divergence), and their loss less full attention's. Finished rows are kept.
 
 Letters: L layers, K KV heads, T tokens, S sinks, G recall slots, N segment, W window, D head
 dimension.
