@@ -7,12 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
+import onnx
 import pytest
 import torch
+from manifest_edit import edit_manifest
 from tiny_artifact import GEOMETRY, VOCABULARY, tiny_checkpoint
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.manifest import file_entry
 from edgeinfinite.cli import main
 from edgeinfinite.export.options import ExportOptions, QuantizationOptions
 from edgeinfinite.export.plan import plan_export
@@ -51,17 +55,37 @@ def test_the_artifact_is_that_of_the_same_weights_in_float32(tmp_path):
         assert value == pytest.approx(other["parity"][name], rel=1e-2, abs=1e-5), name
 
 
-def test_a_changed_weight_of_the_artifact_is_found(tmp_path):
+def test_verify_finds_a_changed_checkpoint_and_a_changed_artifact(tmp_path):
     checkpoint = bfloat16_checkpoint(tmp_path / "tiny")
     artifact = export(checkpoint, tmp_path / "artifact")
-    assert all(check.passed for check in verify_artifact(artifact, model=str(checkpoint)))
+    assert failed(artifact, checkpoint) == []
     other = bfloat16_checkpoint(tmp_path / "other" / "tiny")
-    file = sorted(other.glob("model-*.safetensors"))[-1]
+    file = max(other.glob("model-*.safetensors"))
     raw = bytearray(file.read_bytes())
     raw[-1] ^= 0x80  # the sign of a weight
     file.write_bytes(raw)
-    failed = [c.check for c in verify_artifact(artifact, model=str(other)) if not c.passed]
-    assert "weights" in failed
+    assert "weights" in failed(artifact, other)
+    change_codes(artifact)
+    assert "parity:products" in failed(artifact, checkpoint)
+
+
+def failed(artifact: Path, checkpoint: Path) -> list[str]:
+    checks = verify_artifact(artifact, model=str(checkpoint))
+    return [check.check for check in checks if not check.passed]
+
+
+def change_codes(artifact: Path) -> None:
+    """Changes a row of the last layer's `gate_proj`, with a checksum that fits."""
+    graph = onnx.load(artifact / "prefill_segment.onnx", load_external_data=False).graph
+    codes = [t for t in graph.initializer if "layers.1.mlp.module.gate_proj.codes" in t.name]
+    where = {entry.key: entry.value for entry in codes[0].external_data}
+    file, start = artifact / where["location"], int(where["offset"])
+    raw = bytearray(file.read_bytes())
+    for place in range(start, start + codes[0].dims[2]):
+        raw[place] ^= 0x88
+    file.write_bytes(raw)
+    entry = msgspec.to_builtins(file_entry(file))
+    edit_manifest(artifact, lambda fields: fields["files"].update({file.name: entry}))
 
 
 def test_calibration_and_artifacts_of_floats_get_float32_weights(tmp_path):
