@@ -25,8 +25,8 @@ was never quantized they gain nothing, and aren't stored."""
 _JUDGED_ROWS = 32
 
 _PART = 2**17
-"""Numbers of a weight that are rounded at a time: half a MiB of float32 stays in a core's cache, and
-malloc has it at hand. 64 MiB are asked of the system each time: 94 ns a weight, now 17."""
+"""Numbers of a weight that are rounded at a time: half a MiB of float32 stays in a core's cache,
+and malloc has it at hand. 64 MiB are asked of the system each time: 94 ns a weight, now 17."""
 
 _HALF_LOSS = 2.0**-11
 """Half a step of a normal half-precision number, relative."""
