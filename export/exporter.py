@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.metadata
 import sys
 from collections.abc import Callable, Iterator
@@ -119,6 +120,7 @@ def _write_artifact(
         lambda what, done: report(what, 0.1 + 0.6 * done),
         weights.integers,
     )
+    gc.collect()  # the traced graphs are cycles, and hold the packed weights
     reference = backend.quantized_reference(model, weights.recipe, weights.integers)
     if weights.calibrated:
         exported.details["calibrated"] = True

@@ -17,8 +17,10 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn import functional
 
-_PART = 2**19
-"""Numbers of a weight that are float32 at a time: 2 MiB, which stay in a core's cache."""
+_PART = 2**17
+"""Numbers of a weight that are float32 at a time: half a MiB stays in a core's cache, and malloc
+has it at hand, also where it maps pieces of a MiB (`malloc_options`). 2 MiB took ten times as long
+there."""
 
 
 class RowLinear(nn.Linear):

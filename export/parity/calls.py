@@ -116,6 +116,7 @@ def check_parity(
     least = _AGREEMENT_LIMIT if same_weights else None
     checks.append(Check("greedy_agreement", agreement >= (least or 0.0), agreement, least))
     states = (probe.new_state(), session.state)
+    del probe, session  # the artifact is loaded once more, and its weights needn't be there twice
     if exact is not None and isinstance(reference, TorchEngine):
         checks += exact(folder, manifest, reference, states, tokens)
     return checks
