@@ -134,10 +134,7 @@ def read_texts(
                 add_session(sums, model, text)
         if kept is not None:
             _save(kept, sums, subject or {})
-    means = sums.means()
-    if memory is not None:
-        memory.release()
-    return means
+    return sums.means() if memory is None else sums.means(memory.release)
 
 
 def _save(path: Path, sums: Sums, subject: dict[str, str]) -> None:
