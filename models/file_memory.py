@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -59,9 +60,10 @@ class FileMemory:
 
     def release(self) -> None:
         """Takes all arrays out of this process's memory, until they are used again."""
-        advice = getattr(mmap, "MADV_DONTNEED", None)  # of files; there is none on Windows
-        for mapped in self._maps if advice is not None else ():
-            mapped.madvise(advice)
+        if sys.platform == "win32":  # which has no such advice
+            return
+        for mapped in self._maps:
+            mapped.madvise(mmap.MADV_DONTNEED)
 
     def move(self, model: nn.Module) -> None:
         """Moves a model's parameters here, one by one. Tied ones stay tied."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import mmap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -77,8 +78,9 @@ def load_gguf(path: Path, memory: FileMemory | None = None) -> GgufModel:
         reader = gguf.GGUFReader(str(path))
         architecture = bytes(reader.fields["general.architecture"].parts[-1]).decode()
         tensors = tuple(reader.tensors)
-        if memory is not None:
-            memory.adopt(reader.data._mmap)
+        mapped: object = reader.data.base
+        if memory is not None and isinstance(mapped, mmap.mmap):
+            memory.adopt(mapped)
         del reader
     # Here the parsed header is freed: with 262,144 tokens it takes 0.7 GB.
     # With the mark of a quantized model, transformers would refuse to save or export it.

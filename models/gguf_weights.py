@@ -45,7 +45,7 @@ def read_gguf_weights(
     Args:
         tensors: of a `.gguf` file.
         model: the same file's, float32.
-        done: called after each parameter.
+        done: called after some rows of a parameter.
 
     Returns:
         Tensors in Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K. Other types, and parameters
@@ -61,20 +61,23 @@ def read_gguf_weights(
         shape = tuple(parameter.shape)
         candidates = by_shape.get((shape[0], shape[-1]), []) if len(shape) == 2 else []
         for tensor in candidates:
-            weight = _weight(tensor, formats[tensor.tensor_type.name], parameter)
+            weight = _weight(tensor, formats[tensor.tensor_type.name], parameter, done)
             if weight is not None:
                 found[name] = weight
                 candidates.remove(tensor)
                 break
-        done()
     return found
 
 
-def _weight(tensor: ReaderTensor, format: _Format, parameter: torch.Tensor) -> GroupedWeight | None:
+def _weight(
+    tensor: ReaderTensor, format: _Format, parameter: torch.Tensor, done: Callable[[], None]
+) -> GroupedWeight | None:
     """The tensor with its rows in the parameter's `[O, I]` order; None if they don't match."""
     data, kind = tensor.data, tensor.tensor_type
     wanted = parameter.detach().numpy()
-    if not _holds(wanted, next(float_parts(data[:1], kind))[1]):
+    held = _holds(wanted, next(float_parts(data[:1], kind))[1])
+    done()
+    if not held:
         return None
     rows, columns = wanted.shape
     scales, levels = (
@@ -88,6 +91,7 @@ def _weight(tensor: ReaderTensor, format: _Format, parameter: torch.Tensor) -> G
         in_order = in_order and np.array_equal(values, wanted[part])
         level = None if levels is None else levels[part]
         codes[part] = _codes(torch.from_numpy(values), format, scales[part], level)
+        done()
     weight = GroupedWeight(format.bits, format.group, codes, scales, levels)
     if in_order:
         return weight

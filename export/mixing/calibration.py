@@ -26,6 +26,7 @@ from edgeinfinite.export.mixing.statistics import (
     add_backwards,
     add_session,
 )
+from edgeinfinite.models.architecture import architecture_of, check_supported
 from edgeinfinite.models.file_memory import FileMemory
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.trained_file import replacing_tensors
@@ -57,9 +58,17 @@ def load_in_files(source: str) -> Backbone:
     """As `load_backbone`; weights are in memory only while they are used.
 
     Calibrating touches one weight after the other, so it needs little more than the largest.
+
+    Raises:
+        EdgeInfiniteError: see `load_backbone` and `architecture_of`.
     """
+    memory = FileMemory()
     with freed_memory_goes_back():  # the heap would keep what parsing a file's header took
-        return load_backbone(source, FileMemory())
+        backbone = load_backbone(source, memory)
+    check_supported(backbone.model)
+    with memory.one_layer_at_a_time(backbone.model):
+        architecture_of(backbone.model)  # it runs the model, and is asked for again
+    return backbone
 
 
 def calibration_texts(
@@ -125,10 +134,7 @@ def read_texts(
                 add_session(sums, model, text)
         if kept is not None:
             _save(kept, sums, subject or {})
-    means = sums.means()
-    if memory is not None:
-        memory.release()
-    return means
+    return sums.means() if memory is None else sums.means(memory.release)
 
 
 def _save(path: Path, sums: Sums, subject: dict[str, str]) -> None:

@@ -219,8 +219,10 @@ def statistics_of(
 
     def gathered() -> Statistics:
         if not known:
-            about = {"kept": kept, "subject": subject, "memory": backbone.memory}
-            found = read_texts(backbone.model, texts, progress, **about)
+            memory = backbone.memory
+            found = read_texts(
+                backbone.model, texts, progress, kept=kept, subject=subject, memory=memory
+            )
             known.append(found)
             scale_inputs(backbone.model, found, backbone.integers)
             backbone.release()

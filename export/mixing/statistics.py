@@ -85,8 +85,12 @@ class Sums:
     backwards: int = 0
     zeros: Callable[[int, int], torch.Tensor] = torch.zeros
 
-    def means(self) -> dict[str, WeightStatistics]:
-        """Turns the sums into means, in place: nothing can be added any more."""
+    def means(self, done: Callable[[], None] = lambda: None) -> dict[str, WeightStatistics]:
+        """Turns the sums into means, in place: nothing can be added any more.
+
+        Args:
+            done: called after each weight's.
+        """
         scaled: set[int] = set()
         for statistics in self.found.values():
             for tensor, count in (
@@ -96,6 +100,7 @@ class Sums:
                 if tensor is not None and id(tensor) not in scaled:
                     scaled.add(id(tensor))
                     tensor /= count
+            done()
         return self.found
 
 

@@ -56,7 +56,7 @@ def test_layers_that_are_computed_again_give_the_same_statistics(name, monkeypat
     once = collect(model, TEXT.tolist(), lambda *_: None)
     assert again.keys() == once.keys()
     for weight, found in again.items():
-        assert found.forwards == once[weight].forwards == TEXT.numel()
+        assert found.forwards == once[weight].forwards
         for field in ("inputs", "outputs", "looked_up", "gradients"):
             one, other = getattr(found, field), getattr(once[weight], field)
             assert (one is None) == (other is None)
