@@ -23,7 +23,6 @@ from edgeinfinite.runtime_py.engines.base import failed, usable_cpus
 from edgeinfinite.runtime_py.engines.fixed_graph import FixedGraph, tokens_of
 from edgeinfinite.runtime_py.engines.malloc_options import freed_memory_goes_back
 from edgeinfinite.runtime_py.engines.qnn_provider import provider_package, qnn_session
-from edgeinfinite.runtime_py.engines.read_pages import read_pages_go_back
 from edgeinfinite.runtime_py.state import State
 
 CHUNK_LENGTH = 128
@@ -135,7 +134,7 @@ class OnnxEngine:
         # Threads spin during a call, where it pays, and sleep between calls.
         options.add_session_config_entry("session.force_spinning_stop", "1")
         try:
-            with freed_memory_goes_back(), read_pages_go_back(path.parent):
+            with freed_memory_goes_back():
                 return self._ort.InferenceSession(path, options, ["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's own exceptions have no common base
             reason = " ".join(str(error).split())[:200]
