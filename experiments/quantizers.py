@@ -122,9 +122,9 @@ class Shared:
         return self.model
 
     def restore(self) -> None:
-        """The float weights."""
-        for name, parameter in self.model.named_parameters():
-            parameter.data = self._floats[name].clone()
+        """The float weights; what a library added beside them stays."""
+        for name, weight in self._floats.items():
+            self.model.get_parameter(name).data = weight.clone()
 
 
 def _tokens(tokenizer: Any, path: Path, count: int, start: int) -> list[int]:
