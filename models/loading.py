@@ -111,11 +111,10 @@ def _load(source: str, path: Path, memory: FileMemory | None, stored: bool) -> B
             model, tokenizer, tensors = loaded.model, loaded.tokenizer, loaded.tensors
         else:
             name, revision = _name_and_revision(source, path)
-            model = load_stored(name, revision) if stored else None
-            if model is None:
-                model = AutoModelForCausalLM.from_pretrained(
-                    name, revision=revision, dtype=torch.float32
-                )
+            halves = load_stored(name, revision) if stored else None
+            model = halves or AutoModelForCausalLM.from_pretrained(
+                name, revision=revision, dtype=torch.float32
+            )
             tokenizer, tensors = AutoTokenizer.from_pretrained(name, revision=revision), ()
             if memory is not None:
                 memory.move(model)

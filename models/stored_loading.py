@@ -17,7 +17,8 @@ from safetensors import safe_open
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig, PreTrainedModel
 from transformers.initialization import no_init_weights
-from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, cached_file
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
+from transformers.utils.hub import cached_file
 
 from edgeinfinite.models.row_modules import (
     StoredEmbedding,
@@ -64,7 +65,7 @@ def load_stored(name: str, revision: str) -> PreTrainedModel | None:
     for key, weight in weights.items():
         weight.data = mapped[key]
     _keep_halves(model)
-    model.edgeinfinite_tensor_files = where  # type: ignore[assignment]
+    model.edgeinfinite_tensor_files = where
     with suppress(OSError):  # the file is optional
         model.generation_config = GenerationConfig.from_pretrained(name, revision=revision)
     return model

@@ -162,6 +162,7 @@ def swap_quantized(model: PreTrainedModel, weights: QuantizedWeights) -> None:
             if weight is None:
                 continue
             if is_linear(module):
+                assert isinstance(module, nn.Linear)
                 setattr(parent, name, QuantizedLinear(weight, module.bias))
             else:
                 narrow = weight.format.bits in (5, 6)
