@@ -33,5 +33,6 @@ for module in core runtime-onnx; do
   java -Xmx1500m -Dedgeinfinite.fixtures="$PWD/fixtures" \
     -cp "$classes:$tests:$module/target/test-classes:${console[0]}:$(IFS=:; echo "${paths[*]}")" \
     org.junit.platform.console.ConsoleLauncher execute --disable-banner --details=summary \
-    --fail-if-no-tests --scan-class-path="$module/target/test-classes"
+    --fail-if-no-tests --config "junit.jupiter.execution.timeout.default=5 m" \
+    --scan-class-path="$module/target/test-classes"
 done

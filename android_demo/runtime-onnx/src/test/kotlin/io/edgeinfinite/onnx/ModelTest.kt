@@ -7,15 +7,16 @@ import io.edgeinfinite.core.GenerationEvent
 import io.edgeinfinite.core.Model
 import io.edgeinfinite.core.Sampler
 import io.edgeinfinite.core.SamplingOptions
+import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.Job
 import kotlinx.coroutines.asCoroutineDispatcher
 import kotlinx.coroutines.cancelAndJoin
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
-import kotlinx.coroutines.withContext
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
@@ -70,7 +71,7 @@ class ModelTest {
                 chat.close()
                 model.restoreConversation(file("chat"), Autosave(file("auto"))).figures()
                 model.close()
-                heart.cancel()
+                heart.leave()
             }
         }
         assertEquals(emptyList<String>(), blocked)
@@ -140,18 +141,18 @@ class ModelTest {
     @Test
     fun `an opening that is cancelled frees the weights`() =
         runBlocking {
-            val isOpening = CountDownLatch(1)
+            val isOpening = CompletableDeferred<Unit>()
             val mayOpen = CountDownLatch(1)
             val engines =
                 Watched {
                     if (it == "open") {
-                        isOpening.countDown()
+                        isOpening.complete(Unit)
                         mayOpen.await()
                     }
                 }
             val opening = launch(Dispatchers.Default) { open(engines) }
-            withContext(Dispatchers.IO) { isOpening.await() }
-            opening.cancel()
+            isOpening.await()
+            opening.leave()
             mayOpen.countDown()
             opening.cancelAndJoin()
             assertEquals(listOf("open", "close"), engines.calls.toList())
@@ -187,6 +188,9 @@ class ModelTest {
             val error = assertThrows<EdgeInfiniteException> { Model.open(recorded.artifact, emptyList()) }
             assertEquals(ErrorCode.NO_ENGINE, error.code)
         }
+
+    /** With a cause: without one, a method of the interface is called, and the dex's interfaces have none. */
+    private fun Job.leave() = cancel(CancellationException("the caller went away"))
 
     private companion object {
         /** Nanoseconds until a caller counts as blocked. */
