@@ -17,6 +17,7 @@ import io.edgeinfinite.app.ui.screens.EXTRA_CHAT
 import io.edgeinfinite.app.ui.screens.HomeActivity
 import io.edgeinfinite.app.ui.screens.MemoryActivity
 import io.edgeinfinite.app.ui.screens.SettingsActivity
+import io.edgeinfinite.core.SamplingOptions
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertTrue
 import org.junit.Rule
@@ -45,7 +46,8 @@ class ScreenshotTest {
     fun `every screen is drawn, nothing is covered, and everything that can be touched is large and named`() {
         // A PC's figure would say nothing about a phone.
         killProcess(appBytes = { null })
-        app.services.settings.update { it.copy(maxNewTokens = ANSWER) }
+        // Greedy: the same pictures every time.
+        app.services.settings.update { it.copy(maxNewTokens = ANSWER, sampling = SamplingOptions()) }
         val chat = ChatScreen.open(app.services.home.newChat(model.name).id).waitUntilReady()
         chat.ask("Hello! What can you do for me?")
         val book = folder.newFile("dogs.txt").apply { writeText(text()) }
