@@ -15,9 +15,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
+import sessions
 from exchanges import RECEIVERS, senders
 from rounding import relative
-from sessions import FIXTURES, FLOAT_TOLERANCE, OPEN_MESSAGE
+from sessions import FLOAT_TOLERANCE, OPEN_MESSAGE
 
 from edgeinfinite.runtime_py.conversation import Conversation
 from edgeinfinite.runtime_py.engines import Engine, load_engine
@@ -27,7 +28,7 @@ from edgeinfinite.runtime_py.session import Session
 
 def main(fixtures: Path) -> None:
     opened = 0
-    for fixture in FIXTURES:
+    for fixture in sessions.fixtures():
         folder = fixtures / "sessions" / fixture.name
         engine = load_engine(folder / "artifact", threads=1)
         recorded = json.loads((folder / "steps.json").read_text(encoding="utf-8"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import tempfile
 from dataclasses import dataclass, field
@@ -42,6 +43,9 @@ FLOAT_TOLERANCE = 1e-5
 HALF_TOLERANCE = 4e-3
 """Keys and values rounded to 11 bits: one on the edge of two may fall the other way."""
 
+NPU_TOLERANCE = 0.02
+"""Graphs that compute in float16 throughout, on a CPU, by kernels that sum in other orders."""
+
 
 OPEN_MESSAGE = "carry-recall"
 """The fixture with a document whose question is still to come."""
@@ -65,10 +69,16 @@ class Fixture:
     most_loss: float | None = None
     """Nats a token: weights get formats of 4 to 8 bits, chosen to lose no more than this."""
 
+    @property
+    def is_for_npu(self) -> bool:
+        """Whether its graphs have fixed shapes and are compiled for a chip."""
+        return "soc" in self.options
+
 
 _UNTRAINED = {"scorer": "untrained"}
 _HALVES = {"cache_type": "float16"}
-FIXTURES = (
+_NPU = {"target": "qnn-htp", "soc": "sm8650"}
+_ALL = (
     Fixture("reencode", Geometry(24, 4, 8)),
     Fixture("reencode-int4", Geometry(24, 4, 8), quantize="int4", chunk_length=7),
     Fixture("no-gate", Geometry(16, 2, 5), chunk_length=5, options={"gate": "none"}),
@@ -96,7 +106,19 @@ FIXTURES = (
         options=_UNTRAINED | {"gate": "none"},
         hybrid=True,
     ),
+    Fixture("npu-reencode", Geometry(24, 4, 8), options=_NPU),
+    Fixture(
+        "npu-carry",
+        Geometry(16, 4, 8, policy="carry", recall_slots=(0, 48)),
+        options=_UNTRAINED | _NPU,
+    ),
 )
+
+
+def fixtures() -> tuple[Fixture, ...]:
+    """All fixtures; those for an NPU where its compiler can be installed (Linux, x86-64)."""
+    compiles = importlib.util.find_spec("onnxruntime_qnn") is not None
+    return tuple(one for one in _ALL if compiles or not one.is_for_npu)
 
 
 def write_sessions(folder: Path) -> None:
@@ -104,7 +126,7 @@ def write_sessions(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         checkpoint = byte_checkpoint(Path(scratch) / "tiny")
         hybrid = byte_checkpoint(Path(scratch) / "hybrid", hybrid=True)
-        for fixture in FIXTURES:
+        for fixture in fixtures():
             chosen = hybrid if fixture.hybrid else checkpoint
             _write(fixture, chosen, folder / fixture.name, Path(scratch))
 
@@ -203,6 +225,8 @@ def _tolerance(fixture: Fixture, folder: Path) -> float:
     """How far another CPU or runtime may be, relative to `max(1, largest magnitude)`."""
     if fixture.quantize != "none":
         return rounding_tolerance(folder)
+    if fixture.is_for_npu:
+        return NPU_TOLERANCE
     return HALF_TOLERANCE if fixture.options.get("cache_type") else FLOAT_TOLERANCE
 
 

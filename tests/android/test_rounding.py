@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module", params=["reencode-int4", "reencode-int8"])
 def recorded(request, tmp_path_factory):
     scratch = tmp_path_factory.mktemp("rounding")
-    fixture = next(one for one in sessions.FIXTURES if one.name == request.param)
+    fixture = next(one for one in sessions.fixtures() if one.name == request.param)
     checkpoint = sessions.byte_checkpoint(scratch / "tiny")
     sessions._write(fixture, checkpoint, scratch / fixture.name, scratch)
     return scratch / fixture.name

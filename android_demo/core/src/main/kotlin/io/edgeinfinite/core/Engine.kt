@@ -74,17 +74,26 @@ public interface Engine : AutoCloseable {
     override fun close()
 }
 
+/** What computes an artifact's graphs over tokens. Compressions run on the CPU. */
+public enum class Accelerator {
+    CPU,
+    NPU,
+}
+
 /**
  * How to run an artifact.
  *
  * @property threads CPU threads, null for the engine's default.
  * @property buffers where states get their memory.
+ * @property accelerator [Accelerator.NPU] takes effect where artifact, device and runtime have one; the
+ *   CPU computes otherwise.
  */
 public data class EngineSettings
 @JvmOverloads
 constructor(
     val threads: Int? = null,
     val buffers: BufferAllocator = BufferAllocator.Direct,
+    val accelerator: Accelerator = Accelerator.CPU,
 )
 
 /** Opens artifacts of one back end; `OnnxEngineFactory` and `ExecuTorchEngineFactory` are two. */

@@ -164,6 +164,22 @@ public data class QuantizationInfo(
 )
 
 /**
+ * The graphs once more, compiled for one chip's NPU.
+ *
+ * @property soc the chip's name, such as `sm8650`.
+ * @property binary the context binary, which holds the weights.
+ * @property files by graph: the files that name its part of the binary; a runtime opens these.
+ */
+@Serializable
+public data class NpuInfo(
+    val soc: String,
+    @SerialName("soc_model") val socModel: Int,
+    @SerialName("htp_arch") val htpArch: Int,
+    val binary: String,
+    val files: Map<String, String>,
+)
+
+/**
  * What a runtime must know about an artifact.
  *
  * @property backend `onnx` or `executorch`.
@@ -174,6 +190,7 @@ public data class QuantizationInfo(
  *   `reencode` only with a gate, because without one nothing reads M and z.
  * @property files every file by name, without the manifest itself.
  * @property parity figures of the check against the checkpoint, for people.
+ * @property npu null for an artifact for the CPU. The graphs' own files run on the CPU too.
  */
 @Serializable
 public data class Manifest(
@@ -189,6 +206,7 @@ public data class Manifest(
     val quantization: QuantizationInfo,
     val files: Map<String, FileEntry>,
     val parity: Map<String, Double> = emptyMap(),
+    val npu: NpuInfo? = null,
 ) {
     /** Bytes of all files that the manifest names. */
     val bytes: Long get() = files.values.sumOf { it.size }

@@ -17,8 +17,11 @@ internal class ManifestCheck(
         manifest.files.entries.find { it.value.size !in 0 until MOST_SIZE }?.let {
             return "${it.key} has ${it.value.size} bytes"
         }
-        val unlisted = manifest.graphs.values.find { it.file !in manifest.files } ?: return null
-        return "${unlisted.file} isn't among its files"
+        val unlisted = manifest.graphs.values.find { it.file !in manifest.files }
+        if (unlisted != null) return "${unlisted.file} isn't among its files"
+        val compiled = manifest.npu?.run { files.values + binary }.orEmpty()
+        val missing = compiled.find { it !in manifest.files } ?: return null
+        return "$missing was compiled, but isn't among its files"
     }
 
     private fun sizes(): String? {
@@ -63,7 +66,7 @@ internal class ManifestCheck(
 
     private fun graph(graph: GraphSpec): String? {
         for (spec in graph.inputs) {
-            if (spec.name != "tokens" && spec.name !in state) return "input ${spec.name} isn't a state tensor"
+            if (spec.name !in CALLS_OWN && spec.name !in state) return "input ${spec.name} isn't a state tensor"
             tensor(spec.name, spec.dtype, spec.dims, spec.shape, spec.role, spec.layer)?.let { return it }
         }
         for (output in graph.outputs) {
@@ -138,6 +141,9 @@ internal class ManifestCheck(
     private companion object {
         const val MOST_SIZE = 1L shl 40
         const val MOST_LAYERS = 1_000
+
+        /** Inputs that each call brings. */
+        val CALLS_OWN = setOf("tokens", "count")
         val ROLES =
             setOf("tokens", "logits", "length", "has_memory", "k_cache", "v_cache", "scores", "memory") +
                 setOf("memory_norm", "k_recall", "v_recall", "k_window", "v_window", "count", "k_new", "v_new")

@@ -110,6 +110,30 @@ public fun State.slotsGiven(
 }
 
 /**
+ * Writes keys and values of new tokens behind the slots in use; for engines whose graphs return them.
+ *
+ * @param state its caches are changed, its `length` is not.
+ * @param skipped slots behind the ones in use that an earlier part of the same call has filled.
+ * @param count how many of the new tokens count, the first ones.
+ * @param room T, for how many tokens the outputs have room.
+ * @param outputs `k_new_0`, `v_new_0`, ...: in the caches' own layout with T in place of C.
+ */
+public fun placeNew(
+    state: State,
+    skipped: Int,
+    count: Int,
+    room: Int,
+    outputs: (String) -> ByteBuffer,
+) {
+    for (cache in state.specs.filter { it.isCache }) {
+        val layer = requireNotNull(cache.layer)
+        val start = state.lengthOf(layer) + skipped
+        val new = outputs("${cache.role.first()}_new_$layer")
+        Slots.of(cache, start, start + count).write(new, state.buffer(cache.name), room)
+    }
+}
+
+/**
  * Moves the newest [count] tokens of a layer with a sliding window to its first slots.
  *
  * Their positions stay, so their keys do too.

@@ -5,6 +5,7 @@ import ai.onnxruntime.OnnxValue
 import ai.onnxruntime.OrtEnvironment
 import ai.onnxruntime.OrtException
 import ai.onnxruntime.OrtSession
+import io.edgeinfinite.core.Accelerator
 import io.edgeinfinite.core.Artifact
 import io.edgeinfinite.core.COMPRESS
 import io.edgeinfinite.core.DECODE
@@ -39,7 +40,8 @@ public class OnnxEngineFactory : EngineFactory {
  * The graphs of an ONNX artifact. See [Engine].
  *
  * Caches are bound both as input and as output, so the attention operator writes into them and
- * nothing is ever copied; every tensor is made once per state.
+ * nothing is ever copied; every tensor is made once per state. An artifact that was compiled for an
+ * NPU has graphs of fixed shape instead ([FixedGraph]), which the NPU or the CPU computes.
  *
  * @param artifact its files are mapped into memory.
  * @throws EdgeInfiniteException onnxruntime refuses the artifact.
@@ -53,7 +55,14 @@ constructor(
 ) : Engine {
     private val manifest: Manifest = artifact.manifest
     private val environment = OrtEnvironment.getEnvironment()
-    private val sessions: Map<String, OrtSession>
+    private val sessions = HashMap<String, OrtSession>()
+    private val fixed: Map<String, FixedGraph>
+
+    /** Why the CPU computes an artifact that was asked for on an NPU; null where it isn't so. */
+    public val npuProblem: String?
+
+    /** What computes the graphs over tokens. */
+    public val accelerator: Accelerator
 
     override val name: String = "onnx"
     override val geometry: Geometry get() = manifest.geometry
@@ -61,7 +70,7 @@ constructor(
     override val fingerprint: String = manifest.fingerprint
     override val modelDigest: String = manifest.modelDigest
     override val readsMemory: Boolean = manifest.state.any { it.name == "memory" }
-    override val chunkLength: Int = minOf(CHUNK_LENGTH, geometry.segmentLength)
+    override val chunkLength: Int
 
     init {
         if (manifest.backend != "onnx") {
@@ -70,13 +79,16 @@ constructor(
                 "${artifact.name} was made for the back end '${manifest.backend}'",
             )
         }
-        val opened = HashMap<String, OrtSession>()
+        val npu = Npu(artifact, settings)
+        npuProblem = npu.problem
+        accelerator = if (npu.sessions.isEmpty()) Accelerator.CPU else Accelerator.NPU
+        val overTokens = manifest.graphs.filterValues { FixedGraph.tokensOf(it) != null }
         try {
-            for (file in manifest.graphs.values.map { it.file }.distinct()) {
-                opened[file] = open(File(artifact.folder, file))
+            for (graph in manifest.graphs.filterKeys { it !in npu.sessions }.values) {
+                sessions.getOrPut(graph.file) { open(File(artifact.folder, graph.file)) }
             }
         } catch (error: OrtException) {
-            opened.values.forEach { it.close() }
+            (sessions.values + npu.sessions.values).forEach { it.close() }
             throw EdgeInfiniteException(
                 ErrorCode.ENGINE_FAILED,
                 "onnxruntime ${environment.version} refuses ${artifact.name}: " +
@@ -84,7 +96,9 @@ constructor(
                 error,
             )
         }
-        sessions = opened
+        npu.sessions.forEach { (name, session) -> sessions[manifest.graphs.getValue(name).file] = session }
+        fixed = overTokens.mapValues { (_, graph) -> FixedGraph(sessions.getValue(graph.file), graph) }
+        chunkLength = fixed[PREFILL]?.tokens ?: minOf(CHUNK_LENGTH, geometry.segmentLength)
     }
 
     override fun newState(): State = State(manifest.state, settings.buffers)
@@ -112,6 +126,7 @@ constructor(
         tokens: IntArray,
         state: State,
     ): FloatArray {
+        fixed[name]?.let { return it.logits(state, tokens) }
         val buffer = ByteBuffer.allocateDirect(tokens.size * Long.SIZE_BYTES).order(ByteOrder.nativeOrder())
         val ids = buffer.asLongBuffer()
         tokens.forEachIndexed { index, token -> ids.put(index, token.toLong()) }
@@ -144,10 +159,13 @@ constructor(
         private val state: State,
     ) : AutoCloseable {
         private val tensors: Map<String, OnnxTensor> =
-            state.specs.associate { it.name to tensorOf(it.dtype, it.shape, state.buffer(it.name)) }
+            state.specs.associate { it.name to onnxTensor(it.dtype, it.shape, state.buffer(it.name)) }
         private val scratch = HashMap<String, ByteBuffer>()
         private val outputs: Map<GraphSpec, Map<String, OnnxValue>> =
-            manifest.graphs.values.associateWith(::outputsOf)
+            manifest.graphs
+                .filterKeys { it !in fixed }
+                .values
+                .associateWith(::outputsOf)
 
         /** Runs a graph over the state; [more] are its inputs that are no part of the state. */
         fun run(
@@ -155,14 +173,8 @@ constructor(
             more: Map<String, OnnxTensor>,
         ) {
             val inputs = graph.inputs.associate { it.name to (more[it.name] ?: tensors.getValue(it.name)) }
-            try {
+            computing(graph.file) {
                 sessions.getValue(graph.file).run(inputs, emptySet(), outputs.getValue(graph)).close()
-            } catch (error: OrtException) {
-                throw EdgeInfiniteException(
-                    ErrorCode.ENGINE_FAILED,
-                    "onnxruntime can't compute ${graph.file}: ${error.message.orEmpty().lineSequence().first()}",
-                    error,
-                )
             }
             for (output in graph.outputs) {
                 val target = output.updates ?: continue
@@ -196,18 +208,9 @@ constructor(
                             scratch.getOrPut(output.name) {
                                 ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder())
                             }
-                        tensorOf(output.dtype, output.shape, buffer)
+                        onnxTensor(output.dtype, output.shape, buffer)
                     }
             }
-    }
-
-    private fun tensorOf(
-        dtype: String,
-        shape: List<Int>,
-        buffer: ByteBuffer,
-    ): OnnxTensor {
-        val sizes = LongArray(shape.size) { shape[it].toLong() }
-        return OnnxTensor.createTensor(environment, buffer, sizes, javaTypeOf(dtype))
     }
 
     private companion object {

@@ -1,8 +1,12 @@
 package io.edgeinfinite.onnx
 
 import ai.onnxruntime.OnnxJavaType
+import ai.onnxruntime.OnnxTensor
+import ai.onnxruntime.OrtEnvironment
+import ai.onnxruntime.OrtException
 import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.ErrorCode
+import java.nio.ByteBuffer
 
 /**
  * onnxruntime's name of one of numpy's types.
@@ -25,3 +29,28 @@ internal fun javaTypeOf(dtype: String): OnnxJavaType =
 
 /** Bytes of one element. */
 internal fun elementBytes(dtype: String): Int = javaTypeOf(dtype).size
+
+/** A tensor over [buffer]'s own memory. */
+internal fun onnxTensor(
+    dtype: String,
+    shape: List<Int>,
+    buffer: ByteBuffer,
+): OnnxTensor {
+    val sizes = LongArray(shape.size) { shape[it].toLong() }
+    return OnnxTensor.createTensor(OrtEnvironment.getEnvironment(), buffer, sizes, javaTypeOf(dtype))
+}
+
+/** Runs [work], which computes the graph in [file]. */
+internal fun computing(
+    file: String,
+    work: () -> Unit,
+): Unit =
+    try {
+        work()
+    } catch (error: OrtException) {
+        throw EdgeInfiniteException(
+            ErrorCode.ENGINE_FAILED,
+            "onnxruntime can't compute $file: ${error.message.orEmpty().lineSequence().first()}",
+            error,
+        )
+    }
