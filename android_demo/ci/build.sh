@@ -43,7 +43,7 @@ property() {
 }
 
 maven() {
-    MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC} mvn -B -ntp -Dstyle.color=never "$@"
+    MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=160m} mvn -B -ntp -Dstyle.color=never "$@"
 }
 
 # The official Kotlin style, in every Kotlin file.

@@ -63,8 +63,10 @@ class AppServices(
     val models = ModelHolder(importer.root, builtInEngines(), SharedMemoryBuffers.orDirect())
 
     val home = HomeViewModel(this)
-    val settingsScreen = SettingsViewModel(this)
-    val benchmark = BenchmarkViewModel(this, DeviceFacts(context))
+    private val device = DeviceFacts(context)
+
+    val settingsScreen = SettingsViewModel(this, device::chip)
+    val benchmark = BenchmarkViewModel(this, device)
 
     private val openChat = MutableStateFlow<ChatViewModel?>(null)
     private val open: ChatViewModel? get() = openChat.value

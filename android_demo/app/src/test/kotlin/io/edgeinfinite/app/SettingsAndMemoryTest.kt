@@ -1,5 +1,6 @@
 package io.edgeinfinite.app
 
+import android.content.Intent
 import android.view.View
 import android.widget.EditText
 import android.widget.RadioButton
@@ -9,13 +10,18 @@ import io.edgeinfinite.app.ui.components.MemoryChart
 import io.edgeinfinite.app.ui.components.view
 import io.edgeinfinite.app.ui.format.Format
 import io.edgeinfinite.app.ui.screens.EXTRA_CHAT
+import io.edgeinfinite.app.ui.screens.EXTRA_MODEL
 import io.edgeinfinite.app.ui.screens.MemoryActivity
 import io.edgeinfinite.app.ui.screens.SettingsActivity
+import io.edgeinfinite.app.ui.viewmodel.NpuProblem
+import io.edgeinfinite.app.ui.viewmodel.SettingsViewModel
 import io.edgeinfinite.core.SamplingOptions
+import kotlinx.coroutines.runBlocking
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
 import org.junit.Assert.assertNull
 import org.junit.Assert.assertTrue
+import org.junit.Assume.assumeTrue
 import org.junit.Before
 import org.junit.Rule
 import org.junit.Test
@@ -43,12 +49,38 @@ class SettingsAndMemoryTest {
     }
 
     @Test
+    fun `the NPU can be chosen where artifact, chip and runtime have it, and each reason is named`() {
+        val npu = File(checkNotNull(System.getProperty("edgeinfinite.fixtures")), "sessions/npu-reencode/artifact")
+        assumeTrue("the package onnxruntime-qnn isn't installed", npu.isDirectory)
+        npu.copyRecursively(File(app.filesDir, "models/npu"))
+        val stored = runBlocking { app.services.importer.list() }.first { it.folder.name == "npu" }
+        assertNull(SettingsViewModel.npuProblemOf(stored, "SM8650", hasProvider = true))
+        assertEquals(NpuProblem.OtherChip("npu", "sm8650"), SettingsViewModel.npuProblemOf(stored, "SM8550", true))
+        assertEquals(NpuProblem.NoProvider("npu", "sm8650"), SettingsViewModel.npuProblemOf(stored, "SM8650", false))
+        assertEquals(NpuProblem.NoModel, SettingsViewModel.npuProblemOf(null, "SM8650", true))
+
+        val settings = openSettings("npu")
+        waitUntil { "no provider" in settings.textOf(R.id.npu_reason) }
+        assertFalse(settings.view<View>(R.id.runtime_npu).isEnabled)
+    }
+
+    @Test
+    fun `a model that the NPU refuses runs on the CPU, and the settings say why`() {
+        app.services.settings.update { it.copy(npu = true, maxNewTokens = 4) }
+        val chat = ChatScreen.start(Fixture.MODEL)
+        chat.ask("Hello")
+        assertEquals("${Fixture.MODEL} was exported for the CPU", app.services.models.npuProblem)
+        chat.leave()
+    }
+
+    @Test
     fun `settings survive the process`() {
         app.services.settingsScreen.run {
             setTemperature(14)
             setTopP(18)
             setSeed(7)
             setThreads(1)
+            setNpu(true)
             setLongest(128)
         }
         waitUntil { ":128" in File(app.filesDir, "settings.json").readText() } // written by another thread
@@ -150,7 +182,10 @@ class SettingsAndMemoryTest {
         chat.leave()
     }
 
-    private fun openSettings() = Robolectric.buildActivity(SettingsActivity::class.java).setup().get()
+    private fun openSettings(model: String? = null): SettingsActivity {
+        val intent = Intent(app, SettingsActivity::class.java).putExtra(EXTRA_MODEL, model)
+        return Robolectric.buildActivity(SettingsActivity::class.java, intent).setup().get()
+    }
 
     private companion object {
         const val TEXT = 3_000

@@ -18,6 +18,14 @@ class DeviceFacts(
     val soc: String
         get() = if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.S) Build.SOC_MODEL else Build.HARDWARE
 
+    /** The chip's name; null before Android 12, which doesn't tell. */
+    fun chip(): String? =
+        if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.S) {
+            Build.SOC_MODEL.takeIf { it != Build.UNKNOWN }
+        } else {
+            null
+        }
+
     /** The app's version. */
     val version: String
         get() = context.packageManager.getPackageInfo(context.packageName, 0).versionName.orEmpty()

@@ -1,5 +1,6 @@
 package io.edgeinfinite.app.data
 
+import io.edgeinfinite.core.Accelerator
 import io.edgeinfinite.core.Artifact
 import io.edgeinfinite.core.BufferAllocator
 import io.edgeinfinite.core.EdgeInfiniteException
@@ -8,6 +9,7 @@ import io.edgeinfinite.core.EngineFactory
 import io.edgeinfinite.core.EngineSettings
 import io.edgeinfinite.core.TextTokenizer
 import io.edgeinfinite.core.open
+import io.edgeinfinite.onnx.OnnxEngine
 import java.io.File
 
 /** An artifact with its engine and tokenizer, ready for sessions. */
@@ -15,7 +17,13 @@ class LoadedModel(
     val artifact: Artifact,
     val engine: Engine,
     val tokenizer: TextTokenizer,
-)
+) {
+    /** What computes its tokens. */
+    val accelerator: Accelerator get() = (engine as? OnnxEngine)?.accelerator ?: Accelerator.CPU
+
+    /** Why the CPU does, though the NPU was asked for; null where it isn't so. */
+    val npuProblem: String? get() = (engine as? OnnxEngine)?.npuProblem
+}
 
 /**
  * Keeps one model open: its weights are by far the largest thing in the process.
@@ -31,8 +39,9 @@ class ModelHolder(
     private val engines: List<EngineFactory>,
     private val buffers: BufferAllocator,
 ) {
+    @Volatile
     private var loaded: LoadedModel? = null
-    private var threads: Int? = null
+    private var opened: HowToRun? = null
 
     /**
      * Opens a model, or hands out the open one; another one that was open is closed.
@@ -44,9 +53,9 @@ class ModelHolder(
      */
     suspend fun open(
         name: String,
-        threads: Int?,
+        how: HowToRun,
     ): LoadedModel {
-        loaded?.takeIf { it.artifact.name == name && this.threads == threads }?.let { return it }
+        loaded?.takeIf { it.artifact.name == name && opened == how }?.let { return it }
         close()
         // Contents were compared when it was imported; sizes are compared again.
         val artifact = Artifact.open(File(root, name), checkFiles = false)
@@ -58,10 +67,13 @@ class ModelHolder(
             )
         }
         val tokenizer = TextTokenizer.load(artifact.folder, artifact.manifest.backbone.vocabulary)
-        val engine = engines.open(artifact, EngineSettings(threads, buffers))
-        this.threads = threads
+        val engine = engines.open(artifact, EngineSettings(how.threads, buffers, how.accelerator))
+        opened = how
         return LoadedModel(artifact, engine, tokenizer).also { loaded = it }
     }
+
+    /** Why the open model isn't on the NPU though that was asked for; on any thread. */
+    val npuProblem: String? get() = loaded?.npuProblem
 
     /** Frees the weights. Safe to call when nothing is open. */
     fun close() {
@@ -70,7 +82,7 @@ class ModelHolder(
     }
 
     companion object {
-        /** Targets of artifacts that the runtimes in this app can run: they carry no NPU provider. */
-        val TARGETS = setOf("cpu")
+        /** Targets of artifacts that the runtimes in this app can run, those for an NPU on the CPU too. */
+        private val TARGETS = setOf("cpu", "qnn-htp")
     }
 }

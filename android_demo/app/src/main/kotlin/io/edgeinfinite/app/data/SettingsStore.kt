@@ -1,5 +1,6 @@
 package io.edgeinfinite.app.data
 
+import io.edgeinfinite.core.Accelerator
 import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.SamplingOptions
 import kotlinx.coroutines.CoroutineDispatcher
@@ -23,6 +24,7 @@ import java.io.IOException
  * @property maxNewTokens the longest answer.
  * @property stop an answer ends before the first of these texts.
  * @property threads CPU threads, null for the runtime's own choice.
+ * @property npu whether models that were compiled for this device's NPU run there.
  */
 @Serializable
 data class AppSettings(
@@ -30,6 +32,16 @@ data class AppSettings(
     val maxNewTokens: Int = 256,
     val stop: List<String> = emptyList(),
     val threads: Int? = null,
+    val npu: Boolean = false,
+) {
+    /** How models are run. */
+    val howToRun: HowToRun get() = HowToRun(threads, if (npu) Accelerator.NPU else Accelerator.CPU)
+}
+
+/** What an engine is opened with, see [io.edgeinfinite.core.EngineSettings]. */
+data class HowToRun(
+    val threads: Int?,
+    val accelerator: Accelerator,
 )
 
 /**

@@ -37,6 +37,8 @@ class SettingsActivity : ScreenActivity() {
         slider(R.id.longest) { viewModel.setLongest((it + 1) * LONGEST_STEP) }
         slider(R.id.threads) { viewModel.setThreads(it.takeIf { threads -> threads > 0 }) }
         view<SeekBar>(R.id.threads).max = viewModel.state.value.processors
+        view<View>(R.id.runtime_cpu).setOnClickListener { viewModel.setNpu(false) }
+        view<View>(R.id.runtime_npu).setOnClickListener { viewModel.setNpu(true) }
         view<Switch>(R.id.seed_fixed).setOnCheckedChangeListener { _, isFixed ->
             if (isFixed != (seed() != null)) viewModel.setSeed(if (isFixed) DEFAULT_SEED else null)
         }
@@ -123,7 +125,7 @@ class SettingsActivity : ScreenActivity() {
             settings.threads?.toString() ?: getString(R.string.settings_threads_auto),
         )
         showSeed(sampling.seed)
-        showRuntime(state.npuProblem)
+        showRuntime(settings.npu, state.npuProblem)
     }
 
     private fun showSlider(
@@ -152,18 +154,23 @@ class SettingsActivity : ScreenActivity() {
         }
     }
 
-    private fun showRuntime(problem: NpuProblem?) {
-        view<RadioButton>(R.id.runtime_cpu).isChecked = problem != null
-        view<RadioButton>(R.id.runtime_cpu).isEnabled = problem != null
-        view<RadioButton>(R.id.runtime_npu).isChecked = problem == null
-        view<RadioButton>(R.id.runtime_npu).isEnabled = problem == null
+    private fun showRuntime(
+        npu: Boolean,
+        problem: NpuProblem?,
+    ) {
+        val canChoose = problem == null || problem is NpuProblem.Refused
+        view<RadioButton>(R.id.runtime_cpu).isChecked = !npu || !canChoose
+        view<RadioButton>(R.id.runtime_npu).isChecked = npu && canChoose
+        view<RadioButton>(R.id.runtime_npu).isEnabled = canChoose
         view<TextView>(R.id.npu_reason).run {
             showIf(problem != null)
             text =
                 when (problem) {
                     NpuProblem.NoModel -> getString(R.string.npu_no_model)
                     is NpuProblem.CpuArtifact -> getString(R.string.npu_cpu_artifact, problem.model)
-                    is NpuProblem.NoProvider -> getString(R.string.npu_no_provider, problem.model, problem.target)
+                    is NpuProblem.OtherChip -> getString(R.string.npu_other_chip, problem.model, problem.soc)
+                    is NpuProblem.NoProvider -> getString(R.string.npu_no_provider, problem.model, problem.soc)
+                    is NpuProblem.Refused -> getString(R.string.npu_refused, problem.reason)
                     null -> ""
                 }
         }

@@ -23,6 +23,7 @@ import kotlinx.coroutines.withContext
 import kotlinx.serialization.SerialName
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.json.Json
+import java.util.Locale
 
 /**
  * One measurement, as one line of JSON for a report. Speeds are tokens per second, times seconds.
@@ -45,6 +46,7 @@ data class BenchmarkRow(
     val backbone: String,
     val weights: String,
     val engine: String,
+    val accelerator: String,
     @SerialName("state_bytes") val stateBytes: Long,
     @SerialName("prompt_tokens") val promptTokens: Long,
     @SerialName("new_tokens") val newTokens: Int,
@@ -118,8 +120,8 @@ class BenchmarkViewModel(
     }
 
     private suspend fun measure(name: String): BenchmarkRow {
-        val threads = services.settings.settings.value.threads
-        val model = withContext(services.computing) { services.models.open(name, threads) }
+        val how = services.settings.settings.value.howToRun
+        val model = withContext(services.computing) { services.models.open(name, how) }
         val session = withContext(services.computing) { Session(model.engine) }
         val before = facts.thermal to facts.battery
         val charging = facts.isCharging
@@ -128,7 +130,7 @@ class BenchmarkViewModel(
             val generator = Generator(session, model.tokenizer, prompt(model), sampler, NEW_TOKENS)
             lateinit var end: GenerationEvent.Finished
             generator.events().flowOn(services.computing).collect { if (it is GenerationEvent.Finished) end = it }
-            return rowOf(name, model, threads, end, before, charging)
+            return rowOf(name, model, how.threads, end, before, charging)
         } finally {
             withContext(NonCancellable + services.computing) { session.close() }
         }
@@ -156,6 +158,7 @@ class BenchmarkViewModel(
             backbone = manifest.backbone.name,
             weights = manifest.quantization.recipe,
             engine = figures.engine,
+            accelerator = model.accelerator.name.lowercase(Locale.ROOT),
             stateBytes = manifest.stateBytes,
             promptTokens = figures.promptTokens,
             newTokens = figures.newTokens,

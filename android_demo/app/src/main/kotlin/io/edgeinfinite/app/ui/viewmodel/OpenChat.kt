@@ -3,6 +3,7 @@ package io.edgeinfinite.app.ui.viewmodel
 import io.edgeinfinite.app.AppServices
 import io.edgeinfinite.app.data.AppSettings
 import io.edgeinfinite.app.data.ChatRecord
+import io.edgeinfinite.app.data.HowToRun
 import io.edgeinfinite.app.data.LoadedModel
 import io.edgeinfinite.core.Autosave
 import io.edgeinfinite.core.Conversation
@@ -24,7 +25,7 @@ class OpenChat private constructor(
     val model: LoadedModel,
     val conversation: Conversation,
     val lost: String?,
-    private val threads: Int?,
+    private val how: HowToRun,
     private val recommended: SamplingOptions,
 ) {
     private var sampler: Pair<SamplingOptions, Sampler>? = null
@@ -33,7 +34,7 @@ class OpenChat private constructor(
     val figures: SessionFigures get() = SessionFigures.of(conversation.session)
 
     /** Whether it was opened with these settings. */
-    fun agreesWith(settings: AppSettings): Boolean = threads == settings.threads
+    fun agreesWith(settings: AppSettings): Boolean = how == settings.howToRun
 
     /**
      * One sampler for as long as the options stay the same, so that a seed fixes a whole chat.
@@ -64,8 +65,8 @@ class OpenChat private constructor(
             onSaved: (List<Turn>) -> Unit,
         ): OpenChat =
             withContext(services.computing) {
-                val threads = services.settings.settings.value.threads
-                val model = services.models.open(record.model, threads)
+                val how = services.settings.settings.value.howToRun
+                val model = services.models.open(record.model, how)
                 val file = services.chats.sessionFile(record.id)
                 val recommended = conversationSampling(model.artifact.folder)
                 val autosave = Autosave(file, onSaved = onSaved)
@@ -76,7 +77,7 @@ class OpenChat private constructor(
                 }
                 if (!file.exists()) {
                     val lost = STATE_IS_GONE.takeIf { record.turns.isNotEmpty() }
-                    return@withContext OpenChat(model, fresh(), lost, threads, recommended)
+                    return@withContext OpenChat(model, fresh(), lost, how, recommended)
                 }
                 try {
                     val saved =
@@ -89,9 +90,9 @@ class OpenChat private constructor(
                             undo,
                             record.system,
                         )
-                    OpenChat(model, saved, null, threads, recommended)
+                    OpenChat(model, saved, null, how, recommended)
                 } catch (error: EdgeInfiniteException) {
-                    OpenChat(model, fresh(), error.message, threads, recommended)
+                    OpenChat(model, fresh(), error.message, how, recommended)
                 }
             }
     }

@@ -2,11 +2,11 @@ package io.edgeinfinite.app.ui.viewmodel
 
 import io.edgeinfinite.app.AppServices
 import io.edgeinfinite.app.data.AppSettings
-import io.edgeinfinite.app.data.ModelHolder
 import io.edgeinfinite.core.DEFAULT_SAMPLING
 import io.edgeinfinite.core.SamplingOptions
 import io.edgeinfinite.core.StoredArtifact
 import io.edgeinfinite.core.conversationSampling
+import io.edgeinfinite.onnx.NpuSupport
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.StateFlow
 import kotlinx.coroutines.flow.asStateFlow
@@ -24,10 +24,21 @@ sealed interface NpuProblem {
         val model: String,
     ) : NpuProblem
 
-    /** The artifact is for an accelerator that the runtime in this app can't drive. */
+    /** The artifact was compiled for another chip than this device's. */
+    data class OtherChip(
+        val model: String,
+        val soc: String,
+    ) : NpuProblem
+
+    /** The runtime in this app can't drive an NPU. */
     data class NoProvider(
         val model: String,
-        val target: String,
+        val soc: String,
+    ) : NpuProblem
+
+    /** It was tried, and the CPU computes instead. */
+    data class Refused(
+        val reason: String,
     ) : NpuProblem
 }
 
@@ -47,9 +58,14 @@ data class SettingsUiState(
     val sampling: SamplingOptions get() = settings.sampling ?: recommended
 }
 
-/** The settings. To be used on the main thread. */
+/**
+ * The settings. To be used on the main thread.
+ *
+ * @param soc the device's chip, null where the system doesn't tell.
+ */
 class SettingsViewModel(
     private val services: AppServices,
+    private val soc: () -> String?,
 ) {
     private val mutable =
         MutableStateFlow(
@@ -69,9 +85,8 @@ class SettingsViewModel(
             val models = withContext(services.io) { services.importer.list() }
             val chosen = models.find { it.folder.name == model } ?: models.find { it.manifest != null }
             val recommended = chosen?.let { withContext(services.io) { conversationSampling(it.folder) } }
-            mutable.update {
-                it.copy(npuProblem = npuProblemOf(chosen), recommended = recommended ?: it.recommended)
-            }
+            val problem = npuProblemOf(chosen, soc()) ?: refused()
+            mutable.update { it.copy(npuProblem = problem, recommended = recommended ?: it.recommended) }
         }
     }
 
@@ -99,6 +114,11 @@ class SettingsViewModel(
     /** CPU threads, null for the runtime's choice. */
     fun setThreads(threads: Int?) = change { it.copy(threads = threads) }
 
+    /** Whether models that were compiled for this device's NPU run there. */
+    fun setNpu(npu: Boolean) = change { it.copy(npu = npu) }
+
+    private fun refused(): NpuProblem? = services.models.npuProblem?.let(NpuProblem::Refused)
+
     private fun sample(how: (SamplingOptions) -> SamplingOptions) =
         change { it.copy(sampling = how(it.sampling ?: state.value.recommended)) }
 
@@ -111,14 +131,23 @@ class SettingsViewModel(
         /** Steps per unit of temperature and top-p. */
         const val STEPS = 20.0
 
-        /** Why the NPU can't run this artifact; null when it can. */
-        fun npuProblemOf(artifact: StoredArtifact?): NpuProblem? {
+        /**
+         * Why the NPU can't run this artifact; null when it can.
+         *
+         * @param hasProvider whether the runtime has one; the runtime is asked where null.
+         */
+        fun npuProblemOf(
+            artifact: StoredArtifact?,
+            soc: String?,
+            hasProvider: Boolean? = null,
+        ): NpuProblem? {
             val manifest = artifact?.manifest ?: return NpuProblem.NoModel
             val name = artifact.folder.name
-            return when (manifest.target) {
-                "cpu" -> NpuProblem.CpuArtifact(name)
-                in ModelHolder.TARGETS -> null
-                else -> NpuProblem.NoProvider(name, manifest.target)
+            return when (NpuSupport.of(manifest, soc, hasProvider)) {
+                NpuSupport.YES -> null
+                NpuSupport.CPU_ARTIFACT -> NpuProblem.CpuArtifact(name)
+                NpuSupport.OTHER_CHIP -> NpuProblem.OtherChip(name, manifest.npu?.soc.orEmpty())
+                NpuSupport.NO_PROVIDER -> NpuProblem.NoProvider(name, manifest.npu?.soc.orEmpty())
             }
         }
     }
