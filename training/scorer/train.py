@@ -53,6 +53,9 @@ _ON_THE_CARD = (
     "learning_rate",
     "seed",
 )
+_EVERY_SLOT = 2**20
+"""More slots than any cache has."""
+
 _ORDINARY_PASSES = 8
 _WATCHED, _FITTED = 0.75, 0.9
 """Shares of the time after which these steps are done."""
@@ -145,7 +148,7 @@ def _fit_and_save(
             [watched[layer] for layer in retrieval_layers(fitted, share)]
         ),
     }
-    rule = RankRule()
+    rule = _rank_rule(len(watched), layers)
     _bring_together(scorers, is_retrieval, fitted)
     scorers = _of_every_layer(scorers, watched, layers)
     with _fast(backbone.model) as model:
@@ -160,6 +163,19 @@ def _fit_and_save(
         )
     save_scorers(options.output, [scorer.half() for scorer in scorers], rule, card)
     return metrics
+
+
+def _rank_rule(watched: int, layers: int) -> RankRule:
+    """How the slots are filled: all of them by rank where other layers have sliding windows.
+
+    There, what is near is held by those layers, bit for bit. Elsewhere the recalling layers have to
+    hold it, too (experiments/recall.md).
+
+    Args:
+        watched: number of layers that recall.
+        layers: of the backbone.
+    """
+    return RankRule() if watched == layers else RankRule(ranked_slots=_EVERY_SLOT)
 
 
 def _refuse_without_recall(backbone: Backbone) -> None:

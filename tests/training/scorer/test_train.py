@@ -242,6 +242,8 @@ def test_layers_with_sliding_windows_get_no_heads_that_score_and_no_slots(texts,
     assert train(checkpoint, texts, output, "--retrieval-share", "0.25") == 0  # of all layers
     card, tensors = read_metadata(output), load_file(output)
     assert {layer for layer, _ in json.loads(card["retrieval_heads"])} <= {1, 3}
+    rule = read_rank_rule(output)
+    assert (rule.newest_slots(4096), rule.newest_slots(64)) == (0, 0)  # all by rank
     assert {layer for layer in range(4) if tensors[f"layers.{layer}.w2"].any()} <= {1, 3}
     (layer,) = json.loads(card["retrieval_layers"])
     asked = GeometryOptions(recall_slots="trained:256", segment_length=128, sink_length=4)
