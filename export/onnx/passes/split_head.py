@@ -116,7 +116,7 @@ class _RowsOf:
         if old.op_type == "Reshape":
             inputs[1] = self._shape(_known(inputs[1]), f"{name}_shape")
         new = ir.Node("", old.op_type, inputs, old.attributes.values())
-        new.outputs[0].name, new.outputs[0].dtype = name, value.dtype
+        new.outputs[0].name, new.outputs[0].type = name, value.type
         self._graph.insert_before(self._before, new)
         return new.outputs[0]
 

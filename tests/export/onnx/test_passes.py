@@ -270,7 +270,7 @@ def test_a_head_in_parts_gives_the_same_bits_and_reads_the_same_bytes(
     inputs, tmp_path, monkeypatch, bits, symmetric
 ):
     monkeypatch.setattr("edgeinfinite.export.onnx.passes.split_head.LARGE_BYTES", 1000)
-    monkeypatch.setattr("edgeinfinite.export.onnx.passes.split_head.PART_BYTES", 2000)
+    monkeypatch.setattr("edgeinfinite.export.onnx.passes.split_head.PART_BYTES", 1000)
     model = attached(GEOMETRY)
     rules = (Rule("lm_head", WeightFormat(bits, 32, symmetric)),)
     weights = quantize_weights(model, Recipe("test", rules))
