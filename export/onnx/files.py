@@ -73,7 +73,7 @@ class WeightsFile:
             whole = tensor.whole
             if id(whole) not in wholes:
                 wholes[id(whole)] = whole, self._offset(whole)
-            row_bytes = whole.nbytes // int(whole.shape[0])
+            row_bytes = whole.nbytes // whole.shape.numpy()[0]
             offset = wholes[id(whole)][1] + tensor.first * row_bytes
         else:
             offset = self._offset(tensor)

@@ -59,10 +59,10 @@ def _has_rows(value: ir.Value) -> bool:
     if value.const_value is not None:
         return True
     node = value.producer()
-    inputs = _ROW_INPUTS.get(node.op_type, ()) if node is not None else ()
-    return bool(inputs) and all(
-        given is not None and _has_rows(given) for given in (node.inputs[i] for i in inputs)
-    )
+    if node is None or node.op_type not in _ROW_INPUTS:
+        return False
+    given = [node.inputs[index] for index in _ROW_INPUTS[node.op_type]]
+    return all(one is not None and _has_rows(one) for one in given)
 
 
 def _split(graph: ir.Graph, head: ir.Node) -> int:
