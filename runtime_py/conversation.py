@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from edgeinfinite.artifact.manifest import read_manifest
+from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.runtime_py.answer_text import AnswerText
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS, Generation, Grammar
@@ -71,10 +71,12 @@ class Conversation:
             EdgeInfiniteError: the artifact is damaged, its engine isn't installed, or the session
                 is another artifact's.
         """
-        engine = load_engine(artifact, threads=threads)
-        tokenizer = load_tokenizer(Path(artifact), vocabulary=engine.vocabulary)
+        manifest = load_manifest(Path(artifact))
+        # First, while there is room for what its JSON takes.
+        tokenizer = load_tokenizer(Path(artifact), vocabulary=manifest.backbone.vocabulary)
+        engine = load_engine(artifact, manifest=manifest, threads=threads)
         conversation = cls(Session(engine), tokenizer, artifact)
-        conversation.model = read_manifest(Path(artifact)).backbone.name
+        conversation.model = manifest.backbone.name
         if session is not None:
             conversation.resume(Path(session))
         return conversation

@@ -13,6 +13,7 @@ from tokenizers import Tokenizer
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.chat_template import ChatTemplate, Message
 from edgeinfinite.runtime_py.control_tokens import ControlTokens
+from edgeinfinite.runtime_py.engines.malloc_options import give_back_freed
 from edgeinfinite.runtime_py.generation_config import stop_ids
 from edgeinfinite.runtime_py.tokenizer_check import as_json, check_parts, guarded
 
@@ -222,6 +223,7 @@ def load_tokenizer(folder: Path, *, vocabulary: int | None = None) -> TextTokeni
     _require(path)
     tokenizer = guarded(f"{path} is damaged", lambda: Tokenizer.from_file(str(path)))
     check_parts(path, tokenizer)
+    give_back_freed()  # 35 MB of JSON for a vocabulary of 262,144
     tokenizer.no_truncation()
     tokenizer.no_padding()
 

@@ -41,6 +41,7 @@ from edgeinfinite.export.onnx.passes.rms_norm import fuse_rms_norms
 from edgeinfinite.export.onnx.passes.rotary import FusedRotaryTable, fused_rotary
 from edgeinfinite.export.onnx.passes.simplify_shapes import simplify_shapes
 from edgeinfinite.export.onnx.passes.skip_norm import fuse_skip_norms
+from edgeinfinite.export.onnx.passes.split_head import split_head
 from edgeinfinite.export.onnx.passes.tied_head import untransposed_head
 from edgeinfinite.export.onnx.quantize import quantize, take_over
 from edgeinfinite.export.onnx.signature import check_signatures
@@ -240,8 +241,14 @@ def _trace_model(
         longest = shape.geometry.longest_layer
         new_state = partial(OnnxState, gates=gates, longest_layer=longest)
         traced = trace(PrefillSegment(swapped, new_state, state, cache_outputs(state)).eval())
-    passes = (simplify_shapes, fuse_skip_norms, merge_linears, halve_scales, narrow_codes)
-    for rewrite in passes:
+    for rewrite in (
+        simplify_shapes,
+        fuse_skip_norms,
+        merge_linears,
+        halve_scales,
+        narrow_codes,
+        split_head,
+    ):
         applied[rewrite.__name__] = rewrite(traced)
     RemoveUnusedNodesPass()(traced)
     return traced, applied

@@ -17,6 +17,21 @@ _ALIGNMENT = 64
 """A cache line: onnxruntime maps the file, tensors may start anywhere in a page."""
 
 
+class Rows(ir.Tensor):
+    """Some rows of a tensor, which are a range of its bytes in `weights.data`.
+
+    Args:
+        whole: `[V, ...]`; a row takes whole bytes.
+        rows: which.
+        name: of the new tensor.
+    """
+
+    def __init__(self, whole: ir.TensorProtocol, rows: slice, name: str) -> None:
+        array = whole.numpy()[rows]
+        super().__init__(array, whole.dtype, shape=ir.Shape(array.shape), name=name)
+        self.whole, self.first = whole, rows.start
+
+
 class WeightsFile:
     """Writes tensors one after another into `weights.data`; equal bytes are written once.
 
@@ -43,28 +58,44 @@ class WeightsFile:
             file: name of the graph's file.
         """
         _forget_origin(model)
+        wholes: dict[int, tuple[ir.TensorProtocol, int]] = {}
         for value in model.graph.initializers.values():
             tensor = value.const_value
             if tensor is not None and tensor.nbytes > _INLINE_BYTES:
-                value.const_value = self._store(tensor, value.name or "")
+                value.const_value = self._store(tensor, value.name or "", wholes)
         ir.save(model, self._folder / file)
 
-    def _store(self, tensor: ir.TensorProtocol, name: str) -> ir.ExternalTensor:
+    def _store(
+        self, tensor: ir.TensorProtocol, name: str, wholes: dict[int, tuple[ir.TensorProtocol, int]]
+    ) -> ir.ExternalTensor:
+        """The tensor's place in the file; `wholes` has those whose rows were stored, by `id`."""
+        if isinstance(tensor, Rows):
+            whole = tensor.whole
+            if id(whole) not in wholes:
+                wholes[id(whole)] = whole, self._offset(whole)
+            row_bytes = whole.nbytes // whole.shape.numpy()[0]
+            offset = wholes[id(whole)][1] + tensor.first * row_bytes
+        else:
+            offset = self._offset(tensor)
+        return ir.ExternalTensor(
+            WEIGHTS_FILE,
+            offset,
+            tensor.nbytes,
+            tensor.dtype,
+            shape=ir.Shape(tensor.shape.numpy()),
+            name=name,
+            base_dir=self._folder,
+        )
+
+    def _offset(self, tensor: ir.TensorProtocol) -> int:
+        """Where the tensor's bytes begin; they are written if they aren't there."""
         data = tensor.tobytes()
         digest = hashlib.sha256(data).digest()
         if digest not in self._offsets:
             self._file.write(b"\0" * (-self._file.tell() % _ALIGNMENT))
             self._offsets[digest] = self._file.tell()
             self._file.write(data)
-        return ir.ExternalTensor(
-            WEIGHTS_FILE,
-            self._offsets[digest],
-            len(data),
-            tensor.dtype,
-            shape=ir.Shape(tensor.shape.numpy()),
-            name=name,
-            base_dir=self._folder,
-        )
+        return self._offsets[digest]
 
 
 def fix_tokens(source: Path, target: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -34,13 +33,13 @@ class ObservedGraph:
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self._spec = manifest.graphs[PREFILL]
         model = onnx.load(folder / self._spec.file, load_external_data=False)
-        self._nodes = [node for node in model.graph.node if node.op_type == "MatMulNBits"]
-        for node in self._nodes:
+        for node in model.graph.node:
             for attribute in node.attribute:
-                if attribute.name == "accuracy_level":
+                if node.op_type == "MatMulNBits" and attribute.name == "accuracy_level":
                     attribute.i = EXACT_ACTIVATIONS
+        self._products = list(_products(model.graph))
         known = {value.name for value in model.graph.output}
-        names = [name for node in self._nodes for name in (node.input[0], node.output[0])]
+        names = [name for product in self._products for name in product[1:]]
         self._names = [name for name in dict.fromkeys(names) if name not in known]
         model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in self._names)
         options = onnxruntime.SessionOptions()
@@ -79,14 +78,31 @@ class ObservedGraph:
         self._session.run_with_iobinding(binding)
         bound = [output.name for output in self._spec.outputs] + self._names
         values = dict(zip(bound, binding.get_outputs(), strict=True))
-        return list(self._products(values))
+        return [
+            Product(name, *(torch.from_numpy(values[value].numpy()) for value in given_and_made))
+            for name, *given_and_made in self._products
+        ]
 
-    def _products(self, values: dict[str, Any]) -> Iterator[Product]:
-        for node in self._nodes:
-            given, made = (
-                torch.from_numpy(values[name].numpy()) for name in (node.input[0], node.output[0])
-            )
-            yield Product(_module_name(node.input[1]), given, made)
+
+def _products(graph: onnx.GraphProto) -> Iterator[tuple[str, str, str]]:
+    """Of every product the layer's name, its input and its output.
+
+    A head that was split (`split_head`) is one product, whose output is that of the Concat.
+    """
+    products = [node for node in graph.node if node.op_type == "MatMulNBits"]
+    outputs = {node.output[0] for node in products}
+    joined = {
+        part: node.output[0]
+        for node in graph.node
+        if node.op_type == "Concat" and outputs.issuperset(node.input)
+        for part in node.input
+    }
+    seen = set()
+    for node in products:
+        made = joined.get(node.output[0], node.output[0])
+        if made not in seen:
+            seen.add(made)
+            yield _module_name(node.input[1]), node.input[0], made
 
 
 def _module_name(codes: str) -> str:

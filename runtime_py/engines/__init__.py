@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 
 from edgeinfinite.artifact.backends import backend_entry
-from edgeinfinite.artifact.manifest import load_manifest
+from edgeinfinite.artifact.manifest import Manifest, load_manifest
 from edgeinfinite.runtime_py.engines.base import Engine
 
 __all__ = ["Engine", "load_engine"]
@@ -15,6 +15,7 @@ __all__ = ["Engine", "load_engine"]
 def load_engine(
     folder: Path | str,
     *,
+    manifest: Manifest | None = None,
     threads: int | None = None,
     every_graph: bool = False,
     emulate: bool = False,
@@ -23,6 +24,7 @@ def load_engine(
 
     Args:
         folder: the artifact.
+        manifest: what `load_manifest` gave, which checked the files; None checks them now.
         threads: CPU threads, None for the engine's default.
         every_graph: run every graph of the artifact, so that all of them can be checked. By
             default an engine leaves out a graph that another one replaces with less memory.
@@ -33,7 +35,7 @@ def load_engine(
             nothing to emulate.
     """
     folder = Path(folder)
-    manifest = load_manifest(folder)
+    manifest = manifest or load_manifest(folder)
     engine = importlib.import_module(backend_entry(manifest.backend).engine).ENGINE
     options = {"emulate": True} if emulate else {}
     opened: Engine = engine.open(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
@@ -27,8 +27,7 @@ after 40,000 (32 MiB: 58), and decodes and reads as fast."""
 @contextmanager
 def freed_memory_goes_back() -> Iterator[None]:
     """While it is open, freed memory goes back to the system; elsewhere than on glibc nothing."""
-    linux = sys.platform == "linux"
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if linux else None
+    set_option = _function("mallopt")
     if set_option is None:
         yield
         return
@@ -38,3 +37,14 @@ def freed_memory_goes_back() -> Iterator[None]:
     finally:
         set_option(_MMAP_THRESHOLD, _LARGE)
         set_option(_TRIM_THRESHOLD, 2 * _LARGE)
+
+
+def give_back_freed() -> None:
+    """Gives the system back what is free in glibc's heap; elsewhere than on glibc nothing."""
+    trim = _function("malloc_trim")
+    if trim is not None:
+        trim(0)
+
+
+def _function(name: str) -> Callable[..., int] | None:
+    return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None

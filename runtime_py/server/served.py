@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from edgeinfinite.artifact.manifest import read_manifest
+from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.sampling import SamplingOptions
 from edgeinfinite.runtime_py.sampling_defaults import conversation_sampling
@@ -83,9 +83,10 @@ def served_artifact(artifact: Path, options: ServeOptions, *, threads: int | Non
         EdgeInfiniteError: the artifact is damaged, its engine isn't installed, or another server
             uses the folder of saved states.
     """
-    manifest = read_manifest(artifact)  # `load_engine` checks the files
-    engine = SharedEngine(load_engine(artifact, threads=threads))
-    tokenizer = load_tokenizer(artifact, vocabulary=engine.vocabulary)
+    manifest = load_manifest(artifact)
+    # First, while there is room for what its JSON takes.
+    tokenizer = load_tokenizer(artifact, vocabulary=manifest.backbone.vocabulary)
+    engine = SharedEngine(load_engine(artifact, manifest=manifest, threads=threads))
     folder = None
     if options.cache_dir is not None:
         folder = StateFolder(engine, options.cache_dir, options.cache_dir_mb * _MB)

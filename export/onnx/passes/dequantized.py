@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from edgeinfinite.export.onnx.passes.quantized_weights import QuantizedWeights
+from edgeinfinite.export.onnx.passes.quantized_weights import QuantizedWeights, owners_of
 from edgeinfinite.export.onnx.quantize import QuantizedWeight
 from edgeinfinite.models.row_modules import RowEmbedding, RowLinear, embedding_factor, is_linear
 
@@ -48,16 +48,11 @@ class DequantizedEmbedding(RowEmbedding):
 
 def swap_dequantized(model: PreTrainedModel, weights: QuantizedWeights) -> None:
     """Replaces the modules that own the weights; whatever is tied to one shares its integers."""
-    by_tensor = {id(model.get_parameter(name)): weight for name, weight in weights.items()}
-    for parent in list(model.modules()):
-        for name, module in list(parent.named_children()):
-            weight = by_tensor.get(id(getattr(module, "weight", None)))
-            if weight is None:
-                continue
-            if is_linear(module):
-                assert isinstance(module, nn.Linear)
-                setattr(parent, name, DequantizedLinear(module, weight).eval())
-            else:
-                assert isinstance(module, nn.Embedding)
-                factor = embedding_factor(module) or 1.0
-                setattr(parent, name, DequantizedEmbedding(module, factor, weight).eval())
+    for parent, name, module, weight in owners_of(model, weights):
+        if is_linear(module):
+            assert isinstance(module, nn.Linear)
+            setattr(parent, name, DequantizedLinear(module, weight).eval())
+        else:
+            assert isinstance(module, nn.Embedding)
+            factor = embedding_factor(module) or 1.0
+            setattr(parent, name, DequantizedEmbedding(module, factor, weight).eval())

@@ -11,12 +11,14 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 import torch
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.graphs.state import cache_outputs
 from edgeinfinite.export.graphs.tokens import PrefillSegment
+from edgeinfinite.export.onnx.files import WeightsFile
 from edgeinfinite.export.onnx.passes import shared_copy
 from edgeinfinite.export.onnx.passes.half_precision import halve_constants, halve_scales
 from edgeinfinite.export.onnx.passes.last_token import last_token_only
@@ -28,6 +30,7 @@ from edgeinfinite.export.onnx.passes.rms_norm import FusedRmsNorm, fuse_rms_norm
 from edgeinfinite.export.onnx.passes.rotary import fused_rotary
 from edgeinfinite.export.onnx.passes.simplify_shapes import simplify_shapes
 from edgeinfinite.export.onnx.passes.skip_norm import fuse_skip_norms
+from edgeinfinite.export.onnx.passes.split_head import split_head
 from edgeinfinite.export.onnx.passes.tied_head import UntransposedLinear, untransposed_head
 from edgeinfinite.export.onnx.state import OnnxState
 from edgeinfinite.export.onnx.trace import trace
@@ -259,6 +262,48 @@ def test_a_narrow_embedding_shares_its_bytes_with_the_tied_head(inputs, tmp_path
     for plane in ("_low", "_high"):  # the file holds equal bytes once
         head = next(data for name, data in stored.items() if name.endswith(plane))
         assert list(stored.values()).count(head) == 2
+
+
+@pytest.mark.parametrize("bits", [4, 5, 6, 8])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_a_head_in_parts_gives_the_same_bits_and_reads_the_same_bytes(
+    inputs, tmp_path, monkeypatch, bits, symmetric
+):
+    monkeypatch.setattr("edgeinfinite.export.onnx.passes.split_head.LARGE_BYTES", 1000)
+    monkeypatch.setattr("edgeinfinite.export.onnx.passes.split_head.PART_BYTES", 1000)
+    model = attached(GEOMETRY)
+    rules = (Rule("lm_head", WeightFormat(bits, 32, symmetric)),)
+    weights = quantize_weights(model, Recipe("test", rules))
+    graph = traced(model, lambda swapped: swap_quantized(swapped, weights))
+    halve_scales(graph)
+    narrow_codes(graph)
+    sizes = []
+    for name in ("whole", "split"):
+        (tmp_path / name).mkdir()
+        before = in_onnxruntime(graph, inputs, tmp_path / name)
+        with WeightsFile(tmp_path / name) as file:
+            file.save(graph.clone(), "stored.onnx")
+        sizes.append((tmp_path / name / "weights.data").stat().st_size)
+        if name == "whole":
+            wanted = before
+            assert split_head(graph) == 2
+            RemoveUnusedNodesPass()(graph)
+    assert all(np.array_equal(before[name], wanted[name]) for name in wanted)
+    assert operators(graph).count("MatMulNBits") == 2
+    assert sizes[1] <= sizes[0]
+
+
+def test_a_large_embedding_looks_up_what_gather_block_quantized_looks_up(
+    model, inputs, tmp_path, monkeypatch
+):
+    weights = quantize_weights(model, Recipe("test", (Rule("embed", WeightFormat(8)),)))
+    found = []
+    for limit in (2**30, 0):
+        monkeypatch.setattr("edgeinfinite.export.onnx.passes.split_head.LARGE_BYTES", limit)
+        graph = traced(model, lambda swapped: swap_quantized(swapped, weights))
+        assert ("GatherBlockQuantized" in operators(graph)) == (limit > 0)
+        found.append(in_onnxruntime(graph, inputs, tmp_path))
+    assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
 
 
 def test_codes_that_use_all_8_bits_stay_as_they_are(model):
