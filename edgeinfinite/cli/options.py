@@ -248,7 +248,9 @@ BENCH = {
     "--repeats": option("repeats of every case; figures are medians", type=positive, metavar="N"),
     "--time-limit": option("seconds for one repeat", type=finite, metavar="S"),
     "--model": option("the peers' checkpoint (default: the artifact's)", metavar=MODEL),
-    "--text": file_option("also the loss of every system on the start of this text"),
+    "--text": file_option(
+        "read this text in place of random tokens, and measure the loss on its start"
+    ),
     "--peer-cache": option("folder for converted peer models", type=Path, metavar="DIR"),
     "--json": file_option("write the rows"),
     "--plot": file_option("time to first token and memory by length", "FILE.png"),

@@ -18,7 +18,8 @@ class Case:
         prompt_tokens: length of the prompt.
         new_tokens: tokens decoded after the first one.
         threads: CPU threads.
-        vocabulary: the prompt's tokens are drawn from it.
+        vocabulary: without `words`, the prompt's tokens are drawn from it.
+        words: token ids of a text: the prompt is the text, again from its start where it ends.
         text: token ids to measure the loss on instead of the speed; empty for speed.
     """
 
@@ -30,6 +31,7 @@ class Case:
     threads: int
     vocabulary: int
     text: tuple[int, ...] = ()
+    words: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

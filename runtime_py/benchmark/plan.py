@@ -134,7 +134,8 @@ def with_losses(
         The rows. If a system fails, its rows have no loss, and stderr says why.
     """
     asked = [
-        replace(case, prompt_tokens=len(text), new_tokens=0, text=tuple(text)) for case in cases
+        replace(case, prompt_tokens=len(text), new_tokens=0, text=tuple(text), words=())
+        for case in cases
     ]
     losses: dict[Case, float | None] = {}
     for case in dict.fromkeys(asked):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from tqdm import tqdm
 
@@ -52,7 +53,9 @@ def run_bench(options: BenchOptions, peer_model: PeerModel) -> tuple[list[Row], 
         peer_model=peer_model,
         model=options.model,
     )
-    text = _text_tokens(options) if options.text else []
+    words = _text_tokens(options) if options.text else []
+    text = words[:LOSS_TOKENS]
+    cases = [replace(case, words=tuple(words[: case.prompt_tokens])) for case in cases]
     limits = machine_limits(options.threads)
     systems = len({(case.system, case.settings, case.model) for case in cases})
     total = len(cases) * options.repeats + (systems if text else 0)
@@ -80,7 +83,7 @@ def _text_tokens(options: BenchOptions) -> list[int]:
     assert options.text is not None
     text = read_text_file(options.text)
     # The vocabulary is the checkpoint's: every system's own tokenizer would give the same ids.
-    tokens = load_tokenizer(options.artifacts[0]).encode_text(text)[:LOSS_TOKENS]
+    tokens = load_tokenizer(options.artifacts[0]).encode_text(text)
     if len(tokens) < LOSS_TOKENS:
         raise EdgeInfiniteError(
             f"{options.text} has {len(tokens):,} tokens; give a text of at least {LOSS_TOKENS:,}"

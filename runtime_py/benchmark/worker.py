@@ -25,11 +25,17 @@ _RESERVED_TOKENS = 100
 
 
 def prompt_of(case: Case) -> np.ndarray:
-    """The same random tokens for every system: speed and memory don't depend on what is read.
+    """The same tokens for every system, of a text or random ones.
+
+    Speed doesn't depend on them, nor does the memory of most systems. But an embedding that is mapped
+    from its file is in memory as far as it was looked up: of a large vocabulary, random tokens
+    touch far more than a text, whose words return.
 
     Returns:
         `[prompt_tokens]` int64.
     """
+    if case.words:
+        return np.resize(np.array(case.words, np.int64), case.prompt_tokens)
     low = min(_RESERVED_TOKENS, case.vocabulary // 2)
     return np.random.default_rng(0).integers(low, case.vocabulary, case.prompt_tokens)
 

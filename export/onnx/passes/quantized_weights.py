@@ -223,7 +223,9 @@ def swap_quantized(model: PreTrainedModel, weights: QuantizedWeights) -> None:
             setattr(parent, name, kind(weight, embedding_factor(module) or 1.0))
 
 
-def _embedding_kind(weight: QuantizedWeight) -> type[QuantizedEmbedding | NarrowEmbedding | LargeEmbedding]:
+def _embedding_kind(
+    weight: QuantizedWeight,
+) -> type[QuantizedEmbedding | NarrowEmbedding | LargeEmbedding]:
     if weight.format.bits in (5, 6):
         return NarrowEmbedding
     bytewise = weight.format.bits == 8 and weight.zeros is None

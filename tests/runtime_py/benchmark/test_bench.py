@@ -14,7 +14,7 @@ from tiny_artifact import tiny_artifact
 
 from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.benchmark.case import Row, median_row
+from edgeinfinite.runtime_py.benchmark.case import Case, Row, median_row
 from edgeinfinite.runtime_py.benchmark.machine import (
     MachineLimits,
     machine_limits,
@@ -29,6 +29,7 @@ from edgeinfinite.runtime_py.benchmark.plan import (
 )
 from edgeinfinite.runtime_py.benchmark.report import table
 from edgeinfinite.runtime_py.benchmark.systems import PEERS
+from edgeinfinite.runtime_py.benchmark.worker import prompt_of
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.session import Session
 
@@ -133,6 +134,13 @@ def test_every_system_s_loss_on_a_text_is_measured_once_and_stands_in_all_its_ro
         losses.append(-logits.log_softmax(0)[following].item())
     expected = pytest.approx(np.mean(losses), abs=1e-5)
     assert all(row.nats_per_token == expected for row in with_loss)
+
+
+def test_with_a_text_prompts_are_its_words_and_go_round_where_it_ends():
+    case = Case("edgeinfinite-onnx", "", "", 7, 0, 1, 50, words=(3, 1, 4))
+    assert prompt_of(case).tolist() == [3, 1, 4, 3, 1, 4, 3]
+    drawn = prompt_of(replace(case, words=(), prompt_tokens=500))
+    assert drawn.min() >= 25 and drawn.max() < 50  # none of the special ones at the start
 
 
 def test_a_text_too_short_for_the_loss_is_refused(artifact, tmp_path, capsys):
