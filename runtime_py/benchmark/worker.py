@@ -27,9 +27,9 @@ _RESERVED_TOKENS = 100
 def prompt_of(case: Case) -> np.ndarray:
     """The same tokens for every system, of a text or random ones.
 
-    Speed doesn't depend on them, nor does the memory of most systems. But an embedding that is mapped
-    from its file is in memory as far as it was looked up: of a large vocabulary, random tokens
-    touch far more than a text, whose words return.
+    Speed doesn't depend on them, nor does the memory of most systems. But an embedding that is
+    mapped from its file is in memory as far as it was looked up: of a large vocabulary, random
+    tokens touch far more than a text, whose words return.
 
     Returns:
         `[prompt_tokens]` int64.
