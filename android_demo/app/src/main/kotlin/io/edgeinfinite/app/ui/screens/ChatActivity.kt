@@ -8,6 +8,7 @@ import android.view.Menu
 import android.view.MenuItem
 import android.view.View
 import android.view.inputmethod.EditorInfo
+import android.view.inputmethod.InputMethodManager
 import android.widget.EditText
 import android.widget.ImageButton
 import android.widget.ListView
@@ -34,6 +35,10 @@ class ChatActivity : ScreenActivity() {
     private lateinit var send: ImageButton
     private var enabledInMenu = emptySet<Int>()
     private var announced: Pair<Phase, Long?>? = null
+
+    /** A keyboard leaves so little room that only messages and the field fit. */
+    private var isTight = false
+    private var wasNoticed = false
 
     override fun onCreate(savedInstanceState: Bundle?) {
         super.onCreate(savedInstanceState)
@@ -67,6 +72,14 @@ class ChatActivity : ScreenActivity() {
                 override fun afterTextChanged(text: Editable?) = showSend(viewModel.state.value)
             },
         )
+        view<View>(R.id.root).addOnLayoutChangeListener { root, _, top, _, bottom, _, _, _, _ ->
+            val room = bottom - top - root.paddingTop - root.paddingBottom
+            val isTightNow = room < TIGHT_DP * resources.displayMetrics.density
+            if (isTightNow != isTight) {
+                isTight = isTightNow
+                root.post { if (!isFinishing) show(viewModel.state.value) } // a layout can't begin another
+            }
+        }
         if (savedInstanceState == null) takeShared()
     }
 
@@ -153,7 +166,7 @@ class ChatActivity : ScreenActivity() {
     private fun show(state: ChatUiState) {
         announce(state)
         actionBar?.title = state.model
-        actionBar?.subtitle = state.backbone.ifEmpty { null }
+        actionBar?.subtitle = subtitleOf(state)
         adapter.show(state.items, messages)
         showEmpty(state)
         showStrip(state)
@@ -164,6 +177,13 @@ class ChatActivity : ScreenActivity() {
         if (enabled != enabledInMenu) invalidateOptionsMenu()
         enabledInMenu = enabled
         state.next?.let(::follow)
+    }
+
+    /** Where the progress's card has no room, its figures stand in the toolbar. */
+    private fun subtitleOf(state: ChatUiState): String? {
+        val reading = state.phase as? Phase.Reading
+        if (!isTight || reading == null) return state.backbone.ifEmpty { null }
+        return getString(R.string.reading_progress, Format.count(reading.read), Format.count(reading.total))
     }
 
     /** Tells who can't see the screen how a reading gets on, by quarters, and that an answer is complete. */
@@ -219,7 +239,7 @@ class ChatActivity : ScreenActivity() {
         view<TextView>(R.id.strip_app).text = appBytes.orEmpty()
         view<View>(R.id.strip_app_part).showIf(appBytes != null)
         // A keyboard in landscape leaves no room for it; the toolbar opens the same figures.
-        view<View>(R.id.strip).showIf(resources.configuration.screenHeightDp >= ROOM_DP)
+        view<View>(R.id.strip).showIf(!isTight && resources.configuration.screenHeightDp >= ROOM_DP)
         view<View>(R.id.strip).contentDescription =
             if (appBytes == null) {
                 getString(R.string.strip_description_state, read, stateBytes)
@@ -230,7 +250,7 @@ class ChatActivity : ScreenActivity() {
 
     private fun showReading(state: ChatUiState) {
         val reading = state.phase as? Phase.Reading
-        view<View>(R.id.reading).showIf(reading != null)
+        view<View>(R.id.reading).showIf(reading != null && !isTight)
         // A long text takes longer than a screen stays on by itself.
         view<View>(R.id.root).keepScreenOn = reading != null
         if (reading == null) return
@@ -261,7 +281,11 @@ class ChatActivity : ScreenActivity() {
                     failed?.message?.sentence()
                         ?: getString(R.string.document_partly, Format.count(state.unread.toLong()))
             }
-        view<View>(R.id.notice).showIf(state.notice != null || failed != null || isPartlyRead)
+        val isNoticed = state.notice != null || failed != null || isPartlyRead
+        // It comes back when the keyboard is closed, as a new one does by itself.
+        if (isTight && isNoticed && !wasNoticed) closeKeyboard()
+        wasNoticed = isNoticed
+        view<View>(R.id.notice).showIf(isNoticed && !isTight)
         view<TextView>(R.id.notice_text).text = text
         view<View>(R.id.notice_more).run {
             showIf(state.notice == null && failed == null)
@@ -283,6 +307,10 @@ class ChatActivity : ScreenActivity() {
                 }
             }
         }
+    }
+
+    private fun closeKeyboard() {
+        getSystemService(InputMethodManager::class.java)?.hideSoftInputFromWindow(message.windowToken, 0)
     }
 
     private fun showSend(state: ChatUiState) {
@@ -307,6 +335,9 @@ class ChatActivity : ScreenActivity() {
 
         private const val QUARTERS = 4
         private const val ROOM_DP = 480
+
+        /** Less than the toolbar, the composer, the card of a reading and some messages need. */
+        private const val TIGHT_DP = 300
 
         /** Longer texts of other apps are documents, not messages. */
         private const val LONGEST_DRAFT = 2_000
