@@ -1,7 +1,6 @@
 package io.edgeinfinite.app
 
 import io.edgeinfinite.app.data.Documents
-import io.edgeinfinite.core.EdgeInfiniteException
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertNull
 import org.junit.Assert.assertThrows
@@ -46,7 +45,7 @@ class HostileDocumentsTest {
         val document =
             try {
                 documents.readText(PickedFiles.file(file))
-            } catch (_: EdgeInfiniteException) {
+            } catch (_: ProblemException) {
                 assertOneLine(file)
                 return false
             }
@@ -69,10 +68,10 @@ class HostileDocumentsTest {
 
     private fun assertOneLine(file: File) {
         val error =
-            assertThrows(file.name, EdgeInfiniteException::class.java) {
+            assertThrows(file.name, ProblemException::class.java) {
                 documents.readText(PickedFiles.file(file))
             }
-        val line = error.message.orEmpty()
+        val line = error.problem.words(app.resources)
         assertTrue(line, line.isNotEmpty() && line.none(Char::isISOControl))
     }
 

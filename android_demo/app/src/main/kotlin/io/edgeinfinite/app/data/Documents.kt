@@ -5,8 +5,10 @@ import android.net.Uri
 import android.provider.DocumentsContract
 import android.provider.DocumentsContract.Document
 import android.provider.OpenableColumns
+import io.edgeinfinite.app.Problem
+import io.edgeinfinite.app.ProblemException
+import io.edgeinfinite.app.R
 import io.edgeinfinite.app.documents.DocumentReader
-import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.SourceFile
 import java.io.File
 import java.io.FileNotFoundException
@@ -58,7 +60,7 @@ class Documents(
     /**
      * Copies a file to where the person wants it.
      *
-     * @throws EdgeInfiniteException it can't be written there.
+     * @throws ProblemException it can't be written there.
      */
     fun write(
         file: File,
@@ -70,14 +72,14 @@ class Documents(
                 file.inputStream().use { from -> from.copyTo(to) }
             }
         } catch (error: IOException) {
-            throw EdgeInfiniteException("${nameOf(target)} can't be written: ${error.message}", error)
+            throw ProblemException(Problem(R.string.problem_unwritable, listOf(nameOf(target)), error.message), error)
         }
     }
 
     /**
      * Copies what the person chose into a file of the app.
      *
-     * @throws EdgeInfiniteException it can't be read, or there is no space for it.
+     * @throws ProblemException it can't be read, or there is no space for it.
      */
     fun copy(
         source: Uri,
@@ -86,7 +88,7 @@ class Documents(
         try {
             open(source).use { from -> file.outputStream().use { to -> from.copyTo(to) } }
         } catch (error: IOException) {
-            throw EdgeInfiniteException("${nameOf(source)} can't be read: ${error.message}", error)
+            throw ProblemException(Problem(R.string.problem_unreadable, listOf(nameOf(source)), error.message), error)
         }
     }
 
@@ -118,7 +120,7 @@ class Documents(
     /**
      * Reads a document of a kind that [DocumentReader] knows.
      *
-     * @throws EdgeInfiniteException it is gone, damaged, no document, or too long for this device's heap.
+     * @throws ProblemException it is gone, damaged, no document, or too long for this device's heap.
      */
     fun readText(uri: Uri): TextDocument {
         val name = nameOf(uri)

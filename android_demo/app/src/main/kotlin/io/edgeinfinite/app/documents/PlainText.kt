@@ -1,6 +1,7 @@
 package io.edgeinfinite.app.documents
 
-import io.edgeinfinite.core.EdgeInfiniteException
+import io.edgeinfinite.app.ProblemException
+import io.edgeinfinite.app.R
 import org.mozilla.universalchardet.UniversalDetector
 import java.nio.ByteBuffer
 import java.nio.charset.CharacterCodingException
@@ -9,7 +10,6 @@ import java.nio.charset.CodingErrorAction
 
 /** Plain text and Markdown, in whatever encoding. */
 internal object PlainText {
-    private const val KINDS = "a text, Markdown, HTML or EPUB file"
     private const val LOOKED_AT = 1 shl 20
 
     /** Preferred where nothing fits; it holds Latin-1's letters. */
@@ -45,7 +45,7 @@ internal object PlainText {
         val (mark, encoding) = MARKS.firstOrNull { start.startsWith(it.first) } ?: ("" to "UTF-8")
         val text = strictly(bytes, encoding, mark.length / 2)
         if (text == null && mark.isNotEmpty()) {
-            throw EdgeInfiniteException("$name says that it is $encoding, but isn't; save it as UTF-8")
+            throw ProblemException(R.string.document_false_mark, name, encoding)
         }
         if ('\u0000' in (text ?: String(bytes, 0, minOf(bytes.size, LOOKED_AT), Charsets.ISO_8859_1))) {
             throw noText(name)
@@ -66,11 +66,10 @@ internal object PlainText {
             if (text.any { it < ' ' && it !in "\t\n\r\u000c" }) throw noText(name)
             return text to Charset.forName(encoding).displayName()
         }
-        throw EdgeInfiniteException("$name isn't UTF-8, nor can its encoding be guessed; save it as UTF-8")
+        throw ProblemException(R.string.document_no_encoding, name)
     }
 
-    private fun noText(name: String) =
-        EdgeInfiniteException("$name is no document of a kind that can be read; choose $KINDS")
+    private fun noText(name: String) = ProblemException(R.string.document_unknown, name)
 
     /** The text, null if it isn't in this encoding. */
     private fun strictly(

@@ -14,6 +14,7 @@ import android.widget.ImageButton
 import android.widget.ListView
 import android.widget.TextView
 import io.edgeinfinite.app.R
+import io.edgeinfinite.app.background.ReadingService
 import io.edgeinfinite.app.services
 import io.edgeinfinite.app.ui.components.MessageAdapter
 import io.edgeinfinite.app.ui.components.SegmentBar
@@ -39,6 +40,7 @@ class ChatActivity : ScreenActivity() {
     /** A keyboard leaves so little room that only messages and the field fit. */
     private var isTight = false
     private var wasNoticed = false
+    private var isFollowed = false
 
     override fun onCreate(savedInstanceState: Bundle?) {
         super.onCreate(savedInstanceState)
@@ -253,6 +255,7 @@ class ChatActivity : ScreenActivity() {
         view<View>(R.id.reading).showIf(reading != null && !isTight)
         // A long text takes longer than a screen stays on by itself.
         view<View>(R.id.root).keepScreenOn = reading != null
+        followInBackground(reading != null)
         if (reading == null) return
         val segment = (state.geometry?.segmentLength ?: 1).toLong()
         val segments = maxOf(1, (reading.total + segment - 1) / segment)
@@ -268,17 +271,23 @@ class ChatActivity : ScreenActivity() {
         view<SegmentBar>(R.id.reading_bar).show(reading.read, reading.total, segment)
     }
 
+    /** Begins when a reading does, since a service can't begin once the app is left. */
+    private fun followInBackground(isReading: Boolean) {
+        if (isReading && !isFollowed && services.settings.settings.value.background) ReadingService.start(this)
+        isFollowed = isReading
+    }
+
     private fun showNotice(state: ChatUiState) {
         val failed = state.phase as? Phase.Failed
         val isPartlyRead = state.unread > 0 && state.phase == Phase.Ready
         val text =
             when (val notice = state.notice) {
-                is Notice.Problem -> notice.message.sentence()
-                is Notice.HistoryLost -> getString(R.string.history_lost, notice.reason.sentence())
+                is Notice.Failure -> notice.problem.words(resources)
+                is Notice.HistoryLost -> getString(R.string.history_lost, notice.reason.words(resources))
                 Notice.LowMemory -> getString(R.string.low_memory)
                 is Notice.Guessed -> getString(R.string.guessed, notice.encoding, notice.sample)
                 null ->
-                    failed?.message?.sentence()
+                    failed?.problem?.words(resources)
                         ?: getString(R.string.document_partly, Format.count(state.unread.toLong()))
             }
         val isNoticed = state.notice != null || failed != null || isPartlyRead
@@ -327,6 +336,7 @@ class ChatActivity : ScreenActivity() {
             arrayOf(
                 "text/*",
                 "application/epub+zip",
+                "application/pdf",
                 "application/xhtml+xml",
                 "application/json",
                 "application/xml",

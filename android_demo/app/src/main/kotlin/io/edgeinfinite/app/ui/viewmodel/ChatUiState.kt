@@ -1,5 +1,6 @@
 package io.edgeinfinite.app.ui.viewmodel
 
+import io.edgeinfinite.app.Problem
 import io.edgeinfinite.app.data.AnswerFigures
 import io.edgeinfinite.app.data.ChatRecord
 import io.edgeinfinite.core.Geometry
@@ -61,7 +62,7 @@ sealed interface Phase {
 
     /** The model can't be opened. */
     data class Failed(
-        val message: String,
+        val problem: Problem,
     ) : Phase
 }
 
@@ -84,14 +85,14 @@ data class RunningChat(
 
 /** A notice above the composer. */
 sealed interface Notice {
-    /** An error message for the user. */
-    data class Problem(
-        val message: String,
+    /** Something went wrong. */
+    data class Failure(
+        val problem: Problem,
     ) : Notice
 
     /** The saved state can't be used, so a new text begins. */
     data class HistoryLost(
-        val reason: String,
+        val reason: Problem,
     ) : Notice
 
     /**
