@@ -222,8 +222,9 @@ class ScreenshotTest {
         val bottom = topOf(field) + field.height
         val padding = activity.view<View>(R.id.root).paddingBottom
         check("the field ends at $bottom, padded by $padding", bottom <= root.height - look.keyboardOf(activity))
-        check("the field is ${field.height} pixels high", field.height >= TOUCH_DP * activity.resources.displayMetrics.density)
-        val said = activity.view<View>(R.id.messages).height / activity.resources.displayMetrics.density
+        val density = activity.resources.displayMetrics.density
+        check("the field is ${field.height} pixels high", field.height >= TOUCH_DP * density)
+        val said = activity.view<View>(R.id.messages).height / density
         check("$said dp of the chat are left", said >= LEAST_DP)
     }
 

@@ -18,6 +18,7 @@ import io.edgeinfinite.app.ui.screens.chatIntent
 import io.edgeinfinite.app.ui.viewmodel.Phase
 import io.edgeinfinite.app.ui.viewmodel.RunningChat
 import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Job
 import kotlinx.coroutines.MainScope
 import kotlinx.coroutines.cancel
 import kotlinx.coroutines.launch
@@ -28,7 +29,8 @@ import kotlinx.coroutines.launch
  */
 class ReadingService : Service() {
     private val scope: CoroutineScope = MainScope()
-    private var isFollowing = false
+    private var following: Job? = null
+    private var lastStart = 0
 
     override fun onBind(intent: Intent?): IBinder? = null
 
@@ -40,10 +42,8 @@ class ReadingService : Service() {
         // The system wants a notification within seconds of every start.
         show(notification(null))
         if (intent?.action == STOP) services.stopRunning()
-        if (!isFollowing) {
-            isFollowing = true
-            scope.launch { follow() }
-        }
+        lastStart = startId
+        if (following?.isActive != true) following = scope.launch { follow() }
         // A killed process has nothing that reads; its chat reads on when it is opened.
         return START_NOT_STICKY
     }
@@ -68,9 +68,9 @@ class ReadingService : Service() {
     ) = end()
 
     private fun end() {
-        scope.cancel()
+        following?.cancel()
         stopForeground(STOP_FOREGROUND_REMOVE)
-        stopSelf()
+        stopSelf(lastStart) // not if it was started again in the same moment
     }
 
     override fun onDestroy() {

@@ -9,7 +9,10 @@ import io.edgeinfinite.app.Problem
 import io.edgeinfinite.app.ProblemException
 import io.edgeinfinite.app.R
 import io.edgeinfinite.app.documents.DocumentReader
+import io.edgeinfinite.app.documents.LongText
+import io.edgeinfinite.app.documents.PlainText
 import io.edgeinfinite.core.SourceFile
+import io.edgeinfinite.core.TextSource
 import java.io.File
 import java.io.FileNotFoundException
 import java.io.IOException
@@ -18,12 +21,15 @@ import java.io.InputStream
 /**
  * A text that was read from a file.
  *
+ * @property text all of it; of a long one its beginning.
  * @property guess the encoding that it was taken for, where the file doesn't tell; else null.
+ * @property long a text that is better read piece by piece; null for one that isn't long.
  */
 data class TextDocument(
     val name: String,
     val text: String,
     val guess: String? = null,
+    val long: TextSource? = null,
 )
 
 /**
@@ -120,19 +126,40 @@ class Documents(
     /**
      * Reads a document of a kind that [DocumentReader] knows.
      *
+     * @param longText where a long text is kept until it is read; written only then.
      * @throws ProblemException it is gone, damaged, no document, or too long for this device's heap.
      */
-    fun readText(uri: Uri): TextDocument {
+    fun readText(
+        uri: Uri,
+        longText: File,
+    ): TextDocument {
         val name = nameOf(uri)
         val here = File.createTempFile("document", null, cache)
         try {
             copy(uri, here)
-            val (text, guess) = DocumentReader().read(name, here)
-            return TextDocument(name, text, guess)
+            val reader = DocumentReader()
+            if (!reader.isLongText(name, here)) {
+                val (text, guess) = reader.read(name, here)
+                return TextDocument(name, text, guess)
+            }
+            val guess = copied(name, here, longText)
+            val long = LongText(longText)
+            return TextDocument(name, long.pieceAt(0)?.text.orEmpty(), guess, long)
         } finally {
             here.delete()
         }
     }
+
+    private fun copied(
+        name: String,
+        from: File,
+        to: File,
+    ): String? =
+        try {
+            PlainText.copy(name, from, to)
+        } catch (error: IOException) {
+            throw ProblemException(Problem(R.string.error_storage, detail = error.message), error)
+        }
 
     /** Calls into another app, whose failures arrive as exceptions of any kind. */
     private fun <T> foreign(call: () -> T): T =

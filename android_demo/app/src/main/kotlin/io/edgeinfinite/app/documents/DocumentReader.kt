@@ -42,7 +42,7 @@ class DocumentReader(
     ): Extracted {
         val extracted =
             try {
-                kindOf(name, file)
+                extracted(name, file)
             } catch (error: IOException) {
                 throw damaged(name, error)
             } catch (error: IllegalArgumentException) { // entries' names that are no text
@@ -52,21 +52,39 @@ class DocumentReader(
         return extracted
     }
 
+    /** Whether a document is plain text or Markdown, and so long that it is better read piece by piece. */
+    fun isLongText(
+        name: String,
+        file: File,
+    ): Boolean = file.length() > LONG && kindOf(name, file) == Kind.PLAIN
+
+    private enum class Kind { PDF, ZIP, HTML, PLAIN }
+
     private fun kindOf(
         name: String,
         file: File,
-    ): Extracted {
+    ): Kind {
         val start = file.inputStream().use { it.readUpTo(HEAD) }
         val head = String(start, Charsets.ISO_8859_1)
         val suffix = name.substringAfterLast('.', "").lowercase()
         return when {
-            "%PDF-" in head -> Extracted(PdfText.of(name, file, mostBytes))
-            head.startsWith(ZIP) -> readZip(name, file)
-            suffix in HTML || HTML_STARTS.any { head.trimStart().startsWith(it, ignoreCase = true) } ->
-                readWhole(name, file, HTML_COST) { Extracted(HtmlText.of(it)) }
-            else -> readWhole(name, file, 1) { PlainText.of(name, it) }
+            "%PDF-" in head -> Kind.PDF
+            head.startsWith(ZIP) -> Kind.ZIP
+            suffix in HTML || HTML_STARTS.any { head.trimStart().startsWith(it, ignoreCase = true) } -> Kind.HTML
+            else -> Kind.PLAIN
         }
     }
+
+    private fun extracted(
+        name: String,
+        file: File,
+    ): Extracted =
+        when (kindOf(name, file)) {
+            Kind.PDF -> Extracted(PdfText.of(name, file, mostBytes))
+            Kind.ZIP -> readZip(name, file)
+            Kind.HTML -> readWhole(name, file, HTML_COST) { Extracted(HtmlText.of(it)) }
+            Kind.PLAIN -> readWhole(name, file, 1) { PlainText.of(name, it) }
+        }
 
     private fun readWhole(
         name: String,
@@ -97,6 +115,7 @@ class DocumentReader(
         /** A text, its characters and its tokens lie in the heap together. */
         private const val SHARE_OF_HEAP = 12
         private const val HEAD = 1024
+        private const val LONG = 2_000_000L
         private const val ZIP = "PK\u0003\u0004"
         private const val HTML_COST = 4
         private val HTML = setOf("html", "htm", "xhtml")
@@ -117,7 +136,7 @@ class DocumentReader(
 }
 
 /** The first bytes, at most [count]. */
-private fun java.io.InputStream.readUpTo(count: Int): ByteArray {
+internal fun java.io.InputStream.readUpTo(count: Int): ByteArray {
     val bytes = ByteArray(count)
     var size = 0
     while (size < count) {

@@ -65,15 +65,16 @@ class ChatViewModel(
     /** Reads a document; [stop] ends that after the chunk that is being read. */
     fun attach(uri: Uri) =
         operate { chat ->
-            val document = withContext(services.io) { services.documents.readText(uri) }
-            work.read(chat, document)
+            work.attach(chat) {
+                withContext(services.io) { services.documents.readText(uri, services.chats.longText(id)) }
+            }
         }
 
     /** Reads a text that another app gave. */
     fun attachText(
         name: String,
         text: String,
-    ) = operate { work.read(it, TextDocument(name, text)) }
+    ) = operate { chat -> work.attach(chat) { TextDocument(name, text) } }
 
     /** Takes the newest question with its answer back, or the newest file. */
     fun takeBack() = operate { work.undo(it) }
@@ -96,6 +97,9 @@ class ChatViewModel(
         operate { chat ->
             val copy = withContext(services.io) { services.chats.copy(kept.record) }
             chat.conversation.save(services.chats.sessionFile(copy.id))
+            if (chat.conversation.needsSource) {
+                withContext(services.io) { services.chats.longText(id).copyTo(services.chats.longText(copy.id)) }
+            }
             display.change { it.copy(next = NextStep.Open(copy.id)) }
         }
 
@@ -221,11 +225,13 @@ class ChatViewModel(
     private suspend fun settle() {
         val chat = open ?: return
         val unsaved = kept.settle(chat)
+        if (!chat.conversation.needsSource) withContext(services.io) { services.chats.longText(id).delete() }
         val figures = kept.record.figures
         val samples = chat.samplerFor(services.settings.settings.value.sampling).options.temperature > 0
         display.settle(chat.figures) {
             it.copy(
-                items = ChatUiState.itemsOf(chat.conversation.turns, figures, chat.figures.unreadTokens),
+                items = ChatUiState.itemsOf(chat.conversation.turns, figures, chat.conversation.unreadTokens),
+                unread = chat.conversation.unreadTokens,
                 figures = figures.lastOrNull(),
                 undoable = chat.conversation.undoable,
                 samples = samples,

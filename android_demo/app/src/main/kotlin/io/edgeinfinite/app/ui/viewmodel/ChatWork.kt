@@ -3,6 +3,7 @@ package io.edgeinfinite.app.ui.viewmodel
 import io.edgeinfinite.app.AppServices
 import io.edgeinfinite.app.data.AnswerFigures
 import io.edgeinfinite.app.data.TextDocument
+import io.edgeinfinite.app.documents.LongText
 import io.edgeinfinite.core.GenerationEvent
 import io.edgeinfinite.core.Turn
 import kotlinx.coroutines.flow.Flow
@@ -14,8 +15,15 @@ internal class ChatWork(
     private val display: ChatDisplay,
     private val kept: KeptRecord,
 ) {
-    /** Reads a document. */
-    suspend fun read(
+    /** Reads a document, after the rest of a long one that was stopped. */
+    suspend fun attach(
+        chat: OpenChat,
+        document: suspend () -> TextDocument,
+    ) {
+        if (isAllRead(chat)) read(chat, document())
+    }
+
+    private suspend fun read(
         chat: OpenChat,
         document: TextDocument,
     ) {
@@ -24,7 +32,14 @@ internal class ChatWork(
         document.guess?.let { encoding ->
             display.change { it.copy(notice = Notice.Guessed(encoding, tellingWords(document.text))) }
         }
-        follow(name, chat.conversation.attach(name, document.text))
+        val long = document.long
+        follow(name, chat.conversation.run { if (long == null) attach(name, document.text) else attach(name, long) })
+    }
+
+    /** Reads the rest of a long text, if there is one; false if that was stopped, too. */
+    private suspend fun isAllRead(chat: OpenChat): Boolean {
+        if (chat.conversation.needsSource) readOn(chat)
+        return !chat.conversation.needsSource
     }
 
     /** Resumes a stopped reading. */
@@ -33,7 +48,7 @@ internal class ChatWork(
         // A question's own text may have been stopped too; that has no name.
         val name = turns.lastOrNull()?.takeIf { it.kind == Turn.Kind.DOCUMENT }?.text
         val items = ChatUiState.itemsOf(turns, kept.record.figures, unread = 0)
-        val total = chat.figures.unreadTokens.toLong()
+        val total = chat.conversation.unreadTokens.toLong()
         display.change {
             it.copy(
                 phase = Phase.Reading(name, 0, total, null),
@@ -41,7 +56,7 @@ internal class ChatWork(
                 notice = null,
             )
         }
-        follow(name, chat.conversation.readOn())
+        follow(name, chat.conversation.readOn(LongText(services.chats.longText(kept.record.id))))
     }
 
     private suspend fun follow(
@@ -67,7 +82,7 @@ internal class ChatWork(
         val question = undo(chat).firstOrNull { it.kind == Turn.Kind.USER }?.text ?: return null
         val turns = chat.conversation.turns
         display.change {
-            it.copy(items = ChatUiState.itemsOf(turns, kept.record.figures, chat.figures.unreadTokens))
+            it.copy(items = ChatUiState.itemsOf(turns, kept.record.figures, chat.conversation.unreadTokens))
         }
         return question
     }
@@ -77,6 +92,7 @@ internal class ChatWork(
         chat: OpenChat,
         question: String,
     ) {
+        if (!isAllRead(chat)) return
         display.begin(Phase.Answering, ChatItem.User(question), ChatItem.Answer("", null))
         val settings = services.settings.settings.value
         val start = System.nanoTime()
