@@ -88,7 +88,7 @@ class ChatViewModel(
     /** Takes the newest question back and gives it to the screen to be changed, see [NextStep.Edit]. */
     fun edit() =
         operate { chat ->
-            val question = work.questionAgain(chat)
+            val question = work.undo(chat).firstOrNull { it.kind == Turn.Kind.USER }?.text
             display.change { it.copy(next = question?.let(NextStep::Edit)) }
         }
 

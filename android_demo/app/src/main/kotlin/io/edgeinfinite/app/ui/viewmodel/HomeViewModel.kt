@@ -114,7 +114,7 @@ class HomeViewModel(
                     models.find { SessionFile.fits(file, checkNotNull(it.manifest)) }
                 } catch (error: EdgeInfiniteException) {
                     val name = services.documents.nameOf(uri)
-                    throw ProblemException(Problem(R.string.problem_no_reading, listOf(name), error.message), error)
+                    throw ProblemException(Problem(R.string.problem_no_reading, listOf(name)), error)
                 }
             val name = model?.folder?.name ?: throw ProblemException(R.string.problem_no_model)
             services.chats.save(chat.copy(model = name))
