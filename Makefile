@@ -10,7 +10,7 @@ PACKAGES := $(wildcard artifact/__init__.py training/__init__.py evaluation/__in
 PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
 CHECKED := $(wildcard edgeinfinite artifact models export runtime_py training evaluation optimum_edgeinfinite tests scripts experiments setup.py)
 
-.PHONY: help setup demo test lint format typecheck pytest fuzz faults test-gemma test-arm64 test-other-cpu android clean
+.PHONY: help setup demo test lint format typecheck pytest fuzz faults test-gemma test-arm64 test-other-cpu android release clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 12
@@ -63,6 +63,9 @@ test-other-cpu: setup  ## runtime and models again with the kernels that torch h
 
 android: setup  ## builds and tests android_demo/ with Maven, no Android SDK (see its README)
 	PYTHON=$(CURDIR)/$(BIN)/python android_demo/ci/build.sh
+
+release: setup  ## the signed app, the demo's artifact, their sums and a page: build/release (see scripts/release.sh)
+	scripts/release.sh
 
 clean:  ## removes what the other targets made
 	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

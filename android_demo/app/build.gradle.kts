@@ -63,6 +63,8 @@ dependencies {
     implementation(libs.commonmark)
     implementation(libs.jsoup)
     implementation(libs.juniversalchardet)
+    // Which only PDFs that are encrypted for certificates need.
+    implementation(libs.pdfbox.android) { exclude(group = "org.bouncycastle") }
     // jsoup's annotations, which Kotlin's compiler reads.
     compileOnly(libs.jspecify)
     // Answers on the desktop, inside Robolectric's tests.

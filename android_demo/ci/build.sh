@@ -5,6 +5,7 @@
 #
 #   build.sh [STEP...]      steps: style fixtures kernels downloads maven apk sample dex sessions (default: all of them)
 #   build.sh api            writes the dumps of the libraries' public API anew
+#   build.sh package        the APK without any test, for a release (scripts/release.sh)
 #   build.sh executorch     packs the app's flavour with ExecuTorch (after maven)
 #   build.sh screenshots ARTIFACT TEXT [QUESTION]     the README's pictures, of a real model (after maven)
 #
@@ -59,8 +60,9 @@ step_style() {
     echo "style: ktlint $version found nothing"
 }
 
-# The classes of ExecuTorch's AAR, which Maven doesn't serve.
+# The classes of ExecuTorch's AAR, which Maven doesn't serve, and the parts of PdfBox's, which it can't use.
 step_downloads() {
+    download_pdfbox
     local version
     version=$(property executorch.npm.version)
     mkdir -p downloads/npm downloads/executorch
@@ -70,6 +72,20 @@ step_downloads() {
     fi
     if [[ ! -f downloads/executorch/classes.jar || $package -nt downloads/executorch/classes.jar ]]; then
         tar -xzmf "$package" -C downloads/executorch --strip-components=3 package/android/libs/classes.jar
+    fi
+}
+
+# Without BouncyCastle, which only PDFs that are encrypted for certificates need.
+download_pdfbox() {
+    local version
+    version=$(property pdfbox.version)
+    local aar=downloads/pdfbox/pdfbox-android-$version.aar
+    if [[ ! -f $aar ]]; then
+        maven -q org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -Dartifact="com.tom-roush:pdfbox-android:$version:aar" \
+            -DoutputDirectory="$PWD/downloads/pdfbox" -N
+    fi
+    if [[ ! -f downloads/pdfbox/classes.jar || $aar -nt downloads/pdfbox/classes.jar ]]; then
+        (cd downloads/pdfbox && rm -rf assets && jar --extract --file "${aar##*/}" classes.jar assets && touch classes.jar)
     fi
 }
 
@@ -100,6 +116,13 @@ step_maven() {
 # The dumps of the libraries' API, written anew; without it the build compares them.
 step_api() {
     maven -pl api -am -DupdateApi=true -Dtest=PublicApiTest -Dsurefire.failIfNoSpecifiedTests=false test
+}
+
+# The APK alone; its key by the environment, see app/apk.sh.
+step_package() {
+    step_downloads
+    maven package -Dmaven.test.skip=true
+    step_apk
 }
 
 # The flavour with ExecuTorch: nobody has run it on a device.
@@ -137,7 +160,7 @@ screenshots() {
 }
 
 usage() {
-    echo "usage: build.sh [${STEPS[*]}] | api | executorch | screenshots ARTIFACT TEXT [QUESTION]" >&2
+    echo "usage: build.sh [${STEPS[*]}] | api | executorch | package | screenshots ARTIFACT TEXT [QUESTION]" >&2
     exit 2
 }
 
@@ -149,7 +172,7 @@ if [[ ${1:-} == screenshots ]]; then
 fi
 [[ $# -gt 0 ]] || set -- "${STEPS[@]}"
 for step in "$@"; do
-    [[ " ${STEPS[*]} api executorch " == *" $step "* ]] || usage
+    [[ " ${STEPS[*]} api executorch package " == *" $step "* ]] || usage
 done
 install_packages
 for step in "$@"; do

@@ -23,7 +23,10 @@ BADGING = "\n".join(
         "native-code: 'arm64-v8a' 'x86_64'",
     ]
 )
-NO_PERMISSION = "package: io.edgeinfinite.app\n"
+PERMISSIONS = "package: io.edgeinfinite.app\n" + "".join(
+    f"uses-permission: name='android.permission.{name}'\n"
+    for name in ("FOREGROUND_SERVICE", "FOREGROUND_SERVICE_DATA_SYNC", "POST_NOTIFICATIONS")
+)
 
 
 def elf(machine: int, alignment: int = check_apk.PAGE) -> bytes:
@@ -174,17 +177,22 @@ def test_a_missing_dex_is_named(tmp_path: Path) -> None:
 
 
 def test_a_right_manifest_passes_the_check() -> None:
-    assert list(check_apk.manifest_problems(BADGING, NO_PERMISSION)) == []
+    assert list(check_apk.manifest_problems(BADGING, PERMISSIONS)) == []
 
 
 @pytest.mark.parametrize(
     ("badging", "permissions", "expected"),
     [
-        (BADGING, "uses-permission: name='android.permission.INTERNET'\n", "INTERNET"),
-        (BADGING.replace("'26'", "'21'"), NO_PERMISSION, "minSdkVersion:'26'"),
-        (BADGING.replace("'36'", "'34'"), NO_PERMISSION, "targetSdkVersion:'36'"),
-        (BADGING.replace(" 'x86_64'", ""), NO_PERMISSION, "native-code"),
-        (BADGING + "\napplication-debuggable", NO_PERMISSION, "debuggable"),
+        (
+            BADGING,
+            PERMISSIONS + "uses-permission: name='android.permission.INTERNET'\n",
+            "INTERNET",
+        ),
+        (BADGING, PERMISSIONS.replace("POST_NOTIFICATIONS", "FOREGROUND_SERVICE"), "POST_NOTIF"),
+        (BADGING.replace("'26'", "'21'"), PERMISSIONS, "minSdkVersion:'26'"),
+        (BADGING.replace("'36'", "'34'"), PERMISSIONS, "targetSdkVersion:'36'"),
+        (BADGING.replace(" 'x86_64'", ""), PERMISSIONS, "native-code"),
+        (BADGING + "\napplication-debuggable", PERMISSIONS, "debuggable"),
     ],
 )
 def test_a_wrong_manifest_is_named(badging: str, permissions: str, expected: str) -> None:

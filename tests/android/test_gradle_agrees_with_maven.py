@@ -57,6 +57,7 @@ def gradle(module: str) -> str:
         ("junit4", "junit4.version"),
         ("robolectric", "robolectric.version"),
         ("djl", "djl.version"),
+        ("pdfbox", "pdfbox.version"),
         ("jvmTarget", "jvmTarget"),
         ("minSdk", "minSdk"),
         ("targetSdk", "targetSdk"),

@@ -27,9 +27,17 @@ def test_only_the_first_screen_and_what_takes_documents_are_open_to_other_apps()
     assert exported == {"HomeActivity", "OpenActivity"}
 
 
-def test_there_are_activities_alone_and_no_permission() -> None:
-    assert {entry.tag for entry in components().values()} == {"activity"}
-    assert [entry.tag for entry in ROOT if entry.tag.startswith("uses-permission")] == []
+def test_beside_activities_there_is_the_service_that_reads_on_with_its_permissions_alone() -> None:
+    services = {name: entry for name, entry in components().items() if entry.tag != "activity"}
+    assert list(services) == [".background.ReadingService"]
+    (service,) = services.values()
+    assert service.get(f"{ANDROID}foregroundServiceType") == "dataSync"
+    asked = [
+        entry.attrib[f"{ANDROID}name"].removeprefix("android.permission.")
+        for entry in ROOT
+        if entry.tag.startswith("uses-permission")
+    ]
+    assert asked == ["FOREGROUND_SERVICE", "FOREGROUND_SERVICE_DATA_SYNC", "POST_NOTIFICATIONS"]
 
 
 def test_documents_are_opened_by_content_alone_never_by_a_path() -> None:

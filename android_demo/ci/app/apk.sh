@@ -4,8 +4,9 @@
 #   apk.sh              the app: writes target/edgeinfinite.apk and target/apk/from-dex.jar
 #   apk.sh executorch   the flavour with ExecuTorch: target/edgeinfinite-executorch.apk
 #
-# Run by ../build.sh after Maven; needs apksigner and enjarify. The key is made on the spot: this APK is
-# for trying out, not for a store. from-dex.jar holds the dex's classes again, for tests.
+# Run by ../build.sh after Maven; needs apksigner and enjarify. EDGEINFINITE_KEYSTORE, _KEYSTORE_PASSWORD and
+# _KEY_ALIAS give the key to sign with; without them one is made on the spot, for trying out, not for a
+# store. from-dex.jar holds the dex's classes again, for tests.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -28,13 +29,13 @@ mkdir -p "$work"
 rm -rf "$work/dex"
 mkdir -p "$work/dex"
 IFS=: read -r -a libraries <<<"$(<target/classpath.txt)"
-more=()
+more=(../downloads/pdfbox/classes.jar)
 if [[ $flavour == executorch ]]; then
   rm -rf "$work/classes"
   cp -r target/classes "$work/classes"
   cp -r ../app-executorch/target/classes/. "$work/classes"
   classes=(-C "$work/classes" .)
-  more=("$PWD"/../runtime-executorch/target/edgeinfinite-executorch-*.jar "$tools"/nativeloader-*.jar)
+  more+=("$PWD"/../runtime-executorch/target/edgeinfinite-executorch-*.jar "$tools"/nativeloader-*.jar)
   resources=$work/resources.apk
   ./resources.sh --flavour "$resources"
 fi
@@ -48,12 +49,20 @@ java -Xmx1500m -XX:+UseSerialGC -cp "$tools"/r8-*.jar com.android.tools.r8.D8 --
 
 python3 apk.py "$resources" "$work/dex" "$work/natives/lib" "$work/unsigned.apk" "${jars[@]}"
 
-if [[ ! -f $key ]]; then
+if [[ -n ${EDGEINFINITE_KEYSTORE:-} ]]; then
+  : "${EDGEINFINITE_KEYSTORE_PASSWORD:?set it to the password of EDGEINFINITE_KEYSTORE}"
+  signing=(--ks "$EDGEINFINITE_KEYSTORE" --ks-pass env:EDGEINFINITE_KEYSTORE_PASSWORD)
+  [[ -z ${EDGEINFINITE_KEY_ALIAS:-} ]] || signing+=(--ks-key-alias "$EDGEINFINITE_KEY_ALIAS")
+else
+  signing=(--ks "$key" --ks-pass pass:android)
+  echo "apk.sh: signed with a key for trying out; EDGEINFINITE_KEYSTORE gives another"
+fi
+if [[ -z ${EDGEINFINITE_KEYSTORE:-} && ! -f $key ]]; then
   keytool -genkeypair -keystore "$key" -storepass android -keypass android -alias debug \
     -keyalg RSA -keysize 2048 -validity 10000 -dname "CN=EdgeInfinite debug" 2>/dev/null
 fi
 # Version 1 signatures are for systems before Android 7.
-apksigner sign --ks "$key" --ks-pass pass:android --min-sdk-version 26 --v1-signing-enabled false --v4-signing-enabled false \
+apksigner sign "${signing[@]}" --min-sdk-version 26 --v1-signing-enabled false --v4-signing-enabled false \
   --out "$apk" "$work/unsigned.apk"
 [[ $flavour == executorch ]] || /usr/bin/python3 from_dex.py "$apk" "$work/from-dex.jar" >/dev/null
 python3 check_apk.py "$apk" target/resources/aapt2 "$flavour"

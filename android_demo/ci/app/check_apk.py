@@ -29,6 +29,12 @@ DEPENDENCY_INFO = 0x504B4453
 RESOURCES = {"org/commonmark/internal/util/entities.txt"}
 """Without what a library reads at run time, an app fails where it is first used."""
 
+PERMISSIONS = {
+    f"android.permission.{name}"
+    for name in ("FOREGROUND_SERVICE", "FOREGROUND_SERVICE_DATA_SYNC", "POST_NOTIFICATIONS")
+}
+"""For reading in the background, which is off by default; above all not INTERNET."""
+
 MACHINES = {"arm64-v8a": 183, "x86_64": 62}  # ELF's e_machine
 ELF_LOAD = 1
 
@@ -70,8 +76,11 @@ def manifest_problems(
     for line in expected:
         if line not in badging:
             yield f"the manifest doesn't say {line}"
-    for permission in re.findall(r"permission: name='([^']+)'", permissions):
-        yield f"the app asks for {permission}; it needs no permission"
+    asked = set(re.findall(r"permission: name='([^']+)'", permissions))
+    for permission in sorted(asked - PERMISSIONS):
+        yield f"the app asks for {permission}, which it doesn't need"
+    for permission in sorted(PERMISSIONS - asked):
+        yield f"the app doesn't ask for {permission}, which reading in the background needs"
     if "application-debuggable" in badging:
         yield "the app is debuggable"
 

@@ -1,6 +1,7 @@
 package io.edgeinfinite.app
 
 import android.content.Context
+import com.tom_roush.pdfbox.android.PDFBoxResourceLoader
 import io.edgeinfinite.app.data.ChatStore
 import io.edgeinfinite.app.data.DeviceFacts
 import io.edgeinfinite.app.data.Documents
@@ -37,10 +38,12 @@ import java.io.File
  * View models live here too, so that they survive a rotation of the screen.
  *
  * @property appBytes measures the memory of the process; null where it isn't known.
+ * @property releasePage the web page that has models to download; empty where there is none.
  */
 class AppServices(
     context: Context,
     val appBytes: () -> Long? = ProcessMemory::pss,
+    val releasePage: String = context.getString(R.string.release_page),
 ) {
     /** For work that outlives a screen; on the main thread. */
     val scope: CoroutineScope = MainScope()
@@ -67,6 +70,10 @@ class AppServices(
 
     val settingsScreen = SettingsViewModel(this, device::chip)
     val benchmark = BenchmarkViewModel(this, device)
+
+    init {
+        PDFBoxResourceLoader.init(context) // remembers where the assets are, no more
+    }
 
     private val openChat = MutableStateFlow<ChatViewModel?>(null)
     private val open: ChatViewModel? get() = openChat.value
@@ -104,6 +111,11 @@ class AppServices(
     /** The chat's screen is gone for good: frees what it holds, as soon as nothing of it runs. */
     fun leaveChat(id: String) {
         if (open?.id == id) open?.leave()
+    }
+
+    /** Ends what the open chat is doing. */
+    fun stopRunning() {
+        open?.stop()
     }
 
     /** The app is hidden, so the system may end the process at any time. */

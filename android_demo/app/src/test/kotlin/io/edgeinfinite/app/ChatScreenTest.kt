@@ -126,7 +126,8 @@ class ChatScreenTest {
         val chat = ChatScreen.start()
         chat.attach(PickedFiles.file(folder.newFile("photo.bin").apply { writeBytes(byteArrayOf(-1, 0, 7)) }))
         waitUntil { chat.activity.shows(R.id.notice) }
-        val refusal = "Photo.bin is no document of a kind that can be read; choose a text, Markdown, HTML or EPUB file."
+        val refusal =
+            "photo.bin is no document of a kind that can be read: choose a text, Markdown, HTML, EPUB or PDF file."
         assertEquals(refusal, chat.activity.textOf(R.id.notice_text))
         assertEquals(0L, chat.state.tokensRead)
         chat.leave()

@@ -22,6 +22,7 @@ import org.junit.runner.RunWith
 import org.robolectric.RobolectricTestRunner
 import org.robolectric.Shadows.shadowOf
 import org.robolectric.shadows.ShadowDialog
+import org.robolectric.shadows.ShadowToast
 import java.io.File
 
 /** The first screen: the import through the file picker, models, chats. */
@@ -30,6 +31,10 @@ class HomeScreenTest {
     @get:Rule
     val folder = TemporaryFolder()
 
+    private companion object {
+        const val PAGE = "https://example.org/releases"
+    }
+
     private val models get() = File(app.filesDir, "models")
 
     @Test
@@ -37,6 +42,20 @@ class HomeScreenTest {
         val home = openHome()
         waitUntil { home.shows(R.id.no_models) }
         assertFalse(home.shows(R.id.chats_heading))
+    }
+
+    @Test
+    fun `a build that names a page for models opens it in the browser, and says so where there is none`() {
+        assertFalse("a build without a page", openHome().view<View>(R.id.get_model).isShown)
+        killProcess(releasePage = PAGE)
+        val home = openHome()
+        waitUntil { home.shows(R.id.get_model) }
+        home.view<View>(R.id.get_model).performClick()
+        val opened = shadowOf(home).nextStartedActivity
+        assertEquals(Intent.ACTION_VIEW to PAGE, opened.action to opened.dataString)
+        shadowOf(app).checkActivities(true)
+        home.view<View>(R.id.get_model).performClick()
+        assertEquals(home.getString(R.string.no_app_for_this), ShadowToast.getTextOfLatestToast())
     }
 
     @Test
@@ -79,7 +98,8 @@ class HomeScreenTest {
         home.importZip(zip)
         waitUntil { home.shows(R.id.notice) }
         val message = home.textOf(R.id.notice)
-        assertTrue(message, message.startsWith("Weights.data differs") && "\n" !in message)
+        assertTrue(message, message.startsWith("A file of the model is missing or damaged"))
+        assertTrue(message, "(weights.data differs" in message && "\n" !in message)
         assertEquals(emptyList<String>(), models.list().orEmpty().toList())
         assertTrue(home.shows(R.id.no_models))
     }
@@ -156,7 +176,7 @@ class HomeScreenTest {
         Fixture.artifact.copyRecursively(File(models, Fixture.MODEL))
         val again = ChatScreen.open(chats[0].id).waitUntilReady()
         val notice = again.state.notice as Notice.HistoryLost
-        assertEquals("its state was deleted with its model", notice.reason)
+        assertEquals(Problem(R.string.problem_state_deleted), notice.reason)
         again.leave()
     }
 

@@ -45,11 +45,15 @@ internal fun openHome(): HomeActivity = Robolectric.buildActivity(HomeActivity::
  * Forgets everything that isn't on disk, as the system does when it kills the process.
  *
  * @param appBytes the memory that the next process is told to use.
+ * @param releasePage the page that the next process' build names.
  */
-internal fun killProcess(appBytes: () -> Long? = ProcessMemory::pss) {
+internal fun killProcess(
+    appBytes: () -> Long? = ProcessMemory::pss,
+    releasePage: String = "",
+) {
     val field = EdgeInfiniteApplication::class.java.getDeclaredField("services\$delegate")
     field.isAccessible = true
-    field.set(app, lazy { AppServices(app, appBytes) })
+    field.set(app, lazy { AppServices(app, appBytes, releasePage) })
 }
 
 /** A chat's screen, and what a person does on it. */

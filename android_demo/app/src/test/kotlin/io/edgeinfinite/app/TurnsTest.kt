@@ -209,7 +209,7 @@ class TurnsTest {
         home.onOptionsItemSelected(RoboMenuItem(R.id.open_reading))
         home.pick(PickedFiles.file(text))
         waitUntil { home.shows(R.id.notice) }
-        assertEquals("Notes.txt is no saved reading; choose another.", home.textOf(R.id.notice))
+        assertEquals("notes.txt is no saved reading: choose another.", home.textOf(R.id.notice))
         val session = foreign.walk().first { it.name == "state_1.safetensors" }
         home.onOptionsItemSelected(RoboMenuItem(R.id.open_reading))
         home.pick(PickedFiles.file(session))

@@ -27,11 +27,17 @@ public class SourceFile(
     public val open: () -> InputStream,
 )
 
-/** What [ArtifactImporter.list] finds: an artifact, or what is wrong with the folder. */
+/**
+ * What [ArtifactImporter.list] finds: an artifact, or what is wrong with the folder.
+ *
+ * @property problem in one line in English; null where nothing is wrong.
+ * @property code what kind of problem it is, for a text in another language.
+ */
 public data class StoredArtifact(
     val folder: File,
     val manifest: Manifest?,
     val problem: String?,
+    val code: ErrorCode? = null,
 )
 
 /**
@@ -51,7 +57,7 @@ public class ArtifactImporter(
             try {
                 StoredArtifact(folder, Artifact.read(folder, checkFiles = false).manifest, null)
             } catch (error: EdgeInfiniteException) {
-                StoredArtifact(folder, null, error.message)
+                StoredArtifact(folder, null, error.message, error.code)
             }
         }
     }

@@ -50,6 +50,10 @@ constructor(
     /** A document was read, and the question about it is still to come. */
     private var turnIsOpen = false
 
+    /** What a stopped reading has left in its source; null for nothing. */
+    @Volatile
+    private var pending: Pending? = null
+
     /** What Python noted in the file that the conversation comes from. */
     private var notes = SessionNotes()
 
@@ -80,8 +84,19 @@ constructor(
     /** What was said and read so far; a copy. */
     public val turns: List<Turn> get() = synchronized(history) { history.toList() }
 
-    /** Tokens that a stopped reading has left; [readOn] reads them, [ask] and [attach] do first. */
-    public val unreadTokens: Int get() = session.unread.size
+    /**
+     * Tokens that a stopped reading has left; [readOn] reads them, [ask] and [attach] do first. Those
+     * that it hasn't taken from its [TextSource] yet are estimated, see [needsSource].
+     */
+    public val unreadTokens: Int
+        get() = (session.unread.size + (pending?.estimate ?: 0)).coerceAtMost(Int.MAX_VALUE.toLong()).toInt()
+
+    /**
+     * Whether a stopped reading of a [TextSource] has left some of it, also after [save] and [restore].
+     * Then [readOn] needs the source, and [ask] and [attach] refuse until it, [dropUnread] or [undo]
+     * was called.
+     */
+    public val needsSource: Boolean get() = pending != null
 
     /**
      * Reads a long text, for questions to follow.
@@ -97,40 +112,96 @@ constructor(
         text: String,
     ): Flow<GenerationEvent.Reading> =
         exclusively {
-            if (text.isBlank()) throw EdgeInfiniteException(ErrorCode.EMPTY_TEXT, "$name is empty; choose a text")
-            val parts = parts(text)
-            keepForUndo()
-            remember(Turn(Turn.Kind.DOCUMENT, name))
-            val total = (session.unread.size + parts.sumOf { it.size }).toLong()
-            var read = 0L
-            // The turn's opening is only a few tokens, so it is never interrupted.
-            if (parts[0].isNotEmpty()) session.append(parts[0], progress = { read += it })
-            turnIsOpen = true
-            // The text must be kept here: a saved chat has no path to the file.
-            autosave?.request()
-            readAll(parts[1], read, total)
+            begin(name, text)
         }
+
+    /**
+     * Reads a text of any length piece by piece: no more of it than one piece is held, also by [save].
+     *
+     * @param name for the history.
+     * @return as for a text; the total is an estimate until the end is near.
+     */
+    public fun attach(
+        name: String,
+        source: TextSource,
+    ): Flow<GenerationEvent.Reading> =
+        exclusively {
+            val first = source.pieceAt(0)
+            begin(name, first?.text.orEmpty(), source, first?.end ?: 0)
+        }
+
+    /** @param end of the text, where [source] goes on. */
+    private suspend fun FlowCollector<GenerationEvent.Reading>.begin(
+        name: String,
+        text: String,
+        source: TextSource? = null,
+        end: Long = 0,
+    ) {
+        if (text.isBlank()) throw EdgeInfiniteException(ErrorCode.EMPTY_TEXT, "$name is empty; choose a text")
+        val parts = parts(text)
+        keepForUndo()
+        remember(Turn(Turn.Kind.DOCUMENT, name))
+        var read = 0L
+        // The turn's opening is only a few tokens, so it is never interrupted.
+        if (parts[0].isNotEmpty()) session.append(parts[0], progress = { read += it })
+        turnIsOpen = true
+        pending = source?.let { Pending(0, it.length, 0).after(end, parts[1].size) }
+        // The text must be kept here: a saved chat has no path to the file.
+        autosave?.request()
+        readAll(parts[1], read, source)
+    }
 
     /**
      * Reads the rest of a stopped or interrupted reading, if there is any.
      *
+     * @param source what it reads, if [needsSource].
      * @return as for [attach].
      */
-    public fun readOn(): Flow<GenerationEvent.Reading> =
-        exclusively {
-            readAll(IntArray(0), 0, session.unread.size.toLong())
+    @JvmOverloads
+    public fun readOn(source: TextSource? = null): Flow<GenerationEvent.Reading> =
+        exclusively(isAllRead = source == null) {
+            readAll(IntArray(0), 0, source)
         }
 
+    private fun refusePending() {
+        if (pending == null) return
+        throw EdgeInfiniteException(
+            ErrorCode.INVALID_ARGUMENT,
+            "a text isn't read to its end; read on with its source, or drop the rest",
+        )
+    }
+
+    /** The tokens of the next piece of what is pending. */
+    private fun nextOf(source: TextSource): IntArray {
+        val left = pending ?: return IntArray(0)
+        val piece = source.pieceAt(left.offset)
+        val tokens = if (piece == null || piece.text.isBlank()) IntArray(0) else tokenizer.encodeMore(piece.text)
+        pending = piece?.let { left.after(it.end, tokens.size) }
+        return tokens
+    }
+
+    /**
+     * @param tokens to be read next.
+     * @param source has what is pending; not null if anything is.
+     */
     private suspend fun FlowCollector<GenerationEvent.Reading>.readAll(
         tokens: IntArray,
         alreadyRead: Long,
-        total: Long,
+        source: TextSource?,
     ) {
         val job = currentCoroutineContext()[Job]
         val cancelled = { stopReading || job?.isActive == false }
         var read = alreadyRead
         var rest = tokens
-        while (rest.isNotEmpty() || !session.unread.isEmpty()) {
+        while (true) {
+            while (source != null && rest.isEmpty() && session.unread.isEmpty() && pending != null) {
+                if (cancelled()) {
+                    isInterrupted = isInterrupting
+                    return
+                }
+                rest = nextOf(source)
+            }
+            if (rest.isEmpty() && session.unread.isEmpty()) return
             var pause = false
             try {
                 session.append(
@@ -148,8 +219,9 @@ constructor(
                 }
             }
             rest = IntArray(0)
+            val total = read + session.unread.size + (pending?.estimate ?: 0)
             emit(GenerationEvent.Reading(read, total, SessionFigures.of(session)))
-            keep(turns, isReading = !session.unread.isEmpty())
+            keep(turns, isReading = !session.unread.isEmpty() || pending != null)
         }
     }
 
@@ -230,6 +302,7 @@ constructor(
         session.goBack(before.session)
         before.session.close()
         turnIsOpen = before.turnIsOpen
+        pending = null // there was none, or the turn would have been refused
         isInterrupted = false
         return synchronized(history) {
             val newer = history.subList(before.turns, history.size)
@@ -241,6 +314,7 @@ constructor(
     public suspend fun dropUnread(): Unit =
         alone {
             isInterrupted = false
+            pending = null
             session.dropUnread()
         }
 
@@ -298,17 +372,25 @@ constructor(
 
     private fun remember(turn: Turn) = synchronized(history) { history.add(turn) }
 
-    private fun <T> exclusively(block: suspend FlowCollector<T>.() -> Unit): Flow<T> =
+    /** @param isAllRead whether [block] needs that nothing is left in a source. */
+    private fun <T> exclusively(
+        isAllRead: Boolean = true,
+        block: suspend FlowCollector<T>.() -> Unit,
+    ): Flow<T> =
         flow {
             // Before a thread is asked for that may have ended.
             refuseClosed()
-            emitAll(onEngine(block))
+            emitAll(onEngine(isAllRead, block))
         }
 
-    private fun <T> onEngine(block: suspend FlowCollector<T>.() -> Unit): Flow<T> =
+    private fun <T> onEngine(
+        isAllRead: Boolean,
+        block: suspend FlowCollector<T>.() -> Unit,
+    ): Flow<T> =
         flow {
             running.withLock {
                 refuseClosed()
+                if (isAllRead) refusePending() // and it stays as interrupted as it is
                 isInterrupted = false
                 isInterrupting = false
                 stopReading = false
@@ -329,7 +411,7 @@ constructor(
         turns: List<Turn>,
         isReading: Boolean,
     ) {
-        val history = json.encodeToString(History(turns, isReading))
+        val history = json.encodeToString(History(turns, isReading, pending))
         val noted = notes.copy(messageIsOpen = turnIsOpen).encode()
         SessionFile.save(session, file, mapOf(EXTRA to history, SessionNotes.KEY to noted))
     }
@@ -346,13 +428,15 @@ constructor(
         }
         val saved = json.decodeFromString<History>(text)
         history += saved.turns
-        isInterrupted = saved.isReading && !session.unread.isEmpty()
+        pending = saved.pending
+        isInterrupted = saved.isReading && (!session.unread.isEmpty() || pending != null)
     }
 
     @Serializable
     private data class History(
         val turns: List<Turn>,
         val isReading: Boolean = false,
+        val pending: Pending? = null,
     )
 
     public companion object {

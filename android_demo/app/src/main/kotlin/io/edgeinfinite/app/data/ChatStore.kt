@@ -103,6 +103,9 @@ class ChatStore(
     /** Where the state of a chat is kept. */
     fun sessionFile(id: String): File = File(folder(id), "session.safetensors")
 
+    /** Where a long text is kept until it is read to its end. */
+    fun longText(id: String): File = File(folder(id), "text.txt")
+
     /** Where a state stands on its way out of the app. */
     fun exported(id: String): File = File(folder(id), "exported.safetensors")
 

@@ -5,9 +5,14 @@ import android.net.Uri
 import android.provider.DocumentsContract
 import android.provider.DocumentsContract.Document
 import android.provider.OpenableColumns
+import io.edgeinfinite.app.Problem
+import io.edgeinfinite.app.ProblemException
+import io.edgeinfinite.app.R
 import io.edgeinfinite.app.documents.DocumentReader
-import io.edgeinfinite.core.EdgeInfiniteException
+import io.edgeinfinite.app.documents.LongText
+import io.edgeinfinite.app.documents.PlainText
 import io.edgeinfinite.core.SourceFile
+import io.edgeinfinite.core.TextSource
 import java.io.File
 import java.io.FileNotFoundException
 import java.io.IOException
@@ -16,12 +21,15 @@ import java.io.InputStream
 /**
  * A text that was read from a file.
  *
+ * @property text all of it; of a long one its beginning.
  * @property guess the encoding that it was taken for, where the file doesn't tell; else null.
+ * @property long a text that is better read piece by piece; null for one that isn't long.
  */
 data class TextDocument(
     val name: String,
     val text: String,
     val guess: String? = null,
+    val long: TextSource? = null,
 )
 
 /**
@@ -58,7 +66,7 @@ class Documents(
     /**
      * Copies a file to where the person wants it.
      *
-     * @throws EdgeInfiniteException it can't be written there.
+     * @throws ProblemException it can't be written there.
      */
     fun write(
         file: File,
@@ -70,14 +78,14 @@ class Documents(
                 file.inputStream().use { from -> from.copyTo(to) }
             }
         } catch (error: IOException) {
-            throw EdgeInfiniteException("${nameOf(target)} can't be written: ${error.message}", error)
+            throw ProblemException(Problem(R.string.problem_unwritable, listOf(nameOf(target)), error.message), error)
         }
     }
 
     /**
      * Copies what the person chose into a file of the app.
      *
-     * @throws EdgeInfiniteException it can't be read, or there is no space for it.
+     * @throws ProblemException it can't be read, or there is no space for it.
      */
     fun copy(
         source: Uri,
@@ -86,7 +94,7 @@ class Documents(
         try {
             open(source).use { from -> file.outputStream().use { to -> from.copyTo(to) } }
         } catch (error: IOException) {
-            throw EdgeInfiniteException("${nameOf(source)} can't be read: ${error.message}", error)
+            throw ProblemException(Problem(R.string.problem_unreadable, listOf(nameOf(source)), error.message), error)
         }
     }
 
@@ -118,19 +126,40 @@ class Documents(
     /**
      * Reads a document of a kind that [DocumentReader] knows.
      *
-     * @throws EdgeInfiniteException it is gone, damaged, no document, or too long for this device's heap.
+     * @param longText where a long text is kept until it is read; written only then.
+     * @throws ProblemException it is gone, damaged, no document, or too long for this device's heap.
      */
-    fun readText(uri: Uri): TextDocument {
+    fun readText(
+        uri: Uri,
+        longText: File,
+    ): TextDocument {
         val name = nameOf(uri)
         val here = File.createTempFile("document", null, cache)
         try {
             copy(uri, here)
-            val (text, guess) = DocumentReader().read(name, here)
-            return TextDocument(name, text, guess)
+            val reader = DocumentReader()
+            if (!reader.isLongText(name, here)) {
+                val (text, guess) = reader.read(name, here)
+                return TextDocument(name, text, guess)
+            }
+            val guess = copied(name, here, longText)
+            val long = LongText(longText)
+            return TextDocument(name, long.pieceAt(0)?.text.orEmpty(), guess, long)
         } finally {
             here.delete()
         }
     }
+
+    private fun copied(
+        name: String,
+        from: File,
+        to: File,
+    ): String? =
+        try {
+            PlainText.copy(name, from, to)
+        } catch (error: IOException) {
+            throw ProblemException(Problem(R.string.error_storage, detail = error.message), error)
+        }
 
     /** Calls into another app, whose failures arrive as exceptions of any kind. */
     private fun <T> foreign(call: () -> T): T =

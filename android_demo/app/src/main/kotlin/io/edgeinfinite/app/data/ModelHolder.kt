@@ -1,5 +1,7 @@
 package io.edgeinfinite.app.data
 
+import io.edgeinfinite.app.ProblemException
+import io.edgeinfinite.app.R
 import io.edgeinfinite.core.Accelerator
 import io.edgeinfinite.core.Artifact
 import io.edgeinfinite.core.BufferAllocator
@@ -48,8 +50,8 @@ class ModelHolder(
      *
      * Sessions of the model that was open before must be closed.
      *
-     * @throws EdgeInfiniteException it is missing or damaged, or the runtime
-     *   refuses it.
+     * @throws EdgeInfiniteException it is missing or damaged, or the runtime refuses it.
+     * @throws ProblemException it is for an accelerator that the runtimes here can't drive.
      */
     suspend fun open(
         name: String,
@@ -61,10 +63,7 @@ class ModelHolder(
         val artifact = Artifact.open(File(root, name), checkFiles = false)
         val target = artifact.manifest.target
         if (target !in TARGETS) {
-            throw EdgeInfiniteException(
-                "$name was compiled for $target, which the runtime in this app can't drive; " +
-                    "export it for the CPU",
-            )
+            throw ProblemException(R.string.problem_target, name, target)
         }
         val tokenizer = TextTokenizer.load(artifact.folder, artifact.manifest.backbone.vocabulary)
         val engine = engines.open(artifact, EngineSettings(how.threads, buffers, how.accelerator))

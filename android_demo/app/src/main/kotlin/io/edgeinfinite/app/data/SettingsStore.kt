@@ -25,6 +25,7 @@ import java.io.IOException
  * @property stop an answer ends before the first of these texts.
  * @property threads CPU threads, null for the runtime's own choice.
  * @property npu whether models that were compiled for this device's NPU run there.
+ * @property background whether a text is read on, with a notification, when the app is left.
  */
 @Serializable
 data class AppSettings(
@@ -33,6 +34,7 @@ data class AppSettings(
     val stop: List<String> = emptyList(),
     val threads: Int? = null,
     val npu: Boolean = false,
+    val background: Boolean = false,
 ) {
     /** How models are run. */
     val howToRun: HowToRun get() = HowToRun(threads, if (npu) Accelerator.NPU else Accelerator.CPU)

@@ -1,6 +1,8 @@
 package io.edgeinfinite.app.documents
 
-import io.edgeinfinite.core.EdgeInfiniteException
+import io.edgeinfinite.app.Problem
+import io.edgeinfinite.app.ProblemException
+import io.edgeinfinite.app.R
 import java.io.File
 import java.io.IOException
 import java.util.zip.ZipException
@@ -18,8 +20,8 @@ data class Extracted(
 )
 
 /**
- * Text, Markdown, HTML and EPUB files as text, as Python's `runtime_py/documents` reads them. Needs
- * nothing of Android.
+ * Text, Markdown, HTML and EPUB files as text, as Python's `runtime_py/documents` reads them; and PDFs,
+ * whose library draws with Android's classes.
  *
  * @param mostBytes of text, unpacked; what is not text, such as an EPUB's pictures, doesn't count.
  */
@@ -31,7 +33,7 @@ class DocumentReader(
      *
      * @param name the document's, for its suffix and for errors.
      * @param file its contents; the file's own name doesn't count.
-     * @throws EdgeInfiniteException it is damaged, encrypted, of another kind, too long for this
+     * @throws ProblemException it is damaged, encrypted, of another kind, too long for this
      *   device's heap, or has no text.
      */
     fun read(
@@ -40,31 +42,49 @@ class DocumentReader(
     ): Extracted {
         val extracted =
             try {
-                kindOf(name, file)
+                extracted(name, file)
             } catch (error: IOException) {
                 throw damaged(name, error)
             } catch (error: IllegalArgumentException) { // entries' names that are no text
                 throw damaged(name, error)
             }
-        if (extracted.text.isBlank()) throw EdgeInfiniteException("$name holds no text; choose another")
+        if (extracted.text.isBlank()) throw ProblemException(R.string.document_blank, name)
         return extracted
     }
+
+    /** Whether a document is plain text or Markdown, and so long that it is better read piece by piece. */
+    fun isLongText(
+        name: String,
+        file: File,
+    ): Boolean = file.length() > LONG && kindOf(name, file) == Kind.PLAIN
+
+    private enum class Kind { PDF, ZIP, HTML, PLAIN }
 
     private fun kindOf(
         name: String,
         file: File,
-    ): Extracted {
+    ): Kind {
         val start = file.inputStream().use { it.readUpTo(HEAD) }
         val head = String(start, Charsets.ISO_8859_1)
         val suffix = name.substringAfterLast('.', "").lowercase()
         return when {
-            "%PDF-" in head -> refuse(name, "is a PDF, which this app can't read; save its text or an EPUB of it")
-            head.startsWith(ZIP) -> readZip(name, file)
-            suffix in HTML || HTML_STARTS.any { head.trimStart().startsWith(it, ignoreCase = true) } ->
-                readWhole(name, file, HTML_COST) { Extracted(HtmlText.of(it)) }
-            else -> readWhole(name, file, 1) { PlainText.of(name, it) }
+            "%PDF-" in head -> Kind.PDF
+            head.startsWith(ZIP) -> Kind.ZIP
+            suffix in HTML || HTML_STARTS.any { head.trimStart().startsWith(it, ignoreCase = true) } -> Kind.HTML
+            else -> Kind.PLAIN
         }
     }
+
+    private fun extracted(
+        name: String,
+        file: File,
+    ): Extracted =
+        when (kindOf(name, file)) {
+            Kind.PDF -> Extracted(PdfText.of(name, file, mostBytes))
+            Kind.ZIP -> readZip(name, file)
+            Kind.HTML -> readWhole(name, file, HTML_COST) { Extracted(HtmlText.of(it)) }
+            Kind.PLAIN -> readWhole(name, file, 1) { PlainText.of(name, it) }
+        }
 
     private fun readWhole(
         name: String,
@@ -83,7 +103,7 @@ class DocumentReader(
         try {
             ZipFile(file).use { zip ->
                 if (zip.getEntry(Epub.CONTAINER) == null) {
-                    refuse(name, "is an archive, but no EPUB; unpack it and choose a document in it")
+                    throw ProblemException(R.string.document_other_archive, name)
                 }
                 Extracted(Epub(name, zip, mostBytes).text())
             }
@@ -95,33 +115,28 @@ class DocumentReader(
         /** A text, its characters and its tokens lie in the heap together. */
         private const val SHARE_OF_HEAP = 12
         private const val HEAD = 1024
+        private const val LONG = 2_000_000L
         private const val ZIP = "PK\u0003\u0004"
         private const val HTML_COST = 4
         private val HTML = setOf("html", "htm", "xhtml")
         private val HTML_STARTS = listOf("<!doctype html", "<html")
 
-        private fun refuse(
-            name: String,
-            what: String,
-        ): Nothing = throw EdgeInfiniteException("$name $what")
-
         internal fun damaged(
             name: String,
             error: Exception,
-        ) = EdgeInfiniteException("$name is damaged (${error.message.orEmpty().take(REASON)}); get it again", error)
+        ) = ProblemException(Problem(R.string.document_damaged, listOf(name), error.message), error)
 
         internal fun tooLong(
             name: String,
             mostBytes: Long,
-        ) = EdgeInfiniteException("$name has more text than the ${mostBytes / MEGA} MB that fit this device; split it")
+        ) = ProblemException(R.string.document_too_long, name, "${mostBytes / MEGA}")
 
-        private const val REASON = 200
         private const val MEGA = 1_000_000
     }
 }
 
 /** The first bytes, at most [count]. */
-private fun java.io.InputStream.readUpTo(count: Int): ByteArray {
+internal fun java.io.InputStream.readUpTo(count: Int): ByteArray {
     val bytes = ByteArray(count)
     var size = 0
     while (size < count) {

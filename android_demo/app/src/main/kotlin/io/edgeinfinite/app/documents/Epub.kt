@@ -1,6 +1,7 @@
 package io.edgeinfinite.app.documents
 
-import io.edgeinfinite.core.EdgeInfiniteException
+import io.edgeinfinite.app.ProblemException
+import io.edgeinfinite.app.R
 import org.jsoup.Jsoup
 import org.jsoup.nodes.Document
 import org.jsoup.parser.Parser
@@ -26,7 +27,7 @@ internal class Epub(
     /**
      * All chapters, with blank lines between them. Those that the file lacks are left out.
      *
-     * @throws EdgeInfiniteException the book is encrypted, damaged or too long.
+     * @throws ProblemException the book is encrypted, damaged or too long.
      */
     fun text(): String {
         checkReadable()
@@ -46,9 +47,7 @@ internal class Epub(
     private fun checkReadable() {
         val methods = parsed(ENCRYPTION)?.select("*|EncryptionMethod").orEmpty()
         if (methods.any { it.attr("Algorithm") !in FONTS_ONLY }) {
-            throw EdgeInfiniteException(
-                "$name is encrypted (DRM), for its shop's own apps alone; choose a copy without",
-            )
+            throw ProblemException(R.string.document_drm, name)
         }
     }
 

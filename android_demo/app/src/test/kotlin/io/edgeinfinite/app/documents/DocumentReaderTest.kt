@@ -1,6 +1,7 @@
 package io.edgeinfinite.app.documents
 
-import io.edgeinfinite.core.EdgeInfiniteException
+import io.edgeinfinite.app.ProblemException
+import io.edgeinfinite.app.app
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertNull
 import org.junit.Assert.assertThrows
@@ -8,12 +9,15 @@ import org.junit.Assert.assertTrue
 import org.junit.Rule
 import org.junit.Test
 import org.junit.rules.TemporaryFolder
+import org.junit.runner.RunWith
+import org.robolectric.RobolectricTestRunner
 import java.io.File
 import java.nio.charset.Charset
 import java.util.zip.ZipEntry
 import java.util.zip.ZipOutputStream
 
-/** Documents of every kind, on the JVM alone. */
+/** Documents of every kind but PDFs, for which see [PdfTextTest]. */
+@RunWith(RobolectricTestRunner::class)
 class DocumentReaderTest {
     @get:Rule
     val folder = TemporaryFolder()
@@ -112,7 +116,6 @@ class DocumentReaderTest {
 
     @Test
     fun `anything else is refused in one line`() {
-        refuses("a.pdf", "%PDF-1.7 ...".toByteArray(), "is a PDF")
         refuses("a.zip", zip(mapOf("a.txt" to byteArrayOf(1))), "no EPUB")
         refuses("a.epub", epub().copyOf(200), "is damaged")
         refuses("a.epub", zip(mapOf(Epub.CONTAINER to "<a/>".toByteArray())), "names no book")
@@ -129,8 +132,8 @@ class DocumentReaderTest {
         word: String,
         mostBytes: Long = MOST,
     ) {
-        val error = assertThrows(name, EdgeInfiniteException::class.java) { read(name, bytes, mostBytes) }
-        val line = error.message.orEmpty()
+        val error = assertThrows(name, ProblemException::class.java) { read(name, bytes, mostBytes) }
+        val line = error.problem.words(app.resources)
         assertTrue(line, word in line && name in line && line.none(Char::isISOControl))
     }
 

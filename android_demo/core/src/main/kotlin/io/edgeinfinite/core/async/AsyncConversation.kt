@@ -5,6 +5,7 @@ import io.edgeinfinite.core.GenerationEvent
 import io.edgeinfinite.core.Generator
 import io.edgeinfinite.core.Sampler
 import io.edgeinfinite.core.SessionFigures
+import io.edgeinfinite.core.TextSource
 import io.edgeinfinite.core.Turn
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CoroutineScope
@@ -34,9 +35,19 @@ public class AsyncConversation internal constructor(
         listener: EventListener<in GenerationEvent.Reading>,
     ): Unit = listen(conversation.attach(name, text), listener)
 
+    /** Reads a text of any length piece by piece; see [Conversation.attach]. End it with [stop]. */
+    public fun attach(
+        name: String,
+        source: TextSource,
+        listener: EventListener<in GenerationEvent.Reading>,
+    ): Unit = listen(conversation.attach(name, source), listener)
+
     /** Reads what a stopped reading has left; see [Conversation.readOn]. */
-    public fun readOn(listener: EventListener<in GenerationEvent.Reading>): Unit =
-        listen(conversation.readOn(), listener)
+    @JvmOverloads
+    public fun readOn(
+        listener: EventListener<in GenerationEvent.Reading>,
+        source: TextSource? = null,
+    ): Unit = listen(conversation.readOn(source), listener)
 
     /** Asks; see [Conversation.ask]. End the answer with [stop]. */
     @JvmOverloads

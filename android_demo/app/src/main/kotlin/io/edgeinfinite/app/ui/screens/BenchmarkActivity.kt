@@ -51,9 +51,11 @@ class BenchmarkActivity : ScreenActivity() {
             setOnClickListener { if (state.isRunning) viewModel.stop() else chooseModel(state.models) }
         }
         view<TextView>(R.id.benchmark_problem).run {
-            val problem = state.problem ?: getString(R.string.import_first).takeIf { state.models.isEmpty() }
+            val problem =
+                state.problem?.words(resources)
+                    ?: getString(R.string.import_first).takeIf { state.models.isEmpty() }
             showIf(problem != null)
-            text = problem.orEmpty().sentence()
+            text = problem.orEmpty()
         }
         view<View>(R.id.result).showIf(state.row != null)
         state.row?.let(::showRow)

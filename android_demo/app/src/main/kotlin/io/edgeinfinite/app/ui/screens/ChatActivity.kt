@@ -8,11 +8,13 @@ import android.view.Menu
 import android.view.MenuItem
 import android.view.View
 import android.view.inputmethod.EditorInfo
+import android.view.inputmethod.InputMethodManager
 import android.widget.EditText
 import android.widget.ImageButton
 import android.widget.ListView
 import android.widget.TextView
 import io.edgeinfinite.app.R
+import io.edgeinfinite.app.background.ReadingService
 import io.edgeinfinite.app.services
 import io.edgeinfinite.app.ui.components.MessageAdapter
 import io.edgeinfinite.app.ui.components.SegmentBar
@@ -34,6 +36,11 @@ class ChatActivity : ScreenActivity() {
     private lateinit var send: ImageButton
     private var enabledInMenu = emptySet<Int>()
     private var announced: Pair<Phase, Long?>? = null
+
+    /** A keyboard leaves so little room that only messages and the field fit. */
+    private var isTight = false
+    private var wasNoticed = false
+    private var isFollowed = false
 
     override fun onCreate(savedInstanceState: Bundle?) {
         super.onCreate(savedInstanceState)
@@ -67,6 +74,14 @@ class ChatActivity : ScreenActivity() {
                 override fun afterTextChanged(text: Editable?) = showSend(viewModel.state.value)
             },
         )
+        view<View>(R.id.root).addOnLayoutChangeListener { root, _, top, _, bottom, _, _, _, _ ->
+            val room = bottom - top - root.paddingTop - root.paddingBottom
+            val isTightNow = room < TIGHT_DP * resources.displayMetrics.density
+            if (isTightNow != isTight) {
+                isTight = isTightNow
+                root.post { if (!isFinishing) show(viewModel.state.value) } // a layout can't begin another
+            }
+        }
         if (savedInstanceState == null) takeShared()
     }
 
@@ -153,7 +168,7 @@ class ChatActivity : ScreenActivity() {
     private fun show(state: ChatUiState) {
         announce(state)
         actionBar?.title = state.model
-        actionBar?.subtitle = state.backbone.ifEmpty { null }
+        actionBar?.subtitle = subtitleOf(state)
         adapter.show(state.items, messages)
         showEmpty(state)
         showStrip(state)
@@ -164,6 +179,13 @@ class ChatActivity : ScreenActivity() {
         if (enabled != enabledInMenu) invalidateOptionsMenu()
         enabledInMenu = enabled
         state.next?.let(::follow)
+    }
+
+    /** Where the progress's card has no room, its figures stand in the toolbar. */
+    private fun subtitleOf(state: ChatUiState): String? {
+        val reading = state.phase as? Phase.Reading
+        if (!isTight || reading == null) return state.backbone.ifEmpty { null }
+        return getString(R.string.reading_progress, Format.count(reading.read), Format.count(reading.total))
     }
 
     /** Tells who can't see the screen how a reading gets on, by quarters, and that an answer is complete. */
@@ -219,7 +241,7 @@ class ChatActivity : ScreenActivity() {
         view<TextView>(R.id.strip_app).text = appBytes.orEmpty()
         view<View>(R.id.strip_app_part).showIf(appBytes != null)
         // A keyboard in landscape leaves no room for it; the toolbar opens the same figures.
-        view<View>(R.id.strip).showIf(resources.configuration.screenHeightDp >= ROOM_DP)
+        view<View>(R.id.strip).showIf(!isTight && resources.configuration.screenHeightDp >= ROOM_DP)
         view<View>(R.id.strip).contentDescription =
             if (appBytes == null) {
                 getString(R.string.strip_description_state, read, stateBytes)
@@ -230,9 +252,10 @@ class ChatActivity : ScreenActivity() {
 
     private fun showReading(state: ChatUiState) {
         val reading = state.phase as? Phase.Reading
-        view<View>(R.id.reading).showIf(reading != null)
+        view<View>(R.id.reading).showIf(reading != null && !isTight)
         // A long text takes longer than a screen stays on by itself.
         view<View>(R.id.root).keepScreenOn = reading != null
+        followInBackground(reading != null)
         if (reading == null) return
         val segment = (state.geometry?.segmentLength ?: 1).toLong()
         val segments = maxOf(1, (reading.total + segment - 1) / segment)
@@ -248,20 +271,30 @@ class ChatActivity : ScreenActivity() {
         view<SegmentBar>(R.id.reading_bar).show(reading.read, reading.total, segment)
     }
 
+    /** Begins when a reading does, since a service can't begin once the app is left. */
+    private fun followInBackground(isReading: Boolean) {
+        if (isReading && !isFollowed && services.settings.settings.value.background) ReadingService.start(this)
+        isFollowed = isReading
+    }
+
     private fun showNotice(state: ChatUiState) {
         val failed = state.phase as? Phase.Failed
         val isPartlyRead = state.unread > 0 && state.phase == Phase.Ready
         val text =
             when (val notice = state.notice) {
-                is Notice.Problem -> notice.message.sentence()
-                is Notice.HistoryLost -> getString(R.string.history_lost, notice.reason.sentence())
+                is Notice.Failure -> notice.problem.words(resources)
+                is Notice.HistoryLost -> getString(R.string.history_lost, notice.reason.words(resources))
                 Notice.LowMemory -> getString(R.string.low_memory)
                 is Notice.Guessed -> getString(R.string.guessed, notice.encoding, notice.sample)
                 null ->
-                    failed?.message?.sentence()
+                    failed?.problem?.words(resources)
                         ?: getString(R.string.document_partly, Format.count(state.unread.toLong()))
             }
-        view<View>(R.id.notice).showIf(state.notice != null || failed != null || isPartlyRead)
+        val isNoticed = state.notice != null || failed != null || isPartlyRead
+        // It comes back when the keyboard is closed, as a new one does by itself.
+        if (isTight && isNoticed && !wasNoticed) closeKeyboard()
+        wasNoticed = isNoticed
+        view<View>(R.id.notice).showIf(isNoticed && !isTight)
         view<TextView>(R.id.notice_text).text = text
         view<View>(R.id.notice_more).run {
             showIf(state.notice == null && failed == null)
@@ -285,6 +318,10 @@ class ChatActivity : ScreenActivity() {
         }
     }
 
+    private fun closeKeyboard() {
+        getSystemService(InputMethodManager::class.java)?.hideSoftInputFromWindow(message.windowToken, 0)
+    }
+
     private fun showSend(state: ChatUiState) {
         view<View>(R.id.attach).isEnabled = state.phase == Phase.Ready
         send.isEnabled = state.canStop || (state.phase == Phase.Ready && message.text.isNotBlank())
@@ -299,6 +336,7 @@ class ChatActivity : ScreenActivity() {
             arrayOf(
                 "text/*",
                 "application/epub+zip",
+                "application/pdf",
                 "application/xhtml+xml",
                 "application/json",
                 "application/xml",
@@ -307,6 +345,9 @@ class ChatActivity : ScreenActivity() {
 
         private const val QUARTERS = 4
         private const val ROOM_DP = 480
+
+        /** Less than the toolbar, the composer, the card of a reading and some messages need. */
+        private const val TIGHT_DP = 300
 
         /** Longer texts of other apps are documents, not messages. */
         private const val LONGEST_DRAFT = 2_000

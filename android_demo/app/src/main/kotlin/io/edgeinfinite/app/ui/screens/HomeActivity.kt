@@ -2,6 +2,7 @@ package io.edgeinfinite.app.ui.screens
 
 import android.app.AlertDialog
 import android.content.Intent
+import android.net.Uri
 import android.os.Bundle
 import android.view.Menu
 import android.view.MenuItem
@@ -12,9 +13,11 @@ import android.widget.LinearLayout
 import android.widget.ProgressBar
 import android.widget.TextView
 import android.widget.Toast
+import io.edgeinfinite.app.Problem
 import io.edgeinfinite.app.R
 import io.edgeinfinite.app.data.ChatRecord
 import io.edgeinfinite.app.services
+import io.edgeinfinite.app.textOf
 import io.edgeinfinite.app.ui.components.view
 import io.edgeinfinite.app.ui.format.Format
 import io.edgeinfinite.app.ui.viewmodel.HomeUiState
@@ -23,6 +26,7 @@ import io.edgeinfinite.app.ui.viewmodel.ImportEnd
 import io.edgeinfinite.app.ui.viewmodel.ImportState
 import io.edgeinfinite.app.ui.viewmodel.Phase
 import io.edgeinfinite.app.ui.viewmodel.RunningChat
+import io.edgeinfinite.core.ErrorCode
 import io.edgeinfinite.core.StoredArtifact
 import kotlinx.coroutines.flow.combine
 
@@ -35,6 +39,10 @@ class HomeActivity : ScreenActivity() {
         showLayout(R.layout.activity_home, canGoBack = false)
         actionBar?.subtitle = getString(R.string.home_subtitle)
         view<Button>(R.id.import_model).setOnClickListener { askForSource() }
+        view<View>(R.id.get_model).run {
+            showIf(services.releasePage.isNotEmpty())
+            setOnClickListener { openReleasePage() }
+        }
         view<View>(R.id.import_cancel).setOnClickListener { viewModel.cancelImport() }
     }
 
@@ -46,12 +54,16 @@ class HomeActivity : ScreenActivity() {
 
     override fun onCreateOptionsMenu(menu: Menu): Boolean {
         menuInflater.inflate(R.menu.home, menu)
+        menu.findItem(R.id.get_model_item).isVisible = services.releasePage.isNotEmpty()
         return true
     }
 
     override fun onOptionsItemSelected(item: MenuItem): Boolean {
-        if (item.itemId != R.id.open_reading) return super.onOptionsItemSelected(item)
-        pickReading()
+        when (item.itemId) {
+            R.id.open_reading -> pickReading()
+            R.id.get_model_item -> openReleasePage()
+            else -> return super.onOptionsItemSelected(item)
+        }
         return true
     }
 
@@ -68,6 +80,9 @@ class HomeActivity : ScreenActivity() {
             PICK_READING -> viewModel.openReading(uri)
         }
     }
+
+    /** In the browser: this app can't reach the network. */
+    private fun openReleasePage() = startOrSay(Intent(Intent.ACTION_VIEW, Uri.parse(services.releasePage)))
 
     private fun askForSource() {
         val sources = listOf(R.string.import_zip, R.string.import_folder).map(::getString).toTypedArray()
@@ -137,7 +152,7 @@ class HomeActivity : ScreenActivity() {
         val notice = view<TextView>(R.id.notice)
         notice.showIf(end is ImportEnd.Refused || end is ImportEnd.Stopped)
         when (end) {
-            is ImportEnd.Refused -> notice.text = end.message.sentence()
+            is ImportEnd.Refused -> notice.text = end.problem.words(resources)
             ImportEnd.Stopped -> notice.setText(R.string.import_stopped)
             is ImportEnd.Opened -> {
                 viewModel.endIsSeen()
@@ -194,7 +209,9 @@ class HomeActivity : ScreenActivity() {
     }
 
     private fun factsOf(model: StoredArtifact): String {
-        val manifest = model.manifest ?: return model.problem.orEmpty().sentence()
+        val manifest =
+            model.manifest
+                ?: return Problem(textOf(model.code ?: ErrorCode.OTHER), detail = model.problem).words(resources)
         val recipe = manifest.quantization.recipe
         val weights = if (recipe == "none") "float32" else recipe
         val facts =
@@ -257,10 +274,4 @@ class HomeActivity : ScreenActivity() {
         private val ZIP_TYPES =
             arrayOf("application/zip", "application/x-zip-compressed", "application/octet-stream")
     }
-}
-
-/** A message as a sentence: the first letter large, a full stop at the end. */
-internal fun String.sentence(): String {
-    val text = replaceFirstChar { it.uppercaseChar() }
-    return if (text.isEmpty() || text.last() in ".!?)") text else "$text."
 }

@@ -1,6 +1,10 @@
 package io.edgeinfinite.app.ui.screens
 
+import android.Manifest
+import android.app.AlertDialog
 import android.content.Intent
+import android.content.pm.PackageManager
+import android.os.Build
 import android.os.Bundle
 import android.text.Editable
 import android.text.TextWatcher
@@ -42,6 +46,9 @@ class SettingsActivity : ScreenActivity() {
         view<Switch>(R.id.seed_fixed).setOnCheckedChangeListener { _, isFixed ->
             if (isFixed != (seed() != null)) viewModel.setSeed(if (isFixed) DEFAULT_SEED else null)
         }
+        view<Switch>(R.id.background).setOnCheckedChangeListener { _, isOn ->
+            if (isOn != viewModel.state.value.settings.background) takeBackground(isOn)
+        }
         onText(R.id.seed, ::takeSeed)
         view<EditText>(R.id.stop).setText(viewModel.state.value.settings.stop.joinToString("\n"))
         onText(R.id.stop, viewModel::setStop)
@@ -59,6 +66,44 @@ class SettingsActivity : ScreenActivity() {
             override fun afterTextChanged(text: Editable?) = take(text.toString())
         },
     )
+
+    /** Explains the permission before the system asks for it; without it the setting stays off. */
+    private fun takeBackground(isOn: Boolean) {
+        if (!isOn || mayNotify()) {
+            viewModel.setBackground(isOn)
+            return
+        }
+        val later = { view<Switch>(R.id.background).isChecked = false }
+        AlertDialog
+            .Builder(this)
+            .setTitle(R.string.settings_background)
+            .setMessage(R.string.background_permission)
+            .setNegativeButton(R.string.cancel) { _, _ -> later() }
+            .setOnCancelListener { later() }
+            .setPositiveButton(R.string.background_ask) { _, _ -> askToNotify() }
+            .show()
+    }
+
+    private fun mayNotify() =
+        Build.VERSION.SDK_INT < Build.VERSION_CODES.TIRAMISU ||
+            checkSelfPermission(Manifest.permission.POST_NOTIFICATIONS) == PackageManager.PERMISSION_GRANTED
+
+    private fun askToNotify() {
+        if (Build.VERSION.SDK_INT < Build.VERSION_CODES.TIRAMISU) return
+        requestPermissions(arrayOf(Manifest.permission.POST_NOTIFICATIONS), ASK_TO_NOTIFY)
+    }
+
+    override fun onRequestPermissionsResult(
+        requestCode: Int,
+        permissions: Array<out String>,
+        grantResults: IntArray,
+    ) {
+        if (requestCode != ASK_TO_NOTIFY) return
+        val isGranted = grantResults.firstOrNull() == PackageManager.PERMISSION_GRANTED
+        viewModel.setBackground(isGranted)
+        view<Switch>(R.id.background).isChecked = isGranted
+        if (!isGranted) say(R.string.background_refused)
+    }
 
     override fun onStart() {
         super.onStart()
@@ -125,6 +170,8 @@ class SettingsActivity : ScreenActivity() {
             settings.threads?.toString() ?: getString(R.string.settings_threads_auto),
         )
         showSeed(sampling.seed)
+        // Taken back in the system's settings.
+        view<Switch>(R.id.background).isChecked = settings.background && mayNotify()
         showRuntime(settings.npu, state.npuProblem)
     }
 
@@ -142,7 +189,7 @@ class SettingsActivity : ScreenActivity() {
     }
 
     private fun SeekBar.stateDescriptionCompat(value: String) {
-        if (android.os.Build.VERSION.SDK_INT >= android.os.Build.VERSION_CODES.R) stateDescription = value
+        if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.R) stateDescription = value
     }
 
     private fun showSeed(seed: Long?) {
@@ -181,5 +228,6 @@ class SettingsActivity : ScreenActivity() {
     private companion object {
         const val LONGEST_STEP = 64
         const val DEFAULT_SEED = 42L
+        const val ASK_TO_NOTIFY = 6
     }
 }

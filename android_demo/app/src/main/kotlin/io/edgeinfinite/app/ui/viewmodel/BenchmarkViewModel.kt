@@ -2,9 +2,10 @@ package io.edgeinfinite.app.ui.viewmodel
 
 import android.os.Build
 import io.edgeinfinite.app.AppServices
+import io.edgeinfinite.app.Problem
 import io.edgeinfinite.app.data.DeviceFacts
 import io.edgeinfinite.app.data.LoadedModel
-import io.edgeinfinite.core.EdgeInfiniteException
+import io.edgeinfinite.app.telling
 import io.edgeinfinite.core.GenerationEvent
 import io.edgeinfinite.core.Generator
 import io.edgeinfinite.core.Sampler
@@ -69,7 +70,7 @@ data class BenchmarkUiState(
     val models: List<String> = emptyList(),
     val isRunning: Boolean = false,
     val row: BenchmarkRow? = null,
-    val problem: String? = null,
+    val problem: Problem? = null,
 )
 
 /**
@@ -102,11 +103,9 @@ class BenchmarkViewModel(
         services.closeAnyChat()
         val measuring =
             services.scope.launch {
-                try {
+                telling({ problem -> mutable.update { it.copy(problem = problem) } }) {
                     val row = services.oneAtATime.withLock { measure(model) }
                     mutable.update { it.copy(row = row) }
-                } catch (error: EdgeInfiniteException) {
-                    mutable.update { it.copy(problem = error.message) }
                 }
             }
         // Also where it was stopped before it began.

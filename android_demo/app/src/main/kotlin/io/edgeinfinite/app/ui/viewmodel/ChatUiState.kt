@@ -1,5 +1,6 @@
 package io.edgeinfinite.app.ui.viewmodel
 
+import io.edgeinfinite.app.Problem
 import io.edgeinfinite.app.data.AnswerFigures
 import io.edgeinfinite.app.data.ChatRecord
 import io.edgeinfinite.core.Geometry
@@ -61,7 +62,7 @@ sealed interface Phase {
 
     /** The model can't be opened. */
     data class Failed(
-        val message: String,
+        val problem: Problem,
     ) : Phase
 }
 
@@ -84,14 +85,14 @@ data class RunningChat(
 
 /** A notice above the composer. */
 sealed interface Notice {
-    /** An error message for the user. */
-    data class Problem(
-        val message: String,
+    /** Something went wrong. */
+    data class Failure(
+        val problem: Problem,
     ) : Notice
 
     /** The saved state can't be used, so a new text begins. */
     data class HistoryLost(
-        val reason: String,
+        val reason: Problem,
     ) : Notice
 
     /**
@@ -132,6 +133,7 @@ sealed interface NextStep {
  * @property readsMemory whether it has a memory gate.
  * @property session where the text stands; null as [geometry].
  * @property tokensRead the same figure, known from disk before the model is open.
+ * @property unread tokens that a stopped reading has left; of a long text an estimate.
  * @property appBytes memory of the whole process.
  * @property figures of the last answer.
  * @property system what the model is told before anything else, null for nothing.
@@ -149,6 +151,7 @@ data class ChatUiState(
     val readsMemory: Boolean = true,
     val session: SessionFigures? = null,
     val tokensRead: Long = 0,
+    val unread: Int = 0,
     val appBytes: Long? = null,
     val trace: List<MemoryPoint> = emptyList(),
     val figures: AnswerFigures? = null,
@@ -171,9 +174,6 @@ data class ChatUiState(
 
     /** Whether nothing is read yet, so that what comes first can still be changed. */
     val canSetSystem: Boolean get() = phase == Phase.Ready && items.isEmpty()
-
-    /** Unread tokens of a stopped reading. */
-    val unread: Int get() = session?.unreadTokens ?: 0
 
     companion object {
         /** What is known before the model is open. */

@@ -2,21 +2,17 @@ package io.edgeinfinite.app.ui.viewmodel
 
 import android.net.Uri
 import io.edgeinfinite.app.AppServices
-import io.edgeinfinite.app.data.AnswerFigures
+import io.edgeinfinite.app.Problem
 import io.edgeinfinite.app.data.ChatRecord
 import io.edgeinfinite.app.data.TextDocument
-import io.edgeinfinite.core.EdgeInfiniteException
-import io.edgeinfinite.core.GenerationEvent
-import io.edgeinfinite.core.SessionFigures
+import io.edgeinfinite.app.telling
 import io.edgeinfinite.core.Turn
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.NonCancellable
-import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.StateFlow
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.sync.withLock
 import kotlinx.coroutines.withContext
-import kotlinx.coroutines.yield
 
 /**
  * A chat: reads, answers, and saves itself after every operation.
@@ -30,14 +26,12 @@ class ChatViewModel(
     private val services: AppServices,
     record: ChatRecord,
 ) {
-    /** Changed between operations only. */
-    @Volatile
-    private var record: ChatRecord = record
-
     /** The chat's, as in [ChatRecord]. */
     val id: String = record.id
 
+    private val kept = KeptRecord(services, record)
     private val display = ChatDisplay(ChatUiState.of(record), MemoryTrace(services.io, services.appBytes))
+    private val work = ChatWork(services, display, kept)
 
     /** What the screens show. */
     val state: StateFlow<ChatUiState> get() = display.state
@@ -52,79 +46,60 @@ class ChatViewModel(
     private var operations = 0
     private val isBusy get() = operations > 0
 
-    /** What the session's file holds. */
-    private var saved: SessionFigures? = null
-
     /**
      * The screen came to the front: opens the model, again if the settings changed, and resumes a
      * reading that was cut off. Does nothing while something runs.
      */
     fun resume() {
         isLeft = false
-        if (!state.value.canStop) operate { if (it.conversation.isInterrupted) readOn(it) }
+        if (!state.value.canStop) operate { if (it.conversation.isInterrupted) work.readOn(it) }
     }
 
     /** Asks; the answer streams into [state]. */
     fun send(question: String) {
         if (question.isBlank() || state.value.canStop) return
         val text = question.trim()
-        operate { chat ->
-            answer(chat, text)
-        }
+        operate { work.answer(it, text) }
     }
 
     /** Reads a document; [stop] ends that after the chunk that is being read. */
     fun attach(uri: Uri) =
         operate { chat ->
-            val document = withContext(services.io) { services.documents.readText(uri) }
-            read(chat, document)
+            work.attach(chat) {
+                withContext(services.io) { services.documents.readText(uri, services.chats.longText(id)) }
+            }
         }
 
     /** Reads a text that another app gave. */
     fun attachText(
         name: String,
         text: String,
-    ) = operate { read(it, TextDocument(name, text)) }
-
-    private suspend fun read(
-        chat: OpenChat,
-        document: TextDocument,
-    ) {
-        val name = document.name
-        display.begin(Phase.Reading(name, 0, 0, null), ChatItem.File(name, isBeingRead = true))
-        document.guess?.let { encoding ->
-            display.change { it.copy(notice = Notice.Guessed(encoding, telling(document.text))) }
-        }
-        read(name, chat.conversation.attach(name, document.text))
-    }
+    ) = operate { chat -> work.attach(chat) { TextDocument(name, text) } }
 
     /** Takes the newest question with its answer back, or the newest file. */
-    fun takeBack() =
-        operate { chat ->
-            undo(chat)
-        }
+    fun takeBack() = operate { work.undo(it) }
 
     /** Asks the newest question once more; what the model said is forgotten. */
     fun tryAgain() =
         operate { chat ->
-            val question = undo(chat).firstOrNull { it.kind == Turn.Kind.USER }?.text ?: return@operate
-            val items = ChatUiState.itemsOf(chat.conversation.turns, record.figures, chat.figures.unreadTokens)
-            display.change { it.copy(items = items) }
-            answer(chat, question)
+            work.questionAgain(chat)?.let { work.answer(chat, it) }
         }
 
     /** Takes the newest question back and gives it to the screen to be changed, see [NextStep.Edit]. */
     fun edit() =
         operate { chat ->
-            val question = undo(chat).firstOrNull { it.kind == Turn.Kind.USER }?.text
+            val question = work.undo(chat).firstOrNull { it.kind == Turn.Kind.USER }?.text
             display.change { it.copy(next = question?.let(NextStep::Edit)) }
         }
 
     /** A second chat that goes on from here by itself, see [NextStep.Open]. */
     fun fork() =
         operate { chat ->
-            val copy = withContext(services.io) { services.chats.copy(record) }
+            val copy = withContext(services.io) { services.chats.copy(kept.record) }
             chat.conversation.save(services.chats.sessionFile(copy.id))
+            if (chat.conversation.needsSource) {
+                withContext(services.io) { services.chats.longText(id).copyTo(services.chats.longText(copy.id)) }
+            }
             display.change { it.copy(next = NextStep.Open(copy.id)) }
         }
 
@@ -147,9 +122,8 @@ class ChatViewModel(
         services.scope.launch {
             services.oneAtATime.withLock {
                 release()
-                record = record.copy(system = text.trim().ifEmpty { null })
-                withContext(services.io) { services.chats.save(record) }
-                display.change { it.copy(system = record.system) }
+                kept.setSystem(text.trim().ifEmpty { null })
+                display.change { it.copy(system = kept.record.system) }
             }
             resume()
         }
@@ -159,7 +133,7 @@ class ChatViewModel(
     fun nextIsDone() = display.change { it.copy(next = null) }
 
     /** Resumes a stopped reading. */
-    fun readOn() = operate(::readOn)
+    fun readOn() = operate(work::readOn)
 
     /** Stops the running operation; what was read or written so far stays. */
     fun stop() {
@@ -204,11 +178,7 @@ class ChatViewModel(
         return services.scope.launch {
             services.oneAtATime.withLock {
                 try {
-                    block(opened())
-                } catch (error: EdgeInfiniteException) {
-                    fail(error.message.orEmpty())
-                } catch (_: OutOfMemoryError) {
-                    fail("there is no memory left for this; close other apps or shorten the text")
+                    telling(::fail) { block(opened()) }
                 } finally {
                     withContext(NonCancellable) { settle() }
                 }
@@ -218,21 +188,21 @@ class ChatViewModel(
         }
     }
 
-    private fun fail(message: String) =
+    private fun fail(problem: Problem) =
         display.change {
             if (open == null) {
-                it.copy(phase = Phase.Failed(message))
+                it.copy(phase = Phase.Failed(problem))
             } else {
-                it.copy(notice = Notice.Problem(message))
+                it.copy(notice = Notice.Failure(problem))
             }
         }
 
     private suspend fun opened(): OpenChat {
         open?.let { if (it.agreesWith(services.settings.settings.value)) return it else release() }
         display.change { it.copy(phase = Phase.Loading) }
-        val chat = OpenChat.open(services, record, ::keepRecord)
+        val chat = OpenChat.open(services, kept.record, ::isSaved)
         open = chat
-        saved = chat.figures
+        kept.isOpened(chat)
         val manifest = chat.model.artifact.manifest
         display.change {
             it.copy(
@@ -242,7 +212,6 @@ class ChatViewModel(
                 notice = chat.lost?.let(Notice::HistoryLost) ?: it.notice,
             )
         }
-        if (chat.lost != null) record = record.copy(turns = emptyList(), figures = emptyList(), tokensRead = 0)
         return chat
     }
 
@@ -252,112 +221,26 @@ class ChatViewModel(
         withContext(services.computing) { chat.conversation.close() }
     }
 
-    private suspend fun readOn(chat: OpenChat) {
-        val turns = chat.conversation.turns
-        // A question's own text may have been stopped too; that has no name.
-        val name = turns.lastOrNull()?.takeIf { it.kind == Turn.Kind.DOCUMENT }?.text
-        val items = ChatUiState.itemsOf(turns, record.figures, unread = 0)
-        val total = chat.figures.unreadTokens.toLong()
-        display.change {
-            it.copy(
-                phase = Phase.Reading(name, 0, total, null),
-                items = if (name == null) items else items.dropLast(1) + ChatItem.File(name, isBeingRead = true),
-                notice = null,
-            )
-        }
-        read(name, chat.conversation.readOn())
-    }
-
-    private suspend fun read(
-        name: String?,
-        events: Flow<GenerationEvent.Reading>,
-    ) {
-        val start = System.nanoTime()
-        events.collect { event ->
-            display.reading(name, event, start)
-            yield()
-        }
-    }
-
-    private suspend fun undo(chat: OpenChat): List<Turn> {
-        val taken = chat.conversation.undo()
-        record = record.copy(figures = record.figures.take(answersOf(chat)))
-        return taken
-    }
-
-    private suspend fun answer(
-        chat: OpenChat,
-        question: String,
-    ) {
-        display.begin(Phase.Answering, ChatItem.User(question), ChatItem.Answer("", null))
-        ask(chat, question)
-    }
-
-    private suspend fun ask(
-        chat: OpenChat,
-        question: String,
-    ) {
-        val settings = services.settings.settings.value
-        val start = System.nanoTime()
-        val text = StringBuilder()
-        var figures = AnswerFigures(end = AnswerFigures.End.STOPPED)
-        try {
-            chat.conversation
-                .ask(question, chat.samplerFor(settings.sampling), settings.maxNewTokens, settings.stop)
-                .collect { event ->
-                    when (event) {
-                        is GenerationEvent.Reading -> display.reading(null, event, start)
-                        is GenerationEvent.Piece -> {
-                            text.append(event.text)
-                            display.answer(text.toString())
-                            yield() // a burst of pieces must not hold up the main thread
-                        }
-                        is GenerationEvent.Finished -> figures = event.figures()
-                    }
-                }
-        } finally {
-            // A question that was refused at once is not a turn and has no figures.
-            if (answersOf(chat) > record.figures.size) record = record.copy(figures = record.figures + figures)
-        }
-    }
-
     /** After every operation, however it ended: the history as the conversation has it, on disk. */
     private suspend fun settle() {
         val chat = open ?: return
-        val session = chat.figures
-        val turns = chat.conversation.turns
-        val isNew = turns != record.turns || session != saved
-        record = record.copy(turns = turns, tokensRead = session.tokensRead, title = titleOf(turns))
-        val unsaved = if (isNew) save(chat) else null
-        saved = session
+        val unsaved = kept.settle(chat)
+        if (!chat.conversation.needsSource) withContext(services.io) { services.chats.longText(id).delete() }
+        val figures = kept.record.figures
         val samples = chat.samplerFor(services.settings.settings.value.sampling).options.temperature > 0
-        display.settle(session) {
+        display.settle(chat.figures) {
             it.copy(
-                items = ChatUiState.itemsOf(turns, record.figures, session.unreadTokens),
-                figures = record.figures.lastOrNull(),
+                items = ChatUiState.itemsOf(chat.conversation.turns, figures, chat.conversation.unreadTokens),
+                unread = chat.conversation.unreadTokens,
+                figures = figures.lastOrNull(),
                 undoable = chat.conversation.undoable,
                 samples = samples,
-                notice = unsaved?.let(Notice::Problem) ?: it.notice,
+                notice = unsaved?.let(Notice::Failure) ?: it.notice,
             )
         }
     }
 
-    /** @return what went wrong, null when it is on disk. */
-    private suspend fun save(chat: OpenChat): String? =
-        try {
-            record = record.copy(updated = System.currentTimeMillis())
-            withContext(services.io) { services.chats.save(record) }
-            chat.conversation.save(services.chats.sessionFile(id))
-            null
-        } catch (error: EdgeInfiniteException) {
-            error.message
-        }
-
-    private fun answersOf(chat: OpenChat) = chat.conversation.turns.count { it.kind == Turn.Kind.ASSISTANT }
-
-    /** A running operation was saved; on the engine's thread, so before [settle] says how it ended. */
-    private fun keepRecord(turns: List<Turn>) {
-        val tokensRead = open?.figures?.tokensRead ?: return
-        services.chats.save(record.during(turns, tokensRead))
+    private fun isSaved(turns: List<Turn>) {
+        open?.let { kept.isSavedDuring(turns, it.figures.tokensRead) }
     }
 }

@@ -2,7 +2,11 @@ package io.edgeinfinite.app.ui.viewmodel
 
 import android.net.Uri
 import io.edgeinfinite.app.AppServices
+import io.edgeinfinite.app.Problem
+import io.edgeinfinite.app.ProblemException
+import io.edgeinfinite.app.R
 import io.edgeinfinite.app.data.ChatRecord
+import io.edgeinfinite.app.telling
 import io.edgeinfinite.core.Artifact
 import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.ImportProgress
@@ -44,9 +48,9 @@ sealed interface ImportEnd {
     /** The person stopped it. */
     data object Stopped : ImportEnd
 
-    /** It can't be used, in words for a person. */
+    /** It can't be used. */
     data class Refused(
-        val message: String,
+        val problem: Problem,
     ) : ImportEnd
 }
 
@@ -91,12 +95,10 @@ class HomeViewModel(
     fun openReading(uri: Uri) {
         if (mutable.value.importing != null) return
         services.scope.launch {
-            val end =
-                try {
-                    ImportEnd.Opened(withContext(services.io) { chatOf(uri) })
-                } catch (error: EdgeInfiniteException) {
-                    ImportEnd.Refused(error.message.orEmpty())
-                }
+            lateinit var end: ImportEnd
+            telling({ end = ImportEnd.Refused(it) }) {
+                end = ImportEnd.Opened(withContext(services.io) { chatOf(uri) })
+            }
             mutable.update { it.copy(end = end) }
         }
     }
@@ -112,11 +114,11 @@ class HomeViewModel(
                     models.find { SessionFile.fits(file, checkNotNull(it.manifest)) }
                 } catch (error: EdgeInfiniteException) {
                     val name = services.documents.nameOf(uri)
-                    throw EdgeInfiniteException("$name is no saved reading; choose another", error)
+                    throw ProblemException(Problem(R.string.problem_no_reading, listOf(name)), error)
                 }
-            val name = model?.folder?.name ?: throw EdgeInfiniteException(NO_MODEL)
+            val name = model?.folder?.name ?: throw ProblemException(R.string.problem_no_model)
             services.chats.save(chat.copy(model = name))
-        } catch (error: EdgeInfiniteException) {
+        } catch (error: ProblemException) {
             services.chats.delete(chat.id)
             throw error
         }
@@ -181,16 +183,17 @@ class HomeViewModel(
         isCancelled = false
         mutable.update { it.copy(importing = ImportState(""), end = null) }
         services.scope.launch {
-            val end =
-                try {
-                    ImportEnd.Done(withContext(services.io) { copyNamed(nameOf(), copy) }.name)
-                } catch (_: ReadingCancelled) {
-                    ImportEnd.Stopped
-                } catch (error: EdgeInfiniteException) {
-                    ImportEnd.Refused(error.message.orEmpty())
-                } catch (error: IOException) {
-                    ImportEnd.Refused("the file can't be read: ${error.message}")
-                }
+            lateinit var end: ImportEnd
+            telling({ end = ImportEnd.Refused(it) }) {
+                end =
+                    try {
+                        ImportEnd.Done(withContext(services.io) { copyNamed(nameOf(), copy) }.name)
+                    } catch (_: ReadingCancelled) {
+                        ImportEnd.Stopped
+                    } catch (error: IOException) {
+                        ImportEnd.Refused(Problem(R.string.error_unreadable_source, detail = error.message))
+                    }
+            }
             mutable.update { it.copy(importing = null, end = end) }
             load()
         }
@@ -204,9 +207,5 @@ class HomeViewModel(
         return copy(name) { copied, total ->
             mutable.update { it.copy(importing = ImportState(name, copied, total)) }
         }
-    }
-
-    private companion object {
-        const val NO_MODEL = "no model here continues this reading; import its model first"
     }
 }

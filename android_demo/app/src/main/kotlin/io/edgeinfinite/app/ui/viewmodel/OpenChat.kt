@@ -1,6 +1,8 @@
 package io.edgeinfinite.app.ui.viewmodel
 
 import io.edgeinfinite.app.AppServices
+import io.edgeinfinite.app.Problem
+import io.edgeinfinite.app.R
 import io.edgeinfinite.app.data.AppSettings
 import io.edgeinfinite.app.data.ChatRecord
 import io.edgeinfinite.app.data.HowToRun
@@ -24,7 +26,7 @@ import kotlinx.coroutines.withContext
 class OpenChat private constructor(
     val model: LoadedModel,
     val conversation: Conversation,
-    val lost: String?,
+    val lost: Problem?,
     private val how: HowToRun,
     private val recommended: SamplingOptions,
 ) {
@@ -51,7 +53,6 @@ class OpenChat private constructor(
         /** Memory for the states that turns are taken back to; one there always is. */
         private const val UNDO_BYTES = 96_000_000L
         private const val MOST_UNDO = 8L
-        private const val STATE_IS_GONE = "its state was deleted with its model"
 
         /**
          * Opens the model and continues from the chat's file, or starts a new text.
@@ -76,7 +77,7 @@ class OpenChat private constructor(
                     Conversation(session, model.tokenizer, services.computing, autosave, undo, record.system)
                 }
                 if (!file.exists()) {
-                    val lost = STATE_IS_GONE.takeIf { record.turns.isNotEmpty() }
+                    val lost = Problem(R.string.problem_state_deleted).takeIf { record.turns.isNotEmpty() }
                     return@withContext OpenChat(model, fresh(), lost, how, recommended)
                 }
                 try {
@@ -92,7 +93,7 @@ class OpenChat private constructor(
                         )
                     OpenChat(model, saved, null, how, recommended)
                 } catch (error: EdgeInfiniteException) {
-                    OpenChat(model, fresh(), error.message, how, recommended)
+                    OpenChat(model, fresh(), Problem.of(error), how, recommended)
                 }
             }
     }

@@ -38,7 +38,7 @@ internal fun titleOf(turns: List<Turn>): String =
         .take(TITLE)
 
 /** Some words around the first letter that isn't ASCII, from which a person sees whether a text is read right. */
-internal fun telling(text: String): String {
+internal fun tellingWords(text: String): String {
     val at = text.indexOfFirst { it.code > LAST_ASCII }
     if (at < 0) return ""
     val line = text.substring(text.lastIndexOf('\n', at) + 1).lineSequence().first()

@@ -119,6 +119,9 @@ class SettingsViewModel(
 
     private fun refused(): NpuProblem? = services.models.npuProblem?.let(NpuProblem::Refused)
 
+    /** Whether a text is read on when the app is left. */
+    fun setBackground(isOn: Boolean) = change { it.copy(background = isOn) }
+
     private fun sample(how: (SamplingOptions) -> SamplingOptions) =
         change { it.copy(sampling = how(it.sampling ?: state.value.recommended)) }
 
