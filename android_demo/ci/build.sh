@@ -13,6 +13,10 @@
 #
 # Debian's packages that it needs and installs when they are missing (as root): see PACKAGES.
 set -euo pipefail
+# Paths are the caller's.
+if [[ ${1:-} == screenshots && $# -ge 3 ]]; then
+    set -- "$1" "$(realpath -m "$2")" "$(realpath -m "$3")" "${@:4}"
+fi
 cd "$(dirname "$0")"
 
 # Program and the package that has it.
@@ -151,7 +155,7 @@ step_sessions() {
 
 screenshots() {
     local artifact text
-    artifact=$(realpath "$1") text=$(realpath "$2")
+    artifact=$1 text=$2
     maven -pl app -am test -Dtest=ScreenshotTest -Dsurefire.failIfNoSpecifiedTests=false \
         -Dedgeinfinite.screenshots.model="$artifact" -Dedgeinfinite.screenshots.text="$text" \
         ${3:+-Dedgeinfinite.screenshots.question="$3"}

@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -106,14 +105,10 @@ def relative(wanted: np.ndarray, found: np.ndarray) -> float:
 
 
 def _used(wanted: Session, found: Session) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    for name, array in wanted.state.arrays.items():
-        if not np.issubdtype(array.dtype, np.floating):
-            continue
-        other: Any = found.state.arrays[name]
-        if "cache" in name:
-            length = int(wanted.state.length[int(name.rsplit("_", 1)[1])])
-            array, other = array[:, :, :length], other[:, :, :length]
-        yield array, other
+    """Pairs of tensors, of caches the slots in use, whichever axis they lie on."""
+    for spec in wanted.state.specs:
+        if np.issubdtype(np.dtype(spec.dtype), np.floating):
+            yield wanted.state.in_use(spec), found.state.in_use(spec)
 
 
 def _nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
