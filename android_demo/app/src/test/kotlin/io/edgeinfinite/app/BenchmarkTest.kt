@@ -21,6 +21,7 @@ import org.junit.runner.RunWith
 import org.robolectric.Robolectric
 import org.robolectric.RobolectricTestRunner
 import org.robolectric.Shadows.shadowOf
+import org.robolectric.shadows.ShadowLog
 
 /** The benchmark's screen, with onnxruntime on the tiny artifact. */
 @RunWith(RobolectricTestRunner::class)
@@ -45,6 +46,7 @@ class BenchmarkTest {
         @Suppress("DEPRECATION")
         val line = chooser.getParcelableExtra<Intent>(Intent.EXTRA_INTENT)?.getStringExtra(Intent.EXTRA_TEXT).orEmpty()
         assertFalse("\n" in line)
+        assertEquals("for adb logcat", line, ShadowLog.getLogsForTag(BenchmarkViewModel.LOG_TAG).single().msg)
         val row = Json.parseToJsonElement(line).jsonObject
         assertEquals(Fixture.MODEL, row.getValue("model").jsonPrimitive.content)
         assertEquals(1_024L, row.getValue("prompt_tokens").jsonPrimitive.long)

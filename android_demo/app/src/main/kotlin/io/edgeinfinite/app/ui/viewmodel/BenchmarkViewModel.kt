@@ -1,6 +1,7 @@
 package io.edgeinfinite.app.ui.viewmodel
 
 import android.os.Build
+import android.util.Log
 import io.edgeinfinite.app.AppServices
 import io.edgeinfinite.app.Problem
 import io.edgeinfinite.app.data.DeviceFacts
@@ -105,6 +106,7 @@ class BenchmarkViewModel(
             services.scope.launch {
                 telling({ problem -> mutable.update { it.copy(problem = problem) } }) {
                     val row = services.oneAtATime.withLock { measure(model) }
+                    Log.i(LOG_TAG, row.json())
                     mutable.update { it.copy(row = row) }
                 }
             }
@@ -185,6 +187,9 @@ class BenchmarkViewModel(
     }
 
     companion object {
+        /** Of the log's line with the result, which `adb logcat -d -s EdgeInfiniteBenchmark` prints. */
+        const val LOG_TAG = "EdgeInfiniteBenchmark"
+
         /** Tokens that are read. */
         const val PROMPT_TOKENS = 1_024
 
