@@ -2,8 +2,8 @@
 
 The shipped graph computes its last layer's MLP and LM head for the newest token alone, so a loss
 over a text would take one emulated call a token. This variant has the same weights and operators
-and leaves that one pass out: a call gives as many losses as it reads tokens. The HTP multiplies
-blocks of 32 rows, so its emulator takes hardly longer for them. Experiments only; nothing ships it.
+and leaves that one pass out: a call gives as many losses as it reads tokens. The emulator takes
+about as long for 128 tokens as for a few decoded ones. Experiments only; nothing ships it.
 
 Letters: T tokens of a call, V vocabulary.
 """

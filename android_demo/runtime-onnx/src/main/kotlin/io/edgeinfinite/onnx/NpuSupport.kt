@@ -21,8 +21,8 @@ public enum class NpuSupport {
         /**
          * Before an artifact is opened: what stands in the way of running it on the NPU.
          *
-         * @param soc the device's chip, Android's `Build.SOC_MODEL`, which may name a variant behind it; null where it isn't known (before
-         *   Android 12), and then the driver decides.
+         * @param soc the device's chip, Android's `Build.SOC_MODEL`, which may name a variant behind it;
+         *   null where it isn't known (before Android 12), and then the driver decides.
          * @param hasProvider whether onnxruntime has the provider; asked for where null.
          */
         @JvmStatic

@@ -38,6 +38,8 @@ internal object PdfText {
             throw error
         } catch (error: RuntimeException) { // what the library makes of some damaged files
             throw DocumentReader.damaged(name, error)
+        } catch (_: LinkageError) { // encrypted for a certificate: that needs BouncyCastle, which the app leaves out
+            throw ProblemException(R.string.document_password, name)
         } catch (error: StackOverflowError) {
             throw DocumentReader.damaged(name, IOException("it is nested too deeply", error))
         }
