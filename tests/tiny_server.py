@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 import threading
 import time
@@ -31,10 +32,19 @@ class Running:
         return openai.OpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0, timeout=60)
 
     def raw(self, content: bytes, *, seconds: float = 20) -> bytes:
-        """What the server says to bytes on a connection of their own."""
+        """What the server says to bytes on a connection of their own.
+
+        Raises ConnectionError if the server closed it before all bytes were on their way.
+        """
         with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as connection:
             connection.sendall(content)
-            connection.shutdown(socket.SHUT_WR)
+            try:
+                connection.shutdown(socket.SHUT_WR)
+            except OSError as error:
+                if error.errno != errno.ENOTCONN:
+                    raise
+                # The kernel's word for "closed already"; Python makes it no ConnectionError.
+                raise ConnectionAbortedError(error.errno, error.strerror) from error
             return b"".join(iter(lambda: connection.recv(65536), b""))
 
     def until(self, true: Callable[[], bool], seconds: float = 20) -> None:
