@@ -42,7 +42,11 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class BackboneInfo:
-    """The checkpoint an artifact was made from."""
+    """The checkpoint an artifact was made from.
+
+    Args:
+        hidden_size: columns of the embedding; None in artifacts that don't say it.
+    """
 
     name: str
     architecture: str
@@ -54,6 +58,7 @@ class BackboneInfo:
     max_positions: int
     parameters: int
     weights_sha256: str
+    hidden_size: int | None = None
 
 
 @dataclass(frozen=True)

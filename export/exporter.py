@@ -250,6 +250,7 @@ def _manifest(
         max_positions=architecture_of(model).positions,
         parameters=backbone_parameters(model),
         weights_sha256=backbone.weights_sha256,
+        hidden_size=model.config.get_text_config().hidden_size,
     )
     files = sorted(path for path in folder.iterdir() if path.name != MANIFEST_FILE)
     packages = ("torch", "transformers", *backend.tools)

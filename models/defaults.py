@@ -15,7 +15,7 @@ from edgeinfinite.models.loading import Backbone
 from edgeinfinite.models.recall.layer_slots import most_slots_of_retrieval, slots_by_layer
 from edgeinfinite.models.shipped import shipped_gate, shipped_scorer
 from edgeinfinite.models.sliding import with_windows
-from edgeinfinite.models.state_size import GROWS, StateShape, geometry_within
+from edgeinfinite.models.state_size import GROWS, StateShape, geometry_within, recall_within
 from edgeinfinite.models.trained_file import read_metadata
 
 
@@ -29,7 +29,8 @@ class ModelOptions:
             gate shipped for this model and geometry.
         scorer: a trained retention scorer's file, `untrained`, or None for the shipped one.
         state_mb: largest size of the state in MB, which chooses the segment length (`reencode`) or
-            the recall slots (`carry`); None keeps the geometry as given.
+            the recall slots (`carry`), and shorter segments for a small state of a hybrid model;
+            None keeps the geometry as given.
         cache_type: dtype of the KV cache.
     """
 
@@ -163,6 +164,8 @@ def _within(
                 f"tokens, which takes a state of {least + 0.05:.1f} MB; give at least that"
             )
         return geometry
+    if chosen == "recall_slots" and options.asked.segment_length is None:
+        return recall_within(geometry, megabytes, shape)
     return geometry_within(geometry, megabytes, shape, chosen)
 
 

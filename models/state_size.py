@@ -65,6 +65,9 @@ class StateShape:
         return sum(geometry.capacities(self.layers)) * self.slot_bytes + self.fixed_bytes
 
 
+_SHORTER_PAYS = 1.5
+"""Shorter segments are chosen if they leave room for this many times the recall slots."""
+
 GROWS = {"reencode": "segment_length", "carry": "recall_slots"}
 """The length that `geometry_within` chooses, by policy. Without a scorer it is the window."""
 
@@ -108,3 +111,31 @@ def geometry_within(
         )
     chosen: dict[str, Any] = {grows: more}
     return replace(geometry, **chosen)
+
+
+def recall_within(geometry: Geometry, megabytes: float, shape: StateShape) -> Geometry:
+    """`geometry_within` for recall slots, with segments half as long where that pays.
+
+    Each layer with a sliding window holds a segment beside its window. In a small state of a hybrid
+    model these take what recall slots could have: halving Gemma 3 270M's segments doubles its slots
+    in 13 MB, and it recalls more and reads 0.93 times as fast (docs/adapt.md).
+
+    Args:
+        geometry: of policy `carry`; its segments and recall slots may change.
+        megabytes, shape: as for `geometry_within`.
+
+    Raises:
+        EdgeInfiniteError: as `geometry_within`.
+    """
+    half = geometry.segment_length // 2
+    hybrid = any(geometry.slides(layer) for layer in range(shape.layers))
+    if not hybrid or not half or half % _ROUND:
+        return geometry_within(geometry, megabytes, shape, "recall_slots")
+    shorter = replace(geometry, segment_length=half, recall_slots=0)
+    shorter = geometry_within(shorter, megabytes, shape, "recall_slots")
+    try:
+        longer = geometry_within(geometry, megabytes, shape, "recall_slots")
+    except EdgeInfiniteError:  # too small for longer segments alone
+        return shorter
+    pays = shorter.most_slots >= _SHORTER_PAYS * max(longer.most_slots, 1)
+    return shorter if pays else longer

@@ -39,7 +39,7 @@ def machine_limits(threads: int) -> MachineLimits:
     return MachineLimits(float(bandwidth), float(flops))
 
 
-def with_shares(row: Row, limits: MachineLimits, multiplied: int) -> Row:
+def with_shares(row: Row, limits: MachineLimits, multiplied: int | None) -> Row:
     """Adds to a row its speed as shares of the machine's limits.
 
     Decoding a token reads every weight at least once: the decode share is this traffic divided by
@@ -49,12 +49,12 @@ def with_shares(row: Row, limits: MachineLimits, multiplied: int) -> Row:
     Args:
         row: one system at one length.
         limits: the machine's limits, from the same run.
-        multiplied: the number of weights that each prompt token is multiplied with.
+        multiplied: the number of weights that each prompt token is multiplied with; None: unknown.
     """
     reads = multiplies = None
     if row.file_bytes and row.median_token_s:
         reads = row.file_bytes / row.median_token_s / limits.read_bytes_per_s
-    if row.prefill_tokens_per_s:
+    if row.prefill_tokens_per_s and multiplied is not None:
         multiplies = 2 * multiplied * row.prefill_tokens_per_s / limits.multiply_flops
     return replace(row, bandwidth_share=reads, multiply_share=multiplies)
 

@@ -73,10 +73,15 @@ def run_bench(options: BenchOptions, peer_model: PeerModel) -> tuple[list[Row], 
     return [with_shares(row, limits, multiplied) for row in rows], limits
 
 
-def _multiplied(manifest: Manifest) -> int:
-    """All weights but the embedding, which is looked up; as LM head it runs once per prompt."""
+def _multiplied(manifest: Manifest) -> int | None:
+    """All weights but the embedding, which is looked up; as LM head it runs once per prompt.
+
+    None for an older artifact, whose manifest doesn't have the embedding's columns.
+    """
     model = manifest.backbone
-    return model.parameters - model.vocabulary * model.query_heads * model.head_dim
+    if model.hidden_size is None:
+        return None
+    return model.parameters - model.vocabulary * model.hidden_size
 
 
 def _text_tokens(options: BenchOptions) -> list[int]:

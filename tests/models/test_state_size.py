@@ -12,7 +12,7 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.tensors import state_specs
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.geometry_options import CARRY_LENGTHS
-from edgeinfinite.models.state_size import StateShape, geometry_within
+from edgeinfinite.models.state_size import StateShape, geometry_within, recall_within
 from edgeinfinite.runtime_py.state import State
 
 SMOLLM2 = StateShape(30, 3, 64, "float16", True, 8192)
@@ -55,18 +55,54 @@ def test_the_state_is_as_large_as_it_may_be(megabytes, cache_type, policy, reads
     assert bytes_of(more, shape) > megabytes * 1e6 or more.capacity > shape.positions
 
 
+GEMMA = StateShape(18, 1, 256, "float16", False, 32768)
+"""Gemma 3 270M: 15 of 18 layers see 512 tokens."""
+HYBRID = dataclasses.replace(
+    CARRY, sliding_windows=tuple(0 if layer in (5, 11, 17) else 512 for layer in range(18))
+)
+
+
+@pytest.mark.parametrize(("megabytes", "segment", "slots"), [(13, 64, 768), (26.7, 128, 4736)])
+def test_a_small_state_of_a_hybrid_model_has_shorter_segments(megabytes, segment, slots):
+    geometry = recall_within(HYBRID, megabytes, GEMMA)
+    assert (geometry.segment_length, geometry.recall_slots) == (segment, slots)
+
+
+@given(megabytes=st.floats(11.5, 60))
+def test_shorter_segments_are_chosen_for_half_as_many_more_recall_slots(megabytes):
+    geometry = recall_within(HYBRID, megabytes, GEMMA)
+    assert bytes_of(geometry, GEMMA) <= megabytes * 1e6
+    halved = dataclasses.replace(HYBRID, segment_length=64)
+    shorter = geometry_within(halved, megabytes, GEMMA)
+    if geometry == shorter:
+        try:
+            longer = geometry_within(HYBRID, megabytes, GEMMA).recall_slots
+        except EdgeInfiniteError:
+            longer = 0
+        assert shorter.recall_slots >= 1.5 * longer
+    else:
+        assert geometry == geometry_within(HYBRID, megabytes, GEMMA)
+        assert shorter.recall_slots < 1.5 * max(geometry.recall_slots, 1)
+
+
+@given(megabytes=st.floats(20, 160))
+def test_without_sliding_windows_the_segments_stay(megabytes):
+    assert recall_within(CARRY, megabytes, SMOLLM2) == geometry_within(CARRY, megabytes, SMOLLM2)
+
+
+def test_a_hybrid_s_state_that_is_too_small_is_refused():
+    with pytest.raises(EdgeInfiniteError, match="give at least"):
+        recall_within(HYBRID, 5.0, GEMMA)
+
+
 @given(megabytes=st.floats(20, 60), grows=st.sampled_from(["recall_slots", "window_length"]))
 def test_what_layers_with_sliding_windows_leave_goes_to_the_others(megabytes, grows):
-    """Gemma 3 270M: 15 of 18 layers see 512 tokens."""
-    shape = StateShape(18, 1, 256, "float16", False, 32768)
-    windows = tuple(0 if layer in (5, 11, 17) else 512 for layer in range(18))
-    start = dataclasses.replace(CARRY, sliding_windows=windows)
-    geometry = geometry_within(start, megabytes, shape, grows)
-    assert bytes_of(geometry, shape) <= megabytes * 1e6
+    geometry = geometry_within(HYBRID, megabytes, GEMMA, grows)
+    assert bytes_of(geometry, GEMMA) <= megabytes * 1e6
     assert geometry.capacities(18)[0] == 511 + 128
     step = 128 if grows == "recall_slots" else 64
     more = dataclasses.replace(geometry, **{grows: getattr(geometry, grows) + step})
-    assert bytes_of(more, shape) > megabytes * 1e6
+    assert bytes_of(more, GEMMA) > megabytes * 1e6
 
 
 @pytest.mark.parametrize("geometry", [CARRY, Geometry()], ids=["carry", "reencode"])

@@ -156,6 +156,8 @@ def test_speeds_are_shares_of_the_machine_s_limits():
     row = with_shares(row, MachineLimits(read_bytes_per_s=20e9, multiply_flops=400e9), 100_000_000)
     assert row.bandwidth_share == pytest.approx(0.5)
     assert row.multiply_share == pytest.approx(0.25)
+    unknown = with_shares(row, MachineLimits(1.0, 1.0), None)
+    assert unknown.bandwidth_share and unknown.multiply_share is None
     failed = replace(row, error="failed", file_bytes=None, prefill_tokens_per_s=None)
     failed = with_shares(failed, MachineLimits(1.0, 1.0), 1)
     assert failed.bandwidth_share is None and failed.multiply_share is None
