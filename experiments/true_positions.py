@@ -150,20 +150,17 @@ class Simulated:
                 self._move(layer, moved)
 
     def _evict(self, layer: int, evicted: torch.Tensor | None) -> None:
-        geometry, rule = self._geometry, self._rule
+        geometry = self._geometry
         sinks, slots = geometry.sink_length, geometry.slots_of(layer)
         total = self.keys[layer].shape[1]
         count = total - sinks - geometry.window_length
         order = torch.arange(count)
-        rank = (rule.recency * order).expand(len(self.keys[layer]), -1)
         known = self._scores[layer]
         scores = None if evicted is None else evicted
         if scores is not None and known is not None:
             scores = torch.cat((known, scores), 1)
-        if scores is not None:
-            by_rank = self._scorers[layer].retrieval.bool()
-            rank = torch.where(by_rank, with_neighbours(scores[None], rule)[0] + rank, rank)
-        rank = rank.masked_fill(order >= count - rule.newest_slots(slots), float("inf"))
+        rank = self._ranks(layer, scores, self._rule.recency * order)
+        rank = rank.masked_fill(order >= count - self._newest(slots), float("inf"))
         chosen = rank.topk(min(slots, count)).indices.sort(-1).values
         self._scores[layer] = None if scores is None else scores.gather(1, chosen)
         heads = len(chosen)
@@ -179,6 +176,18 @@ class Simulated:
         self.keys[layer] = self.keys[layer].gather(1, wide)
         self.values[layer] = self.values[layer].gather(1, wide)
         self.places[layer] = self.places[layer].gather(1, rows)
+
+    def _ranks(self, layer: int, scores: torch.Tensor | None, age: torch.Tensor) -> torch.Tensor:
+        """`[K, n]` ranks of the n pairs after the sinks; `age` is what being new adds."""
+        streaming = age.expand(len(self.keys[layer]), -1)
+        if scores is None:
+            return streaming
+        by_rank = self._scorers[layer].retrieval.bool()
+        return torch.where(by_rank, with_neighbours(scores[None], self._rule)[0] + age, streaming)
+
+    def _newest(self, slots: int) -> int:
+        """How many of a layer's slots hold what is newest."""
+        return self._rule.newest_slots(slots)
 
     def _move(self, layer: int, moved: int) -> None:
         """As `carry`: retrieval heads' slots stand after the sinks, everything else moves down."""
@@ -208,7 +217,19 @@ def _attention(
     session: Simulated = kwargs["edgeinfinite_session"]
     layer: int = module.layer_idx  # type: ignore[assignment]
     session.add(layer, key[0], value[0], kwargs["edgeinfinite_places"])
-    keys, values = session.keys[layer], session.values[layer]
+    return attended(query, session.keys[layer], session.values[layer], scaling), None
+
+
+def attended(
+    query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scaling: float | None
+) -> torch.Tensor:
+    """`[1, n, H, D]`: causal attention of n queries `[1, H, n, D]`, whose own pairs come last.
+
+    Args:
+        query: see above.
+        keys, values: `[K, T, D]`.
+        scaling: of the products; None: 1 / sqrt(D).
+    """
     new, dim = query.shape[2:]
     grouped = query[0].reshape(len(keys), -1, dim)
     scores = (grouped @ keys.transpose(1, 2)).float() * (scaling or dim**-0.5)
@@ -216,7 +237,7 @@ def _attention(
     later = torch.ones(new, new, dtype=torch.bool).triu(1)
     scores[..., -new:].masked_fill_(later, float("-inf"))
     mixed = scores.softmax(-1).to(values.dtype).flatten(1, 2) @ values
-    return mixed.reshape(1, -1, new, dim).transpose(1, 2), None
+    return mixed.reshape(1, -1, new, dim).transpose(1, 2)
 
 
 AttentionInterface.register(_ATTENTION, _attention)
