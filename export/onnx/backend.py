@@ -14,6 +14,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.looked_up import LOOKED_UP
 from edgeinfinite.artifact.manifest import Manifest, QuantizationInfo, cache_type_of, soc_of
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL
 from edgeinfinite.errors import EdgeInfiniteError
@@ -24,6 +25,7 @@ from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.graphs.state import cache_outputs
 from edgeinfinite.export.graphs.tokens import DecodeStep, PrefillSegment
 from edgeinfinite.export.onnx.files import WeightsFile, fix_tokens
+from edgeinfinite.export.onnx.looked_up import looked_up_tables
 from edgeinfinite.export.onnx.observe import ObservedGraph
 from edgeinfinite.export.onnx.passes import shared_copy
 from edgeinfinite.export.onnx.passes.dequantized import swap_dequantized
@@ -128,6 +130,7 @@ class OnnxBackend:
         with WeightsFile(folder) as file:
             progress("writing the weights", 0.8)
             file.save(traced, FILES[PREFILL])
+            tables = looked_up_tables(traced)
             fix_tokens(folder / FILES[PREFILL], folder / FILES[DECODE])
             if shape.compresses:
                 progress("tracing the compression", 0.9)
@@ -143,6 +146,8 @@ class OnnxBackend:
                 file.save(traced, FILES[COMPRESS])
                 graphs[COMPRESS] = compress.spec(FILES[COMPRESS])
         details: dict[str, Any] = {"passes": applied, "operators": operators}
+        if tables:
+            details[LOOKED_UP] = tables
         return ExportedGraphs(graphs, state, info_of(model, recipe, weights), details)
 
     def quantized_reference(

@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-WEIGHTS_FILE = "weights.data"
+from edgeinfinite.artifact.looked_up import WEIGHTS_FILE
 
 _INLINE_BYTES = 1024
 """Smaller tensors stay in the graph's own file: onnxruntime reads shapes and axes there."""

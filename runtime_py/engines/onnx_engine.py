@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from edgeinfinite.artifact.backends import backend_entry
+from edgeinfinite.artifact.looked_up import WEIGHTS_FILE, tables_of
 from edgeinfinite.artifact.manifest import Manifest, fingerprint, model_digest, soc_of
 from edgeinfinite.artifact.socs import QNN_HTP, Soc, soc_named
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL, GraphSpec
@@ -22,6 +23,7 @@ from edgeinfinite.runtime_py.carried import place_carried
 from edgeinfinite.runtime_py.engines.base import failed, usable_cpus
 from edgeinfinite.runtime_py.engines.fixed_graph import FixedGraph, tokens_of
 from edgeinfinite.runtime_py.engines.malloc_options import freed_memory_goes_back
+from edgeinfinite.runtime_py.engines.mapped_tables import MappedTables
 from edgeinfinite.runtime_py.engines.qnn_provider import provider_package, qnn_session
 from edgeinfinite.runtime_py.state import State
 
@@ -70,6 +72,8 @@ class OnnxEngine:
         self._soc = _emulated(folder, manifest) if emulate else None
         if emulate:
             provider_package()
+        tables = () if emulate else tables_of(manifest.details)
+        self._tables = MappedTables(self._ort, folder / WEIGHTS_FILE, tables)
         fixed = tokens_of(manifest.graphs[PREFILL])
         self._graphs: dict[str, Any] = {
             name: self._opened(folder, graph, threads)
@@ -98,10 +102,14 @@ class OnnxEngine:
         return State(self._state_specs)
 
     def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
-        return self._graphs[PREFILL].logits(state, tokens)
+        logits = self._graphs[PREFILL].logits(state, tokens)
+        self._tables.looked_up(tokens.shape[1])
+        return logits
 
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
-        return self._graphs[DECODE].logits(state, tokens)
+        logits = self._graphs[DECODE].logits(state, tokens)
+        self._tables.looked_up(tokens.shape[1])
+        return logits
 
     def compress_memory(self, state: State) -> None:
         graph = self._graphs[COMPRESS]
@@ -116,15 +124,18 @@ class OnnxEngine:
         path = folder / graph.file
         reads_tokens = any(spec.role == "tokens" for spec in graph.inputs)
         if not reads_tokens or tokens_of(graph) is None:
-            return _Graph(self._ort, self._session(path, threads), graph)
+            session = self._session(path, threads, looks_up=reads_tokens)
+            return _Graph(self._ort, session, graph)
         soc = self._soc
         if soc is not None:
             return FixedGraph(self._ort, lambda: qnn_session(self._ort, path, soc), graph)
         session = self._session(path, threads)
         return FixedGraph(self._ort, lambda: session, graph)
 
-    def _session(self, path: Path, threads: int | None) -> Any:
+    def _session(self, path: Path, threads: int | None, *, looks_up: bool = False) -> Any:
         options = self._ort.SessionOptions()
+        if looks_up:
+            self._tables.give_to(options)
         options.intra_op_num_threads = threads or usable_cpus()
         options.inter_op_num_threads = 1
         # Fatal ones only: the errors that it writes in colours are also the exceptions' texts.

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 import torch
 from parity_faults import FaultCheck
 from tiny_artifact import VOCABULARY, tiny_artifact
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
+from edgeinfinite.artifact.looked_up import LOOKED_UP, WEIGHTS_FILE, tables_of
+from edgeinfinite.artifact.manifest import read_manifest, write_manifest
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.onnx.passes import split_head
 from edgeinfinite.export.verify import verify_artifact
 from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.engines.mapped_tables import MappedTables
 
 PARTS = 5
 """Four of 64 words and one of the last two."""
@@ -86,6 +92,61 @@ def test_the_logits_are_those_of_one_product_bit_for_bit(artifacts: tuple[Path, 
         made.append(np.stack(logits))
     assert made[0].shape[1] == VOCABULARY and np.isfinite(made[0]).all()
     assert np.array_equal(*made)
+
+
+def test_the_pages_of_a_large_embedding_are_given_back(artifacts: tuple[Path, Path]) -> None:
+    """The engine maps what is looked up; the test of the logits holds that it reads the same."""
+    whole, split = (read_manifest(artifact) for artifact in artifacts)
+    assert LOOKED_UP not in whole.details
+    names = [table.name for table in tables_of(split.details)]
+    assert names and all("embed_tokens" in name for name in names)
+    tables = MappedTables(onnxruntime, artifacts[1] / WEIGHTS_FILE, tables_of(split.details))
+    kept = [tables._array(table).sum() for table in tables_of(split.details)]  # reads every page
+    tables.looked_up(127)
+    assert mapped_kilobytes(artifacts[1]) > 0
+    tables.looked_up(1)
+    assert mapped_kilobytes(artifacts[1]) == 0
+    again = [tables._array(table).sum() for table in tables_of(split.details)]
+    assert again == kept
+
+
+def mapped_kilobytes(artifact: Path) -> int:
+    """Of `weights.data`, as this process holds it in memory."""
+    if not Path("/proc/self/smaps").exists():
+        pytest.skip("only Linux says what is mapped")
+    found, here = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if not line.split()[0].endswith(":"):
+            here = str(artifact / WEIGHTS_FILE) in line
+        elif here and line.startswith("Rss:"):
+            found += int(line.split()[1])
+    return found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"offset": 10**9},
+        {"offset": -1},
+        {"shape": [10**6, 64]},
+        {"shape": []},
+        {"dtype": "complex64"},
+        {"offset": 10**30},
+        {"shape": [10**20, 64]},
+        {"name": 3},
+    ],
+    ids=str,
+)
+def test_a_table_that_is_not_there_is_refused(
+    artifacts: tuple[Path, Path], change: dict[str, object], tmp_path: Path
+) -> None:
+    broken = tmp_path / "artifact"
+    shutil.copytree(artifacts[1], broken)
+    manifest = read_manifest(broken)
+    manifest.details[LOOKED_UP][0].update(change)
+    write_manifest(broken, manifest)
+    with pytest.raises(EdgeInfiniteError, match=r"again|can't be read"):
+        load_engine(broken, threads=1)
 
 
 def test_the_weights_take_no_more_bytes(artifacts: tuple[Path, Path]) -> None:
