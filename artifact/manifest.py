@@ -142,7 +142,7 @@ class Manifest:
         graphs: by name. `compress_memory` is there under policy `carry`, whose window it moves;
             under `reencode` only with a gate: without one nothing reads M and z.
         parity: figures of the check against the checkpoint, made on this very artifact.
-        details: the back end's own report (partitions, operators), for people.
+        details: the back end's own report (partitions, operators), for people and for its engine.
         npu: left out for `cpu`.
         own_sha256: of `manifest.json` itself, with zeros in place of these 64 digits; a file
             without it isn't compared.

@@ -149,7 +149,9 @@ class Guided(Simulated):
         paid = with_neighbours(paid[None], self._rule)[0]
         paid = (paid - paid.mean(1, keepdim=True)) / paid.std(1, keepdim=True)
         by_rank = self._scorers[layer].retrieval.bool()
-        mixed = way.scorer * shipped + (1 - way.scorer) * paid
+        mixed = paid
+        if way.scorer:
+            mixed = way.scorer * shipped + (1 - way.scorer) * (paid + age)
         return torch.where(by_rank, mixed, paid if way.all_heads else shipped)
 
     def _newest(self, slots: int) -> int:
