@@ -25,6 +25,7 @@ SCHEMA_VERSION = 2
 MANIFEST_FILE = "manifest.json"
 GATE_FILE = "gate.safetensors"
 SCORER_FILE = "scorer.safetensors"
+CACHE_SCALES_FILE = "cache_scales.safetensors"
 MODEL_CARD = "README.md"
 """Names inside an artifact."""
 
@@ -279,7 +280,7 @@ def _check_entry(folder: Path, name: str, entry: FileEntry, *, contents: bool) -
 
 
 def cache_type_of(manifest: Manifest) -> str:
-    """The type of the KV cache's numbers, `float32` or `float16`."""
+    """The type of the KV cache's numbers, `float32`, `float16` or `int8`."""
     return next(spec.dtype for spec in manifest.state if spec.is_cache)
 
 

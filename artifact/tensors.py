@@ -159,7 +159,7 @@ def state_specs(
         capacities: C of every layer.
         head_dim: D.
         memory: whether there is a gate that reads M and z.
-        cache_type: of K and V, `float32` or `float16`; everything else is float32.
+        cache_type: of K and V, `float32`, `float16` or `int8`; everything else is float32.
         scored: G of the layers whose recall slots have scores.
     """
     caches = [

@@ -1,6 +1,7 @@
-"""Measures what an int8 KV cache would cost in quality; no back end has one yet.
+"""Simulates an int8 KV cache with a scale per vector, to measure what it costs in quality.
 
-Each key and value vector is D signed bytes and one float16 scale, the largest magnitude / 127. The
+An artifact's int8 cache has a scale per channel (`models.int8_cache`); --artifact measures it. Here
+each key and value vector is D signed bytes and one float16 scale, the largest magnitude / 127. The
 reference computes with the dequantized numbers. Rounding twice changes nothing, but a key that
 moves to another slot is rotated and rounded again, as in a cache of keys after RoPE.
 """
@@ -37,7 +38,7 @@ class Int8TensorState(TensorState):
     def round_again(self) -> None:
         """Rounds again after keys were moved to other slots."""
         for cache in (*self.k_cache, *self.v_cache):
-            cache.copy_(round_to_int8(cache))
+            cache[:] = round_to_int8(cache[:])
 
 
 def int8_state_bytes(state: State) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.facts import KINDS, draw_facts
-from edgeinfinite.models.configuration import MEASURED_CACHE_TYPES, NO_GATE, check_choice
+from edgeinfinite.models.configuration import CACHE_TYPES, NO_GATE, check_choice
 
 _ROOM_FOR_A_QUESTION = 64
 
@@ -85,7 +85,7 @@ class Setting:
         gate: for `edgeinfinite`, `trained-gate` and `swapped-memory`.
         scorer: for the recall slots.
         zero_gate: for `zero-memory-gate`, a gate trained with a memory that reads zero.
-        cache_type: dtype of every method's KV cache, one of `MEASURED_CACHE_TYPES`.
+        cache_type: dtype of every method's KV cache, one of `CACHE_TYPES`.
     """
 
     geometry: Geometry
@@ -95,7 +95,7 @@ class Setting:
     cache_type: str = "float32"
 
     def __post_init__(self) -> None:
-        check_choice("cache type", self.cache_type, MEASURED_CACHE_TYPES)
+        check_choice("cache type", self.cache_type, CACHE_TYPES)
 
     @property
     def tensor_type(self) -> str:

@@ -198,8 +198,8 @@ class FaultCheck:
 
     def passes(self, observed: Observed) -> bool:
         """Whether the check finds nothing in an artifact."""
-        half = cache_type_of(self.manifest) == "float16"
-        parity = OperationParity(observed, self.reference, half=half)
+        rounds = cache_type_of(self.manifest) != "float32"
+        parity = OperationParity(observed, self.reference, rounds=rounds)
         state = self.reference.new_state()
         errors = parity.compare_from(state, self.reference.new_state, iter(self._ids))
         return all(check.passed for check in checks_of(errors))

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.manifest import (
+    CACHE_SCALES_FILE,
     GATE_FILE,
     MANIFEST_FILE,
     SCHEMA_VERSION,
@@ -46,18 +47,22 @@ from edgeinfinite.models.attach import (
     config_of,
     rank_rule_of,
 )
-from edgeinfinite.models.configuration import UNTRAINED_SCORER
+from edgeinfinite.models.configuration import INT8_CACHE, UNTRAINED_SCORER
+from edgeinfinite.models.int8_cache.measure import MEASURED_TOKENS, add_cache_scales
 from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.models.recall.scorer_file import save_scorers
-from edgeinfinite.models.trained_file import modules_digest, read_metadata
+from edgeinfinite.models.trained_file import modules_digest, read_metadata, save_layers
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.version import __version__
 
 _SLOT_BYTES = 12
 """Of the tables of indices that rank and move pairs, for each layer and candidate for a slot; the
 demo model's `compress_memory` has 40 tables of 1,152 int64 for 30 layers."""
+
+_TEXT_BYTES_PER_TOKEN = 16
+"""Enough of a text to make tokens of."""
 
 _SPARE_BYTES = 22_000
 """Of the manifest's figures, the model card, and of tensors that begin at a cache line."""
@@ -102,6 +107,9 @@ def _write_artifact(
     write_text_files(plan.backbone, folder)
     gate_info = _write_gate(model, plan.config.gate, folder)
     scorer_info = _write_scorer(model, folder)
+    if plan.config.cache_type == INT8_CACHE:
+        report("measuring the ranges of K and V", 0.05)
+        _write_cache_scales(plan, folder)
     weights = plan_quantization(
         plan.backbone,
         backend,
@@ -169,6 +177,8 @@ def _left_for_weights(plan: ExportPlan, folder: Path) -> float:
     shape = ModelShape.of(model)
     others = plan.backend.graph_bytes * shape.layers + _SPARE_BYTES
     others += sum(2 * p.numel() for s in scorers if not s.streams for p in s.parameters())
+    if shape.cache_type == INT8_CACHE:  # in the graphs for tokens, and in the one that compresses
+        others += 2 * 2 * 4 * shape.layers * shape.kv_heads * shape.head_dim
     geometry = shape.geometry
     if geometry.policy == "carry":
         others += _rotary_bytes(model, geometry.capacity)
@@ -207,6 +217,14 @@ def _write_scorer(model: PreTrainedModel, folder: Path) -> ScorerInfo | None:
         sha256=modules_digest(scorers, rule.to_json()),
         rank_rule=rule,
     )
+
+
+def _write_cache_scales(plan: ExportPlan, folder: Path) -> None:
+    """Measures an int8 cache's scales, and writes them for `verify`; the graphs hold them too."""
+    text, _ = chosen_text(plan.options.quantization.calibrate)
+    tokens = plan.backbone.tokenizer(text[: _TEXT_BYTES_PER_TOKEN * MEASURED_TOKENS])["input_ids"]
+    scales = add_cache_scales(plan.backbone.model, tokens[:MEASURED_TOKENS])
+    save_layers(folder / CACHE_SCALES_FILE, scales, {})
 
 
 def _write_gate(model: PreTrainedModel, gate: str, folder: Path) -> GateInfo | None:

@@ -17,10 +17,13 @@ from edgeinfinite.export.output_folder import check_output
 from edgeinfinite.export.recipes import Recipe, recipe_named
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach
-from edgeinfinite.models.configuration import EdgeInfiniteConfig
+from edgeinfinite.models.configuration import INT8_CACHE, EdgeInfiniteConfig
 from edgeinfinite.models.defaults import ModelOptions, resolve
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.runtime_py.state import state_bytes
+
+_FEW_SLOTS = 2048
+"""Of a hybrid model; with fewer Gemma 3 270M forgets facts (docs/adapt.md)."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,8 @@ def plan_export(options: ExportOptions) -> ExportPlan:
     )
     attach(backbone.model, resolved.config)
     backend.check_architecture(architecture_of(backbone.model), resolved.config.geometry)
-    return ExportPlan(options, backbone, resolved.config, backend, recipe, resolved.notes)
+    notes = (*resolved.notes, *_about_bytes(options, backend, resolved.config.geometry))
+    return ExportPlan(options, backbone, resolved.config, backend, recipe, notes)
 
 
 def _cache_type(options: ExportOptions, backend: Backend) -> str:
@@ -130,6 +134,18 @@ def _cache_type(options: ExportOptions, backend: Backend) -> str:
             f"choose one of {', '.join(backend.cache_types)}"
         )
     return options.cache_type
+
+
+def _about_bytes(options: ExportOptions, backend: Backend, geometry: Geometry) -> list[str]:
+    """That bytes would hold more of the text, where the state is small and they are as fast."""
+    asked = options.state_mb is not None and options.cache_type is None
+    few = geometry.has_windows and 0 < geometry.most_slots < _FEW_SLOTS
+    if not (asked and few and INT8_CACHE in backend.cache_types):
+        return []
+    return [
+        f"layers with full attention have {geometry.most_slots:,} recall slots; --cache-type int8 "
+        "gives them more than twice as many in the same bytes (docs/adapt.md)"
+    ]
 
 
 def _layers_by_slots(geometry: Geometry, layers: int) -> dict[int, list[int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from edgeinfinite.artifact.manifest import (
+    CACHE_SCALES_FILE,
     GATE_FILE,
     SCORER_FILE,
     Manifest,
@@ -21,7 +22,7 @@ from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe, WeightFormat, exact_recipe, recipe_named
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.attach import attach
-from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.configuration import INT8_CACHE, NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -130,12 +131,7 @@ def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Tor
             f"the checkpoint {manifest.backbone.name} isn't found from here; give --model ({error})"
         ) from error
     same = backbone.weights_sha256 == manifest.backbone.weights_sha256
-    gate = NO_GATE if manifest.gate is None else str(folder / GATE_FILE)
-    scorer = str(folder / SCORER_FILE) if manifest.geometry.recall_slots else None
-    config = EdgeInfiniteConfig(
-        manifest.geometry, gate, scorer=scorer, cache_type=cache_type_of(manifest)
-    )
-    attach(backbone.model, config)
+    attach(backbone.model, configuration_of(folder, manifest))
     if manifest.details.get("calibrated"):
         engine = TorchEngine(backbone.model)
     else:
@@ -143,6 +139,18 @@ def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Tor
         engine = TorchEngine(backend.quantized_reference(backbone.model, recipe, integers))
     _check_state(folder, manifest, engine)
     return engine, Check("weights", same, float(same))
+
+
+def configuration_of(folder: Path, manifest: Manifest) -> EdgeInfiniteConfig:
+    """What `attach` was given for an artifact, with the artifact's own files."""
+    cache_type = cache_type_of(manifest)
+    return EdgeInfiniteConfig(
+        manifest.geometry,
+        NO_GATE if manifest.gate is None else str(folder / GATE_FILE),
+        scorer=str(folder / SCORER_FILE) if manifest.geometry.recall_slots else None,
+        cache_type=cache_type,
+        cache_scales=str(folder / CACHE_SCALES_FILE) if cache_type == INT8_CACHE else None,
+    )
 
 
 def _as_exported(backbone: Backbone, manifest: Manifest) -> tuple[Recipe, Integers]:

@@ -15,11 +15,13 @@ from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.configuration import (
+    INT8_CACHE,
     NO_GATE,
     UNTRAINED_GATE,
     UNTRAINED_SCORER,
     EdgeInfiniteConfig,
 )
+from edgeinfinite.models.int8_cache.scales import CacheScales, load_cache_scales
 from edgeinfinite.models.memory.feature_map import FeatureMap
 from edgeinfinite.models.memory.gate import MemoryGate, default_rank
 from edgeinfinite.models.memory.gate_file import load_gate
@@ -36,8 +38,9 @@ from edgeinfinite.models.sliding import with_windows
 def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedModel:
     """Adds modules to the attention layers of a RoPE decoder and freezes the backbone.
 
-    The modules are `memory_gate`, unless the gate is `none`, and `retention_scorer`, if the
-    geometry has recall slots. The other attributes are None.
+    The modules are `memory_gate`, unless the gate is `none`, `retention_scorer`, if the geometry
+    has recall slots, and `cache_scales`, if the configuration names a file of them. The other
+    attributes are None.
 
     Without a state, the model computes exactly what the base model does; `attention.run_tokens`
     runs it with a state. Attaching again replaces the modules.
@@ -63,7 +66,7 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
     layers = attention_layers(model)
     model.requires_grad_(False).eval()
     for layer in layers:
-        layer.memory_gate = layer.retention_scorer = None
+        layer.memory_gate = layer.retention_scorer = layer.cache_scales = None
     model.edgeinfinite_rank_rule = RankRule()  # type: ignore[assignment]
     if config.gate != NO_GATE:
         if config.geometry.has_windows:
@@ -77,6 +80,11 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
     config.geometry.capacities(len(layers))  # refuses slots for another number of layers
     if config.geometry.recall_slots:
         _add_scorers(model, layers, config, facts)
+    if config.cache_scales is not None:
+        sizes = len(layers), facts.kv_heads, facts.head_dim
+        found = load_cache_scales(Path(config.cache_scales), *sizes)
+        for layer, scales in zip(layers, found, strict=True):
+            layer.cache_scales = scales
     model.edgeinfinite_config = config  # type: ignore[assignment]
     return model
 
@@ -96,7 +104,7 @@ def rank_rule_of(model: PreTrainedModel) -> RankRule:
 
 
 def attention_layers(model: PreTrainedModel) -> list[Any]:
-    """The attention modules in order, with `memory_gate` and `retention_scorer` after `attach`."""
+    """The attention modules in order, with `attach`'s own modules."""
     return [layer.self_attn for layer in model.get_decoder().layers]
 
 
@@ -113,6 +121,23 @@ def scored_layers(model: PreTrainedModel) -> dict[int, int]:
         for index, layer in enumerate(attention_layers(model))
         if keeps_scores(geometry, index, layer.retention_scorer)
     }
+
+
+def cache_scales_of(model: PreTrainedModel) -> list[CacheScales | None]:
+    """The scales of an attached model's int8 cache, by layer; None in each for another cache.
+
+    Raises:
+        EdgeInfiniteError: the cache is int8 and its scales aren't there yet.
+    """
+    layers = attention_layers(model)
+    if config_of(model).cache_type != INT8_CACHE:
+        return [None] * len(layers)
+    if any(layer.cache_scales is None for layer in layers):
+        raise EdgeInfiniteError(
+            "an int8 cache has no scales yet; measure them with int8_cache.measure, or name a file "
+            "in the configuration"
+        )
+    return [layer.cache_scales for layer in layers]
 
 
 def feature_maps(model: PreTrainedModel) -> list[FeatureMap]:

@@ -10,9 +10,8 @@ from edgeinfinite.errors import EdgeInfiniteError
 
 NO_GATE = "none"
 UNTRAINED_GATE = UNTRAINED_SCORER = "untrained"
-CACHE_TYPES = ("float32", "float16")
-MEASURED_CACHE_TYPES = (*CACHE_TYPES, "int8")
-"""Cache types that `evaluate` can measure; no back end has int8 (see `evaluation.int8_cache`)."""
+INT8_CACHE = "int8"
+CACHE_TYPES = ("float32", "float16", INT8_CACHE)
 FEATURE_MAPS = ("elu", "softmax", "learned")
 OPENINGS = ("constant", "query", "place")
 
@@ -35,6 +34,8 @@ class EdgeInfiniteConfig:
         scorer: needed under `carry` with G > 0: the path of a trained scorer (safetensors), or
             `untrained` for random ones, which tests use.
         cache_type: dtype of the KV cache, one of `CACHE_TYPES`; M and z are always float32.
+        cache_scales: of an int8 cache, a file (safetensors); None if they are measured later
+            (`int8_cache.measure`).
 
     Raises:
         EdgeInfiniteError: the cache type, feature map or opening is unknown.
@@ -48,6 +49,7 @@ class EdgeInfiniteConfig:
     seed: int = 0
     scorer: str | None = None
     cache_type: str = "float32"
+    cache_scales: str | None = None
 
     def __post_init__(self) -> None:
         check_choice("cache type", self.cache_type, CACHE_TYPES)

@@ -159,7 +159,9 @@ def parameters_digest(
     """
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
-        if gates or not any(own in name for own in (".memory_gate.", ".retention_scorer.")):
+        if gates or not any(
+            own in name for own in (".memory_gate.", ".retention_scorer.", ".cache_scales.")
+        ):
             digest.update(name.encode())
             for part in tensor.detach().cpu().contiguous().reshape(-1).split(_PART):
                 digest.update((part.float() if part.is_floating_point() else part).numpy().data)

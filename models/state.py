@@ -13,6 +13,7 @@ import torch
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.exact_attention import causal_attention
+from edgeinfinite.models.int8_cache.scales import Cache
 from edgeinfinite.models.memory.compressive import compress
 from edgeinfinite.models.memory.feature_map import FeatureMap
 
@@ -23,8 +24,8 @@ class TensorState:
 
     Args:
         length: `[L]` int64, slots in use in every layer's cache.
-        k_cache, v_cache: per layer `[1, K, C, D]`, float32 or float16 (attention computes in the
-            queries' dtype); rows from `length` on are unused.
+        k_cache, v_cache: per layer `[1, K, C, D]`, float32, float16 or `ScaledCache` (attention
+            computes in the queries' dtype); rows from `length` on are unused.
         memory: M, `[L, K, D, D]` float32.
         memory_norm: z, `[L, K, D]` float32.
         has_memory: `[1]` float, 0 or 1.
@@ -33,8 +34,8 @@ class TensorState:
     """
 
     length: torch.Tensor
-    k_cache: list[torch.Tensor]
-    v_cache: list[torch.Tensor]
+    k_cache: Sequence[Cache]
+    v_cache: Sequence[Cache]
     memory: torch.Tensor
     memory_norm: torch.Tensor
     has_memory: torch.Tensor
@@ -62,8 +63,8 @@ class TensorState:
 
 def fold_oldest(
     geometry: Geometry,
-    k_cache: list[torch.Tensor],
-    v_cache: list[torch.Tensor],
+    k_cache: Sequence[Cache],
+    v_cache: Sequence[Cache],
     memory: torch.Tensor,
     memory_norm: torch.Tensor,
     length: torch.Tensor | None = None,
@@ -96,7 +97,7 @@ def fold_oldest(
     return torch.stack([m for m, _ in folded]), torch.stack([z for _, z in folded])
 
 
-def _rows(cache: torch.Tensor, rows: slice | torch.Tensor) -> torch.Tensor:
+def _rows(cache: Cache, rows: slice | torch.Tensor) -> torch.Tensor:
     """`[K, rows, D]` of a cache `[1, K, C, D]`, without copying the rest."""
     chosen = cache[:, :, rows] if isinstance(rows, slice) else cache.index_select(2, rows)
     return chosen.squeeze(0)

@@ -9,7 +9,7 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import Architecture
 
-_BYTES = {"float32": 4, "float16": 2}
+_BYTES = {"float32": 4, "float16": 2, "int8": 1}
 _ROUND = 64
 """Segment lengths are multiples of it, because matrix kernels are faster with these sizes."""
 
@@ -20,7 +20,7 @@ class StateShape:
 
     Args:
         layers, kv_heads, head_dim: L, K, D.
-        cache_type: dtype of K and V, `float32` or `float16`.
+        cache_type: dtype of K and V, one of `CACHE_TYPES`.
         reads_memory: whether M and z (float32) belong to the state.
         positions: the backbone's trained positions, the largest cache.
     """

@@ -1,7 +1,8 @@
 """A state that another artifact of the same model computed, in this one's layout and types.
 
 Engines lay their caches out differently and hold them in float32 or float16; what the numbers mean
-is the same for all of them. Letters: see `artifact.geometry`.
+is the same for all of them. An int8 cache is in steps that only its own artifact knows. Letters:
+see `artifact.geometry`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from edgeinfinite.artifact.tensors import TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
 
 _FLOATS = {"float16", "float32"}
+_INT8 = "int8"
 
 
 def converted(
@@ -28,7 +30,7 @@ def converted(
 
     Raises:
         ValueError: `cache_dims` has no layout that fits a cache.
-        EdgeInfiniteError: a number is too large for a cache in float16.
+        EdgeInfiniteError: a number is too large for a cache in float16, or a cache is int8.
     """
     caches = {spec.name: spec for spec in specs if spec.is_cache}
     return {
@@ -44,6 +46,11 @@ def _cache(array: np.ndarray, dims: str, spec: TensorSpec) -> np.ndarray:
     if sorted(found) != sorted(wanted) or array.ndim != len(found):
         raise ValueError(f"{spec.name} {list(array.shape)} has the layout {dims!r}")
     moved = array.transpose([found.index(axis) for axis in wanted])
+    if _INT8 in {moved.dtype.name, spec.dtype}:
+        raise EdgeInfiniteError(
+            "a session with an int8 cache is in the steps of one artifact, another one has others; "
+            "open it with the artifact that saved it, or read the text again"
+        )
     if not {moved.dtype.name, spec.dtype} <= _FLOATS:
         return moved
     with np.errstate(over="ignore"):

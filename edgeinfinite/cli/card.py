@@ -29,6 +29,7 @@ from edgeinfinite.cli.arguments import (
 from edgeinfinite.cli.options import ARTIFACT, MODEL
 from edgeinfinite.cli.steps import Done, Run, Step, read_record, run_steps, write_record
 from edgeinfinite.evaluation.card_options import PARTS, CardOptions
+from edgeinfinite.models.configuration import INT8_CACHE
 from edgeinfinite.training.books import BOOKS
 
 Words = tuple[str | Path, ...]
@@ -159,13 +160,14 @@ def card_steps(folder: Path, manifest: Manifest, options: CardOptions, made_of: 
 
 def _geometry(folder: Path, manifest: Manifest) -> Words:
     """`export`'s options that give the checkpoint the artifact's cache."""
-    geometry = manifest.geometry
+    geometry, cache_type = manifest.geometry, cache_type_of(manifest)
     lengths_ = {
         "--policy": geometry.policy,
         "--segment-length": geometry.segment_length,
         "--sink-length": geometry.sink_length,
         "--window-length": geometry.window_length,
-        "--cache-type": cache_type_of(manifest),
+        # What an int8 cache costs is the artifact's: its checkpoint has the next wider one.
+        "--cache-type": "float16" if cache_type == INT8_CACHE else cache_type,
     }
     found: list[str | Path] = [str(word) for pair in lengths_.items() for word in pair]
     if geometry.most_slots:

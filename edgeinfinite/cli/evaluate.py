@@ -29,7 +29,7 @@ from edgeinfinite.cli.measuring import (
     set_dtype,
 )
 from edgeinfinite.evaluation.options import PasskeyOptions, PerplexityOptions, Setting
-from edgeinfinite.models.configuration import MEASURED_CACHE_TYPES
+from edgeinfinite.models.configuration import CACHE_TYPES
 from edgeinfinite.training.books import BOOKS
 
 if TYPE_CHECKING:
@@ -64,8 +64,9 @@ _COMMON: Options = {
     "--seed": option("random seed", type=int, metavar="N"),
     "--dtype": option("dtype of the backbone (default: float32)", choices=("float32", "bfloat16")),
     "--cache-type": option(
-        "dtype of the KV caches; int8 is simulated, no back end has it",
-        choices=MEASURED_CACHE_TYPES,
+        "dtype of the KV caches; int8 is simulated with a scale per vector, export's has one per "
+        "channel (--artifact measures that)",
+        choices=CACHE_TYPES,
     ),
 }
 _GATE: Options = {"--gate": option("trained gate", metavar="FILE|untrained|none")}

@@ -124,7 +124,11 @@ EXPORT = GEOMETRY | {
         type=float,
         metavar="MB",
     ),
-    "--cache-type": option("dtype of the KV cache (default: the recipe's)", choices=CACHE_TYPES),
+    "--cache-type": option(
+        "dtype of the KV cache (default: the recipe's); int8 halves float16's bytes, see "
+        "docs/adapt.md",
+        choices=CACHE_TYPES,
+    ),
     "--dry-run": option(
         "print geometry, slots by layer, bytes of weights and state; write nothing",
         action="store_true",

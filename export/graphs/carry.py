@@ -23,6 +23,7 @@ from edgeinfinite.artifact.tensors import (
 )
 from edgeinfinite.export.graphs.compress import CompressMemory
 from edgeinfinite.models.attach import attention_layers, rank_rule_of
+from edgeinfinite.models.int8_cache.scales import CacheScales, rounded, scaled_caches
 from edgeinfinite.models.recall.carry import carry
 from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables
 
@@ -83,22 +84,26 @@ class CarryMemory(CompressMemory):
         longest = length[geometry.longest_layer] if geometry.varies else None
         scorers = self._scorer_of_each_layer()
         known = dict(zip(self.shape.scored, scores, strict=True))
+        keys, values = scaled_caches(k_cache, v_cache, self._scale_of_each_layer)
         layers = range(self.shape.layers)
         carried = carry(
             geometry,
             self._rule,
             length,
-            k_cache,
-            v_cache,
+            keys,
+            values,
             self._tables,
             scorers,
             [known.get(layer) for layer in layers],
             longest,
         )
         new_scores = [c.scores for c in carried if c.scores is not None]
-        with_slots = [c for i, c in enumerate(carried) if geometry.slots_of(i)]
-        recall = [part for c in with_slots for part in (c.recall_k, c.recall_v)]
-        window = [part for c in carried for part in (c.window_k, c.window_v)]
+        recall: list[torch.Tensor] = []
+        window: list[torch.Tensor] = []
+        for layer, (new, scale) in enumerate(zip(carried, self._scale_of_each_layer, strict=True)):
+            if geometry.slots_of(layer):
+                recall += _as_cached(new.recall_k, new.recall_v, scale)
+            window += _as_cached(new.window_k, new.window_v, scale)
         return (*sums, *new_scores, *recall, *window)
 
     def _scorer_of_each_layer(self) -> list[Any]:
@@ -153,3 +158,12 @@ class CarryMemory(CompressMemory):
                 for role in roles
             ]
         return (*(updated(spec) for spec in (*self._sums(), *self._scores())), *parts)
+
+
+def _as_cached(
+    key: torch.Tensor, value: torch.Tensor, scale: CacheScales | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """K and V as the caches hold them: int8 codes where a layer has scales."""
+    if scale is None:
+        return key, value
+    return rounded(key, scale.key), rounded(value, scale.value)

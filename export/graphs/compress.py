@@ -14,7 +14,8 @@ from transformers import PreTrainedModel
 from edgeinfinite.artifact.tensors import COMPRESS, SUMS, GraphSpec, TensorSpec, updated
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.graphs.state import example
-from edgeinfinite.models.attach import feature_maps
+from edgeinfinite.models.attach import cache_scales_of, feature_maps
+from edgeinfinite.models.int8_cache.scales import scaled_caches
 from edgeinfinite.models.state import fold_oldest
 
 
@@ -35,6 +36,12 @@ class CompressMemory(nn.Module):
         self.shape = ModelShape.of(model)
         self._state = state
         self._feature_maps = nn.ModuleList(feature_maps(model) if self.shape.reads_memory else [])
+        self._scales = nn.ModuleList(s for s in cache_scales_of(model) if s is not None)
+
+    @property
+    def _scale_of_each_layer(self) -> list[Any]:
+        """The scales of an int8 cache; None in every layer for another one."""
+        return list(self._scales) or [None] * self.shape.layers
 
     def forward(
         self,
@@ -55,8 +62,9 @@ class CompressMemory(nn.Module):
         length: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         maps: list[Any] = list(self._feature_maps)
+        keys, values = scaled_caches(k_cache, v_cache, self._scale_of_each_layer)
         return fold_oldest(
-            self.shape.geometry, k_cache, v_cache, memory, memory_norm, length, feature_maps=maps
+            self.shape.geometry, keys, values, memory, memory_norm, length, feature_maps=maps
         )
 
     def example_inputs(self) -> tuple[Any, ...]:

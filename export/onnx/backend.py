@@ -54,7 +54,8 @@ from edgeinfinite.export.parity.operations import OperationParity, checks_of
 from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.export.scale_type import ScaleType
 from edgeinfinite.models.architecture import Architecture, architecture_of
-from edgeinfinite.models.attach import config_of
+from edgeinfinite.models.attach import cache_scales_of, config_of
+from edgeinfinite.models.configuration import INT8_CACHE
 from edgeinfinite.models.grouped_weight import GroupedWeight
 from edgeinfinite.models.row_modules import holds_stored, widen_stored
 from edgeinfinite.models.stored_loading import release_stored
@@ -72,7 +73,7 @@ class OnnxBackend:
     """See `export.backend.Backend`."""
 
     name = "onnx"
-    cache_types: tuple[str, ...] = ("float32", "float16")
+    cache_types: tuple[str, ...] = ("float32", "float16", INT8_CACHE)
     formats: tuple[WeightFormat, ...] = (
         WeightFormat(4, 32, symmetric=False),
         WeightFormat(4, 64, symmetric=False),
@@ -178,8 +179,8 @@ class OnnxBackend:
         """See `Backend.exact_parity`: operation by operation."""
         if soc_of(manifest) is not None:
             return []
-        half = cache_type_of(manifest) == "float16"
-        operations = OperationParity(ObservedGraph(folder, manifest), reference, half=half)
+        rounds = cache_type_of(manifest) != "float32"
+        operations = OperationParity(ObservedGraph(folder, manifest), reference, rounds=rounds)
         found = [
             operations.compare_from(state, partial(State, manifest.state), tokens)
             for state in states
@@ -244,7 +245,8 @@ def _trace_model(
     }
     with fused_rotary(swapped) as applied["rotary"]:
         longest = shape.geometry.longest_layer
-        new_state = partial(OnnxState, gates=gates, longest_layer=longest)
+        scales = [s for s in cache_scales_of(swapped) if s is not None]
+        new_state = partial(OnnxState, gates=gates, longest_layer=longest, scales=scales)
         traced = trace(PrefillSegment(swapped, new_state, state, cache_outputs(state)).eval())
     for rewrite in (
         simplify_shapes,

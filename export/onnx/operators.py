@@ -13,6 +13,9 @@ INT8_ACTIVATIONS = 4
 EXACT_ACTIVATIONS = 1
 """`accuracy_level` of MatMulNBits: activations are rounded to 8 bits, group by group."""
 
+_INPUTS_BEFORE_SCALES = 5
+"""Optional inputs of GroupQueryAttention that aren't used: angles, positions, a bias, sinks."""
+
 
 def group_query_attention(
     query: torch.Tensor,
@@ -28,6 +31,7 @@ def group_query_attention(
     scale: float,
     softcap: float,
     window: int,
+    scales: tuple[torch.Tensor, torch.Tensor] | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Appends K and V to the cache and attends causally to the whole cache.
 
@@ -37,13 +41,20 @@ def group_query_attention(
         last_slot: `[1]` int32, slots in use after the call minus one.
         total: `[1]` int32, slots in use after the call.
         window: the number of newest slots that a token sees, its own included; -1 for all.
+        scales: of int8 caches, `[1, K, 1, D]` float32 of K and of V; then Q, K and V are float32.
 
     Returns:
         `[1, T, H * D]` and the two caches.
     """
+    inputs: list[torch.Tensor | None] = [query, key, value, k_cache, v_cache, last_slot, total]
+    rounding: dict[str, str | int] = {}
+    if scales is not None:
+        inputs += [*[None] * _INPUTS_BEFORE_SCALES, *scales]
+        by_channel = dict.fromkeys(("k_quant_type", "v_quant_type"), "PER_CHANNEL")
+        rounding = {**by_channel, "kv_cache_bit_width": 8}
     attended, k_cache_out, v_cache_out = symbolic_multi_out(
         "com.microsoft::GroupQueryAttention",
-        [query, key, value, k_cache, v_cache, last_slot, total],
+        inputs,
         {
             "num_heads": heads,
             "kv_num_heads": kv_heads,
@@ -51,6 +62,7 @@ def group_query_attention(
             "softcap": softcap,
             "local_window_size": window,
             "do_rotary": 0,
+            **rounding,
         },
         dtypes=[query.dtype, k_cache.dtype, v_cache.dtype],
         shapes=[query.shape, k_cache.shape, v_cache.shape],

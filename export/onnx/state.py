@@ -5,12 +5,15 @@ Letters: L layers, H query heads, K KV heads, T new tokens, C capacity, D head d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from edgeinfinite.export.graphs.state import StateTensors
 from edgeinfinite.export.onnx.operators import group_query_attention
 from edgeinfinite.export.onnx.passes.memory_gate import FlatGates
 from edgeinfinite.models.attention_call import AttentionCall
+from edgeinfinite.models.int8_cache.scales import CacheScales
 from edgeinfinite.models.memory.gate import MemoryGate
 
 
@@ -50,14 +53,20 @@ class OnnxState(GatedState):
     returns the caches. Past and present are bound to one buffer, so no cache is ever copied.
 
     Args:
-        given: the graph's inputs; caches `[1, K, C, D]` float32 or float16.
+        given: the graph's inputs; caches `[1, K, C, D]` float32, float16 or int8.
         gates, longest_layer: see `GatedState`.
+        scales: of int8 caches, one per layer; empty for others.
     """
 
     def __init__(
-        self, given: StateTensors, gates: list[MemoryGate], longest_layer: int = 0
+        self,
+        given: StateTensors,
+        gates: list[MemoryGate],
+        longest_layer: int = 0,
+        scales: Sequence[CacheScales] = (),
     ) -> None:
         super().__init__(given, gates, longest_layer)
+        self._scales = scales
         self._totals: tuple[torch.Tensor, ...] | None = None
         self._last_slots: tuple[torch.Tensor, ...] = ()
         self.k_cache = list(given.k_cache)
@@ -77,7 +86,9 @@ class OnnxState(GatedState):
             totals = (self._given.length + tokens).to(torch.int32)
             self._totals, self._last_slots = totals.split(1), (totals - 1).split(1)
         rows = packed(query)
-        cached = self.k_cache[layer].dtype  # the operator wants Q, K, V and caches of one type
+        # The operator wants Q, K, V and caches of one type, but for int8 caches.
+        scale = self._scales[layer] if self._scales else None
+        cached = query.dtype if scale else self.k_cache[layer].dtype
         attended, self.k_cache[layer], self.v_cache[layer] = group_query_attention(
             rows.to(cached),
             packed(call.key).to(cached),
@@ -91,6 +102,7 @@ class OnnxState(GatedState):
             scale=float(call.scaling),
             softcap=float(call.softcap or 0.0),
             window=call.sliding_window or -1,
+            scales=(scale.key[None, :, None], scale.value[None, :, None]) if scale else None,
         )
         attended = attended.to(query.dtype)
         if self._gates is not None:

@@ -24,6 +24,7 @@ from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.compression import CompressionParity
 from edgeinfinite.export.parity.sensitivity import nudged
 from edgeinfinite.export.parity.state_errors import cache_errors, copy_state, relative_error
+from edgeinfinite.models.configuration import INT8_CACHE
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
@@ -43,6 +44,10 @@ With exact activations the same graph is within 1e-5 (tests/export/onnx/test_pas
 
 _HALF_LIMITS = {"logits": 5e-3, "k_cache": 5e-3, "v_cache": 5e-3}
 """float32 weights with a float16 cache: Q, K, V and attention's output have 11 bits."""
+
+_INT8_LIMITS = {"logits": 0.03, "k_cache": 0.03, "v_cache": 0.03}
+"""float32 weights with an int8 cache: numbers that two implementations compute alike to six digits
+may round to codes next to each other, and so on in every layer."""
 
 _EMULATED_LIMITS = {"logits": 0.03, "k_cache": 0.03, "v_cache": 0.03}
 """Of an NPU that computes everything in float16, in every layer on top of the one before."""
@@ -125,7 +130,8 @@ def check_parity(
 def _limits(manifest: Manifest) -> dict[str, float]:
     if manifest.quantization.recipe != "none":
         return _QUANTIZED_LIMITS
-    return _FLOAT_LIMITS if cache_type_of(manifest) == "float32" else _HALF_LIMITS
+    by_cache = {"float32": _FLOAT_LIMITS, "float16": _HALF_LIMITS, INT8_CACHE: _INT8_LIMITS}
+    return by_cache[cache_type_of(manifest)]
 
 
 def _worst(

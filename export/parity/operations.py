@@ -95,15 +95,15 @@ class OperationParity:
     Args:
         observed: the artifact.
         reference: over the same weights.
-        half: whether the artifact's KV cache is float16.
+        rounds: whether the artifact's KV cache rounds what is written into it.
     """
 
-    def __init__(self, observed: Observed, reference: TorchEngine, *, half: bool) -> None:
+    def __init__(self, observed: Observed, reference: TorchEngine, *, rounds: bool) -> None:
         self._observed = observed
         self._reference = reference
         model = reference.model
         self._layers = {n: m for n, m in model.named_modules() if isinstance(m, nn.Linear)}
-        self._after_attention = _after_attention(model) if half else set()
+        self._after_attention = _after_attention(model) if rounds else set()
         self._errors: list[OperationError] = []
 
     def compare(

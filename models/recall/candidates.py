@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.models.int8_cache.scales import Cache
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class Candidates:
 def candidates_of(
     geometry: Geometry,
     length: torch.Tensor,
-    k_cache: torch.Tensor,
-    v_cache: torch.Tensor,
+    k_cache: Cache,
+    v_cache: Cache,
     layer: int = 0,
     longest: torch.Tensor | None = None,
 ) -> Candidates:

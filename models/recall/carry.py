@@ -27,6 +27,7 @@ from torch.nn.functional import embedding
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.rank_rule import RankRule
+from edgeinfinite.models.int8_cache.scales import Cache
 from edgeinfinite.models.recall.candidates import candidates_of
 from edgeinfinite.models.recall.ranking import Ranks, Scorer, evicted_scores, rank
 from edgeinfinite.models.recall.rotary import RotaryTable
@@ -54,8 +55,8 @@ def carry(
     geometry: Geometry,
     rule: RankRule,
     length: Sequence[torch.Tensor] | torch.Tensor,
-    k_cache: Sequence[torch.Tensor],
-    v_cache: Sequence[torch.Tensor],
+    k_cache: Sequence[Cache],
+    v_cache: Sequence[Cache],
     tables: Sequence[RotaryTable],
     scorers: Sequence[Scorer | None],
     scores: Sequence[torch.Tensor | None],
@@ -66,7 +67,7 @@ def carry(
     Args:
         geometry, rule: S, G, N, W, and how pairs are ranked.
         length: `[L]` int64, slots in use.
-        k_cache, v_cache: per layer `[1, K, C, D]`, float32 or float16.
+        k_cache, v_cache: per layer `[1, K, C, D]`, float32, float16 or `ScaledCache`.
         tables: the layers' RoPE.
         scorers: one per layer; None if G = 0.
         scores: per layer `[1, K, G]` float32; None if no head scores.
@@ -105,8 +106,8 @@ def _moved_by(geometry: Geometry, longest: torch.Tensor) -> torch.Tensor:
 def _slide(
     kept: int,
     length: torch.Tensor,
-    k_cache: torch.Tensor,
-    v_cache: torch.Tensor,
+    k_cache: Cache,
+    v_cache: Cache,
     table: RotaryTable,
     moved_by: torch.Tensor,
 ) -> Carried:
@@ -115,7 +116,7 @@ def _slide(
     Args:
         kept: tokens of the window but the one that reads.
         length: `[]` int64, slots in use.
-        k_cache, v_cache: `[1, K, C, D]`, float32 or float16; not changed.
+        k_cache, v_cache: `[1, K, C, D]`, float32, float16 or `ScaledCache`; not changed.
         table: the layer's RoPE.
         moved_by: `[]` int64, slots that the residual moves down.
     """
@@ -128,8 +129,8 @@ def _slide(
 def carry_layer(
     geometry: Geometry,
     length: torch.Tensor,
-    k_cache: torch.Tensor,
-    v_cache: torch.Tensor,
+    k_cache: Cache,
+    v_cache: Cache,
     table: RotaryTable,
     ranks: Ranks | None,
     *,
@@ -141,7 +142,7 @@ def carry_layer(
     Args:
         geometry: S, G, N, W.
         length: `[]` int64, slots in use: S + slots used so far + N + W.
-        k_cache, v_cache: `[1, K, C, D]`, float32 or float16; not changed.
+        k_cache, v_cache: `[1, K, C, D]`, float32, float16 or `ScaledCache`; not changed.
         table: the layer's RoPE.
         ranks: of the candidates; None if G = 0.
         layer: which one, where G differs by layer.
@@ -186,8 +187,8 @@ def _rows(x: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
 def place(
     geometry: Geometry,
     length: int,
-    k_cache: torch.Tensor,
-    v_cache: torch.Tensor,
+    k_cache: Cache,
+    v_cache: Cache,
     new: Carried,
     layer: int = 0,
 ) -> int:
@@ -221,8 +222,8 @@ def carry_caches(
     geometry: Geometry,
     rule: RankRule,
     length: torch.Tensor,
-    k_cache: Sequence[torch.Tensor],
-    v_cache: Sequence[torch.Tensor],
+    k_cache: Sequence[Cache],
+    v_cache: Sequence[Cache],
     tables: Sequence[RotaryTable],
     scorers: Sequence[Scorer | None],
     scores: Sequence[torch.Tensor | None],

@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.rank_rule import RankRule
+from edgeinfinite.models.int8_cache.scales import Cache
 from edgeinfinite.models.recall.candidates import Candidates
 from edgeinfinite.models.recall.rotary import RotaryTable
 from edgeinfinite.models.recall.scorer import RetentionScorer
@@ -60,8 +61,8 @@ def evicted_scores(
     geometry: Geometry,
     rule: RankRule,
     length: Sequence[torch.Tensor] | torch.Tensor,
-    k_cache: Sequence[torch.Tensor],
-    v_cache: Sequence[torch.Tensor],
+    k_cache: Sequence[Cache],
+    v_cache: Sequence[Cache],
     tables: Sequence[RotaryTable],
     scorers: Sequence[Scorer | None],
     longest: torch.Tensor | None = None,

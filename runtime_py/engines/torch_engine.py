@@ -16,12 +16,14 @@ from edgeinfinite.artifact.tensors import SCORES, state_specs
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import (
     attention_layers,
+    cache_scales_of,
     config_of,
     feature_maps,
     rank_rule_of,
     scored_layers,
 )
 from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.int8_cache.scales import scaled_caches
 from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.models.recall.carry import carry_caches
 from edgeinfinite.models.recall.rotary import rotary_tables
@@ -35,6 +37,9 @@ class TorchEngine:
 
     Args:
         model: a float32 causal LM on the CPU after `models.attach.attach`.
+
+    Raises:
+        EdgeInfiniteError: the cache is int8 and has no scales.
     """
 
     name = "torch"
@@ -49,6 +54,7 @@ class TorchEngine:
         self.reads_memory = layers[0].memory_gate is not None
         self._rule = rank_rule_of(model)
         self._scorers: list[Any] = [layer.retention_scorer for layer in layers]
+        self._scales = cache_scales_of(model)
         carries = self.geometry.policy == "carry"
         self._tables = rotary_tables(model, self.geometry.capacity) if carries else []
         self._specs = state_specs(
@@ -122,10 +128,15 @@ class TorchEngine:
         arrays = {name: torch.from_numpy(array) for name, array in state.arrays.items()}
         layers = range(len(state.length))
         nothing = torch.empty(0)
+        k_cache, v_cache = scaled_caches(
+            [arrays[f"k_cache_{layer}"] for layer in layers],
+            [arrays[f"v_cache_{layer}"] for layer in layers],
+            self._scales,
+        )
         return TensorState(
             length=arrays["length"],
-            k_cache=[arrays[f"k_cache_{layer}"] for layer in layers],
-            v_cache=[arrays[f"v_cache_{layer}"] for layer in layers],
+            k_cache=k_cache,
+            v_cache=v_cache,
             memory=arrays.get("memory", nothing),
             memory_norm=arrays.get("memory_norm", nothing),
             has_memory=arrays["has_memory"],

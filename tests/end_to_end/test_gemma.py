@@ -54,9 +54,23 @@ def test_fifteen_layers_hold_their_window_and_a_segment_and_nothing_else(artifac
     assert Session(load_engine(artifact)).state_bytes == 2 * 2 * slots * HEAD_DIM + counters
 
 
-def test_a_long_text_costs_little_more_than_with_full_attention_and_whole_weights(artifact):
+@pytest.fixture(scope="module")
+def bytes_artifact(artifact: Path) -> Path:
+    output = artifact.with_name("bytes")
+    return export_artifact(ExportOptions(str(MODEL), output, quantize="int4", cache_type="int8"))
+
+
+def test_a_cache_of_bytes_is_half_as_large(artifact, bytes_artifact):
+    half, whole = (Session(load_engine(a)).state_bytes for a in (bytes_artifact, artifact))
+    counters = 8 * 18 + 4
+    assert 2 * (half - counters) == whole - counters
+
+
+@pytest.mark.parametrize("kind", ["artifact", "bytes_artifact"])
+def test_a_long_text_costs_little_more_than_with_full_attention_and_whole_weights(kind, request):
     """The last 512 of 2,048 tokens: the cache has been full for long, and the weights have 4 to 8
     bits."""
+    artifact = request.getfixturevalue(kind)
     tokens = book(artifact)
     session = Session(load_engine(artifact))
     logits = session.append(tokens[:-MEASURED])

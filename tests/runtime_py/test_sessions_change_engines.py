@@ -33,7 +33,11 @@ TOLERANCE = 3e-5
 """Of float32 in another order, relative to the largest magnitude."""
 
 FLOATS = ("torch", "onnx", "executorch")
-OTHERS = {"half": ("--cache-type", "float16"), "int8": ("--quantize", "int8")}
+OTHERS = {
+    "half": ("--cache-type", "float16"),
+    "bytes": ("--cache-type", "int8"),
+    "int8": ("--quantize", "int8"),
+}
 LENGTHS = ("--segment-length", "16", "--sink-length", "4", "--window-length", "8")
 POLICIES = {
     "carry": ("--policy", "carry", "--recall-slots", "16,32", "--scorer", "untrained"),
@@ -60,6 +64,7 @@ def engines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     made: dict[str, Engine] = {"onnx": exported("onnx")}
     made["executorch"] = exported("executorch", "--backend", "executorch")
     made["half"] = exported("half", *OTHERS["half"])
+    made["bytes"] = exported("bytes", *OTHERS["bytes"])
     if request.param == "carry":
         made["int8"] = exported("int8", *OTHERS["int8"])
     made["torch"] = _in_torch(checkpoint, place / "onnx")
@@ -182,6 +187,19 @@ def test_a_number_too_large_for_float16_is_one_line(
     session.state.arrays["k_cache_1"][0, 0, 3, 0] = 1e5
     with pytest.raises(EdgeInfiniteError, match=r"k_cache_1 .*--cache-type float32"):
         moved(session, engines["half"], tmp_path / "a.session")
+
+
+def test_a_cache_of_bytes_goes_on_with_its_own_artifact_alone(
+    engines: dict[str, Engine], tmp_path: Path
+) -> None:
+    for one, other in itertools.permutations(("onnx", "bytes"), 2):
+        session = Session(engines[one])
+        session.append(TEXT[:90])
+        with pytest.raises(EdgeInfiniteError, match="a session with an int8 cache"):
+            moved(session, engines[other], tmp_path / "a.session")
+        back = moved(session, engines[one], tmp_path / "a.session")
+        assert not back.taken_over
+        np.testing.assert_array_equal(back.append(TEXT[90:]), session.append(TEXT[90:]))
 
 
 def test_tokens_left_unread_are_read_by_the_other_engine(

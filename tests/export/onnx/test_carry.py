@@ -13,7 +13,6 @@ from safetensors.torch import load_file, save_file
 from tiny_artifact import tiny_artifact, tiny_checkpoint
 
 from edgeinfinite.artifact.manifest import (
-    GATE_FILE,
     SCORER_FILE,
     cache_type_of,
     read_manifest,
@@ -22,9 +21,8 @@ from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.calls import check_parity
-from edgeinfinite.export.verify import verify_artifact
+from edgeinfinite.export.verify import configuration_of, verify_artifact
 from edgeinfinite.models.attach import attach, attention_layers
-from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.recall.scorer_file import save_scorers, untrained_scorers
 from edgeinfinite.runtime_py.engines import load_engine
@@ -48,8 +46,19 @@ VARIANTS = {
         *(*CARRY, "--recall-slots", "16", "--scorer", "untrained"),
         *("--cache-type", "float16"),
     ),
+    "bytes": (*CARRY, "--cache-type", "int8"),
 }
-ROUNDING = {"float32": 1e-4, "float16": 2e-2}
+BYTES_AND_SLOTS = {
+    "slots": (*CARRY, "--recall-slots", "16", "--scorer", "untrained", "--cache-type", "int8"),
+    "slots by layer and gate": (
+        *(*CARRY, "--recall-slots", "8,24", "--scorer", "untrained"),
+        *("--cache-type", "int8", "--gate", "untrained"),
+    ),
+}
+"""A number halfway between two codes may fall to either, and then decide which of two pairs of
+nearly one rank stays. So these are compared call by call, from equal states."""
+
+ROUNDING = {"float32": 1e-4, "float16": 2e-2, "int8": 5e-2}
 
 
 @pytest.fixture(scope="module", params=VARIANTS)
@@ -60,12 +69,7 @@ def artifact(request, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def reference_of(artifact: Path) -> TorchEngine:
     backbone = load_backbone(str(artifact.with_name("artifact-checkpoint")))
     manifest = read_manifest(artifact)
-    gate = str(artifact / GATE_FILE) if manifest.gate else NO_GATE
-    scorer = str(artifact / SCORER_FILE) if manifest.geometry.recall_slots else None
-    config = EdgeInfiniteConfig(
-        manifest.geometry, gate, scorer=scorer, cache_type=cache_type_of(manifest)
-    )
-    return TorchEngine(attach(backbone.model, config))
+    return TorchEngine(attach(backbone.model, configuration_of(artifact, manifest)))
 
 
 def test_the_artifact_keeps_the_same_slots_as_pytorch_at_every_token(artifact):
@@ -95,6 +99,21 @@ def test_any_chunk_length_gives_the_same_logits(artifact):
 def test_verify_passes(artifact):
     checks = verify_artifact(artifact, model=str(artifact.with_name("artifact-checkpoint")))
     assert [check for check in checks if not check.passed] == []
+
+
+@pytest.mark.parametrize("options", BYTES_AND_SLOTS.values(), ids=BYTES_AND_SLOTS)
+def test_verify_passes_for_recall_slots_in_bytes(options, tmp_path):
+    test_verify_passes(tiny_artifact(tmp_path / "artifact", *options))
+
+
+def test_wrong_cache_scales_are_found(tmp_path):
+    """The reference's last channel has steps twice as large."""
+    folder = tiny_artifact(tmp_path / "artifact", *BYTES_AND_SLOTS["slots"])
+    reference = reference_of(folder)
+    for layer in attention_layers(reference.model):
+        layer.cache_scales.value[0, 0] *= 2
+    failed = {c.check for c in check_parity(folder, reference, every_call=True) if not c.passed}
+    assert "parity:v_cache" in failed and "parity:k_cache" in failed
 
 
 def test_wrong_scores_are_found(tmp_path):

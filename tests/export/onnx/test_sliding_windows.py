@@ -9,10 +9,9 @@ import pytest
 import torch
 from tiny_artifact import VOCABULARY, tiny_artifact
 
-from edgeinfinite.artifact.manifest import SCORER_FILE, read_manifest
-from edgeinfinite.export.verify import verify_artifact
+from edgeinfinite.artifact.manifest import cache_type_of, read_manifest
+from edgeinfinite.export.verify import configuration_of, verify_artifact
 from edgeinfinite.models.attach import attach
-from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -29,15 +28,23 @@ VARIANTS = {
     "Gemma3": (4, *LENGTHS, *BY_LAYER),
     "SmolLM3": (2, *LENGTHS, *SLOTS),
     "Mistral": (2, "--segment-length", "8"),  # every layer slides
+    "Gemma2 in bytes": (2, *LENGTHS, "--cache-type", "int8"),  # scores have a softcap
+    "Gemma3 in bytes": (4, *LENGTHS, "--cache-type", "int8"),
 }
 """Layers, then options."""
+
+ROUNDING = {"float32": 1e-4, "int8": 5e-2}
+EXACT = {"float32": 1e-5, "int8": 0.1}
+"""To the backbone itself."""
 
 
 @pytest.fixture(scope="module", params=VARIANTS)
 def artifact(request, tmp_path_factory: pytest.TempPathFactory) -> Path:
     layers, *options = VARIANTS[request.param]
-    folder = tmp_path_factory.mktemp(request.param) / "artifact"
-    model = tiny_hybrid(request.param, WINDOW, layers=layers, width=16, vocabulary=VOCABULARY)
+    folder = tmp_path_factory.mktemp(request.param.replace(" ", "-")) / "artifact"
+    model = tiny_hybrid(
+        request.param.split()[0], WINDOW, layers=layers, width=16, vocabulary=VOCABULARY
+    )
     return tiny_artifact(folder, "--policy", "carry", *options, model=model)
 
 
@@ -47,18 +54,18 @@ def checkpoint_of(artifact: Path) -> str:
 
 def test_the_artifact_computes_what_pytorch_computes_at_every_token(artifact):
     manifest = read_manifest(artifact)
-    scorer = str(artifact / SCORER_FILE) if manifest.scorer else None
-    config = EdgeInfiniteConfig(manifest.geometry, NO_GATE, scorer=scorer)
+    config = configuration_of(artifact, manifest)
     model = attach(load_backbone(checkpoint_of(artifact)).model, config)
+    tolerance = ROUNDING[config.cache_type]
     subject, reference = Session(load_engine(artifact)), Session(TorchEngine(model))
     for token in np.random.default_rng(0).integers(2, 200, 120).tolist():
-        assert_close(subject.append([token]), reference.append([token]), 1e-4)
+        assert_close(subject.append([token]), reference.append([token]), tolerance)
         np.testing.assert_array_equal(subject.state.length, reference.state.length)
     for name, array in reference.state.arrays.items():
         used = ...
         if "_cache_" in name:
             used = (..., slice(int(reference.state.length[int(name[-1])])), slice(None))
-        assert_close(subject.state.arrays[name][used], array[used], 1e-4)
+        assert_close(subject.state.arrays[name][used], array[used], tolerance)
 
 
 def test_while_the_other_layers_have_room_it_computes_what_the_backbone_computes(artifact):
@@ -74,7 +81,7 @@ def test_while_the_other_layers_have_room_it_computes_what_the_backbone_computes
         logits = Session(engine, chunk_length=chunk_length).append(tokens)
         with torch.inference_mode():
             expected = base(torch.tensor([tokens])).logits[0, -1]
-        assert_close(logits, expected, 1e-5)
+        assert_close(logits, expected, EXACT[cache_type_of(read_manifest(artifact))])
 
 
 def test_sliding_layers_have_a_state_of_their_window_and_a_segment(artifact):
@@ -98,3 +105,19 @@ def test_verify_passes_and_sessions_are_restored(artifact, tmp_path):
     save_session(session, tmp_path / "a.session")
     restored, _ = load_session(session.engine, tmp_path / "a.session")
     np.testing.assert_array_equal(restored.append([5, 6, 7]), session.append([5, 6, 7]))
+
+
+def test_a_small_state_says_that_bytes_hold_more(tmp_path, capsys):
+    model = tiny_hybrid("Gemma3", WINDOW, layers=4, width=16, vocabulary=VOCABULARY)
+    slots = {}
+    for cache_type in ("float16", "int8"):
+        more = ["--cache-type", "int8"] if cache_type == "int8" else []
+        folder = tmp_path / cache_type
+        asked = ("--policy", "carry", *LENGTHS, "--scorer", "untrained", "--state-mb", "0.02")
+        tiny_artifact(folder, *asked, *more, model=model)
+        manifest = read_manifest(folder)
+        assert cache_type_of(manifest) == cache_type
+        slots[cache_type] = manifest.geometry.most_slots
+        says = f"have {slots[cache_type]} recall slots; --cache-type int8 gives them more"
+        assert (says in capsys.readouterr().err) == (cache_type == "float16")
+    assert slots["int8"] > 2 * slots["float16"] > 0

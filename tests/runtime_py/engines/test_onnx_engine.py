@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tiny_artifact import tiny_artifact
 from transformers import AutoModelForCausalLM
 
-from edgeinfinite.artifact.manifest import GATE_FILE, cache_type_of, read_manifest
+from edgeinfinite.artifact.manifest import cache_type_of, read_manifest
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.export.verify import configuration_of
 from edgeinfinite.models.attach import attach
-from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -27,9 +27,10 @@ GEOMETRIES = {
     "no sinks": (0, 8, 9, "float32"),
     "window of one": (3, 5, 1, "float32"),
     "half precision": (4, 8, 6, "float16"),
+    "bytes": (4, 8, 6, "int8"),
 }
-ROUNDING = {"float32": 1e-4, "float16": 2e-2}
-"""What float16 rounds differently when a text is fed in other pieces adds up over the text."""
+ROUNDING = {"float32": 1e-4, "float16": 2e-2, "int8": 5e-2}
+"""What these types round differently when a text is fed in other pieces adds up over the text."""
 
 
 def options(sinks: int, segment: int, window: int, cache_type: str) -> list[str]:
@@ -55,9 +56,7 @@ def checkpoint_of(artifact: Path) -> str:
 def engines(artifact):
     model = load_backbone(checkpoint_of(artifact)).model
     manifest = read_manifest(artifact)
-    config = EdgeInfiniteConfig(
-        manifest.geometry, gate=str(artifact / GATE_FILE), cache_type=cache_type_of(manifest)
-    )
+    config = configuration_of(artifact, manifest)
     return load_engine(artifact), TorchEngine(attach(model, config))
 
 
@@ -116,6 +115,8 @@ def test_every_prompt_length_around_every_boundary_then_decode(engines):
 def test_a_short_prompt_equals_transformers_and_so_does_its_greedy_continuation(artifact, engines):
     base = AutoModelForCausalLM.from_pretrained(checkpoint_of(artifact), dtype=torch.float32)
     capacity = engines[0].geometry.capacity
+    if cache_type_of(read_manifest(artifact)) == "int8":
+        pytest.skip("in a random model the rounding of K and V shows; test_scales.py measures it")
     tokens = tokens_of(capacity // 2)
     session = Session(engines[0])
     logits = session.append(tokens)
@@ -160,7 +161,7 @@ def test_the_caches_are_bound_not_copied(engines):
     plain.append(tokens[:7])
     changed.append(tokens[:7])
     before = changed.state.arrays["v_cache_0"][:, :, :7].copy()
-    changed.state.arrays["v_cache_0"][:, :, 2] += 1.0
+    changed.state.arrays["v_cache_0"][:, :, 2] *= -1
     different = np.abs(changed.append(tokens[7:]) - plain.append(tokens[7:])).max()
     assert different > 1e-4
     after = changed.state.arrays["v_cache_0"][:, :, :7]

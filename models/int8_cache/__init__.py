@@ -1,0 +1,1 @@
+"""K and V as signed bytes, with one scale for each channel."""

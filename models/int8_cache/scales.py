@@ -1,0 +1,115 @@
+"""An int8 KV cache: signed bytes, and for each channel the number that one step is worth.
+
+    code = round(x / s), limited to what a byte holds;    x ≈ code · s
+
+onnxruntime's GroupQueryAttention reads and writes such caches. The scales s are constants of the
+artifact (`measure.py`). Writing what was read changes nothing, but a key that moves to another
+position is rotated and rounded again. Letters: K KV heads, C capacity, n slots, D head dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.trained_file import load_into, read_layers
+
+LEAST_CODE, LARGEST_CODE = -128, 127
+
+
+class CacheScales(nn.Module):
+    """What one step of each channel of a layer's K and V is worth.
+
+    Args:
+        key, value: `[K, D]` float32, above 0.
+    """
+
+    key: torch.Tensor
+    value: torch.Tensor
+
+    def __init__(self, key: torch.Tensor, value: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("key", key)
+        self.register_buffer("value", value)
+
+
+class ScaledCache:
+    """int8 codes that are read and written as the numbers they stand for.
+
+    It has what compression and attention use of a tensor: slots by slice and by index.
+
+    Args:
+        codes: `[1, K, C, D]` int8, changed by writing.
+        scale: `[K, D]` float32.
+    """
+
+    def __init__(self, codes: torch.Tensor, scale: torch.Tensor) -> None:
+        self._codes = codes
+        self._scale = scale
+
+    def __getitem__(self, index: Any) -> torch.Tensor:
+        """Float32 numbers of some slots, `[1, K, n, D]` for an index `[:, :, slots]`."""
+        return self._numbers(self._codes[index])
+
+    def __setitem__(self, index: Any, numbers: torch.Tensor) -> None:
+        self._codes[index] = rounded(numbers, self._scale)
+
+    def index_select(self, axis: int, rows: torch.Tensor) -> torch.Tensor:
+        """Float32 numbers of the slots `rows`, for axis 2."""
+        return self._numbers(self._codes.index_select(axis, rows))
+
+    def _numbers(self, codes: torch.Tensor) -> torch.Tensor:
+        return codes.float() * self._scale.unsqueeze(1)
+
+
+Cache = torch.Tensor | ScaledCache
+
+
+def rounded(numbers: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """The nearest codes, of two equally near ones the even one.
+
+    Args:
+        numbers: `[1, K, n, D]`, any float dtype.
+        scale: `[K, D]` float32.
+
+    Returns:
+        `[1, K, n, D]` int8.
+    """
+    steps = torch.round(numbers.float() / scale.unsqueeze(1))
+    return steps.clamp(LEAST_CODE, LARGEST_CODE).to(torch.int8)
+
+
+def scaled_caches(
+    k_cache: Sequence[torch.Tensor],
+    v_cache: Sequence[torch.Tensor],
+    scales: Sequence[CacheScales | None],
+) -> tuple[list[Cache], list[Cache]]:
+    """All layers' caches as numbers: as they are where a layer has no scales."""
+    keys: list[Cache] = []
+    values: list[Cache] = []
+    for key, value, scale in zip(k_cache, v_cache, scales, strict=True):
+        keys.append(key if scale is None else ScaledCache(key, scale.key))
+        values.append(value if scale is None else ScaledCache(value, scale.value))
+    return keys, values
+
+
+def load_cache_scales(path: Path, layers: int, kv_heads: int, head_dim: int) -> list[CacheScales]:
+    """Reads the scales of all layers, as `trained_file.save_layers` writes them.
+
+    Raises:
+        EdgeInfiniteError: the file is missing, damaged, of another backbone, or holds NaN
+            or a scale that isn't above 0.
+    """
+    found = []
+    for tensors in read_layers(path, layers, "cache scales"):
+        scales = CacheScales(*torch.zeros(2, kv_heads, head_dim))
+        load_into(scales, tensors, path, "cache scales")
+        if not (scales.key.min() > 0 and scales.value.min() > 0):
+            raise EdgeInfiniteError(f"cache scales file {path} holds a scale that isn't above 0")
+        found.append(scales)
+    return found
