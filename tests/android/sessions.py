@@ -43,6 +43,9 @@ FLOAT_TOLERANCE = 1e-5
 HALF_TOLERANCE = 4e-3
 """Keys and values rounded to 11 bits: one on the edge of two may fall the other way."""
 
+BYTE_TOLERANCE = 0.04
+"""Of 127 codes: numbers halfway between two may fall to either, and so on in every layer."""
+
 NPU_TOLERANCE = 0.02
 """Graphs that compute in float16 throughout, on a CPU, by kernels that sum in other orders."""
 
@@ -77,6 +80,7 @@ class Fixture:
 
 _UNTRAINED = {"scorer": "untrained"}
 _HALVES = {"cache_type": "float16"}
+_BYTES = {"cache_type": "int8"}
 _NPU = {"target": "qnn-htp", "soc": "sm8650"}
 _ALL = (
     Fixture("reencode", Geometry(24, 4, 8)),
@@ -99,6 +103,13 @@ _ALL = (
         Geometry(16, 4, 8, policy="carry", recall_slots=32),
         seed=15,  # its pairs' ranks differ by 1e-3 at least; by less, halves' rounding decides
         options=_UNTRAINED | _HALVES,
+    ),
+    Fixture("reencode-bytes", Geometry(24, 4, 8), options=_BYTES),
+    Fixture(
+        "carry-recall-bytes",
+        Geometry(16, 4, 8, policy="carry", recall_slots=32),
+        seed=15,
+        options=_UNTRAINED | _BYTES,
     ),
     Fixture(
         "carry-sliding",
@@ -227,7 +238,8 @@ def _tolerance(fixture: Fixture, folder: Path) -> float:
         return rounding_tolerance(folder)
     if fixture.is_for_npu:
         return NPU_TOLERANCE
-    return HALF_TOLERANCE if fixture.options.get("cache_type") else FLOAT_TOLERANCE
+    by_cache = {"float16": HALF_TOLERANCE, "int8": BYTE_TOLERANCE}
+    return by_cache.get(fixture.options.get("cache_type", ""), FLOAT_TOLERANCE)
 
 
 def write_steps(folder: Path, recorded: dict[str, Any]) -> None:

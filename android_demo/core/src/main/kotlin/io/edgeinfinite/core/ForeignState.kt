@@ -8,7 +8,7 @@ import java.nio.ByteOrder
  * The layout of a state that another artifact of the same model computed.
  *
  * Engines lay their caches out differently and hold them in float32 or float16; what the numbers mean
- * is the same for all of them.
+ * is the same for all of them. An int8 cache is in steps that only its own artifact knows.
  *
  * @property cacheDims layout of the stored caches by role, such as `B K C D`.
  */
@@ -20,7 +20,7 @@ internal class ForeignState(
      *
      * @param shape that it must have then; without one of this shape the tensor comes back as it is.
      * @throws IllegalArgumentException the layout is none of such a cache.
-     * @throws EdgeInfiniteException a number is too large for float16.
+     * @throws EdgeInfiniteException a number is too large for float16, or a cache is int8.
      */
     fun converted(
         tensor: StoredTensor,
@@ -28,6 +28,13 @@ internal class ForeignState(
         shape: List<Int>,
     ): StoredTensor {
         if (!spec.isCache) return tensor
+        if (INT8 == tensor.dtype || INT8 == spec.dtype) {
+            throw EdgeInfiniteException(
+                ErrorCode.SESSION_OF_ANOTHER_MODEL,
+                "a session with an int8 cache is in the steps of one artifact, another one has others; " +
+                    "open it with the artifact that saved it, or read the text again",
+            )
+        }
         val dims = cacheDims[spec.role].orEmpty()
         val found = dims.split(' ')
         val wanted = spec.dims.split(' ')
@@ -102,6 +109,7 @@ internal class ForeignState(
 
     private companion object {
         const val FLOAT16 = "float16"
+        const val INT8 = "int8"
         val FLOATS = setOf(FLOAT16, "float32")
     }
 }

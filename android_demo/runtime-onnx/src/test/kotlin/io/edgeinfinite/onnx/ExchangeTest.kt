@@ -104,6 +104,24 @@ class ExchangeTest {
         }
     }
 
+    @ParameterizedTest
+    @MethodSource("policies")
+    fun `a cache of bytes goes on with its own artifact alone`(policy: String) {
+        val (floats, bytes) = Recorded(policy).engine() to Recorded("$policy-bytes").engine()
+        floats.use {
+            bytes.use {
+                for ((one, other) in listOf(floats to bytes, bytes to floats)) {
+                    Session(one).use { session ->
+                        session.append(TEXT)
+                        val error = assertThrows(EdgeInfiniteException::class.java) { moved(session, other).close() }
+                        assertTrue("int8 cache" in error.message!!, error.message)
+                        moved(session, one).use { assertSameSession(session, it, policy, tolerance = 0f) }
+                    }
+                }
+            }
+        }
+    }
+
     @Test
     fun `a text goes on under another quantization, whose session it then is`() {
         val (plain, int4) = Recorded("reencode").engine() to Recorded("reencode-int4").engine()

@@ -121,6 +121,7 @@ class OnnxSessionTest {
                         when {
                             "npu" in name -> NPU_TOLERANCE
                             "float16" in name -> HALF_TOLERANCE
+                            "bytes" in name -> BYTE_TOLERANCE
                             else -> SPLIT_TOLERANCE
                         }
                     assertClose(expected, logits, name, tolerance)

@@ -110,7 +110,7 @@ fun assertSameSession(
     assertEquals(lengths(expected), lengths(actual), what)
     assertEquals(expected.residual.toIntArray().toList(), actual.residual.toIntArray().toList(), what)
     assertEquals(expected.unread.toIntArray().toList(), actual.unread.toIntArray().toList(), what)
-    for (spec in expected.state.specs.filter { it.dtype in FLOATS }) {
+    for (spec in expected.state.specs.filter { it.dtype in NUMBERS }) {
         assertClose(used(expected, spec.name), used(actual, spec.name), "$what: ${spec.name}", tolerance)
     }
 }
@@ -123,10 +123,10 @@ fun used(
     val spec = session.state.specs.first { it.name == name }
     val buffer = session.state.buffer(name)
     val value: (Int) -> Float =
-        if (spec.dtype == "float16") {
-            buffer.asShortBuffer().let { values -> { Fp16Conversions.fp16ToFloat(values.get(it)) } }
-        } else {
-            buffer.asFloatBuffer().let { values -> { values.get(it) } }
+        when (spec.dtype) {
+            "int8" -> { at -> buffer.get(at).toFloat() }
+            "float16" -> buffer.asShortBuffer().let { values -> { Fp16Conversions.fp16ToFloat(values.get(it)) } }
+            else -> buffer.asFloatBuffer().let { values -> { values.get(it) } }
         }
     if (!spec.isCache) return FloatArray(spec.shape.fold(1, Int::times), value)
     val axis = spec.dims.split(' ').indexOf("C")
@@ -137,13 +137,16 @@ fun used(
     return FloatArray(blocks * length) { value(it / length * whole + it % length) }
 }
 
-private val FLOATS = setOf("float32", "float16")
+private val NUMBERS = setOf("float32", "float16", "int8")
 
 /** Of float32 arithmetic. */
 const val TOLERANCE = 1e-5f
 
 /** Keys and values rounded to 11 bits: one on the edge of two may fall the other way. */
 const val HALF_TOLERANCE = 4e-3f
+
+/** Codes of an int8 cache: of 127, a few steps; `BYTE_TOLERANCE` of tests/android/sessions.py. */
+const val BYTE_TOLERANCE = 0.04f
 
 /** Graphs that compute in float16 throughout: `NPU_TOLERANCE` of tests/android/sessions.py. */
 const val NPU_TOLERANCE = 0.02f
