@@ -84,7 +84,8 @@ class CarryMemory(CompressMemory):
         longest = length[geometry.longest_layer] if geometry.varies else None
         scorers = self._scorer_of_each_layer()
         known = dict(zip(self.shape.scored, scores, strict=True))
-        keys, values = scaled_caches(k_cache, v_cache, self._scale_of_each_layer)
+        scales = self._scale_of_each_layer()
+        keys, values = scaled_caches(k_cache, v_cache, scales)
         layers = range(self.shape.layers)
         carried = carry(
             geometry,
@@ -100,7 +101,7 @@ class CarryMemory(CompressMemory):
         new_scores = [c.scores for c in carried if c.scores is not None]
         recall: list[torch.Tensor] = []
         window: list[torch.Tensor] = []
-        for layer, (new, scale) in enumerate(zip(carried, self._scale_of_each_layer, strict=True)):
+        for layer, (new, scale) in enumerate(zip(carried, scales, strict=True)):
             if geometry.slots_of(layer):
                 recall += _as_cached(new.recall_k, new.recall_v, scale)
             window += _as_cached(new.window_k, new.window_v, scale)

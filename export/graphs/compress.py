@@ -38,7 +38,6 @@ class CompressMemory(nn.Module):
         self._feature_maps = nn.ModuleList(feature_maps(model) if self.shape.reads_memory else [])
         self._scales = nn.ModuleList(s for s in cache_scales_of(model) if s is not None)
 
-    @property
     def _scale_of_each_layer(self) -> list[Any]:
         """The scales of an int8 cache; None in every layer for another one."""
         return list(self._scales) or [None] * self.shape.layers
@@ -62,7 +61,7 @@ class CompressMemory(nn.Module):
         length: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         maps: list[Any] = list(self._feature_maps)
-        keys, values = scaled_caches(k_cache, v_cache, self._scale_of_each_layer)
+        keys, values = scaled_caches(k_cache, v_cache, self._scale_of_each_layer())
         return fold_oldest(
             self.shape.geometry, keys, values, memory, memory_norm, length, feature_maps=maps
         )

@@ -25,7 +25,6 @@ from edgeinfinite.runtime_py.engines.fixed_graph import FixedGraph, tokens_of
 from edgeinfinite.runtime_py.engines.malloc_options import freed_memory_goes_back
 from edgeinfinite.runtime_py.engines.mapped_tables import MappedTables
 from edgeinfinite.runtime_py.engines.qnn_provider import provider_package, qnn_session
-from edgeinfinite.runtime_py.engines.shared_arena import use_shared_arena
 from edgeinfinite.runtime_py.state import State
 
 CHUNK_LENGTH = 128
@@ -143,8 +142,6 @@ class OnnxEngine:
         options.log_severity_level = 4
         # Under `reencode` this graph runs rarely, so its working memory is freed after each run.
         options.enable_cpu_mem_arena = path.name != self._rare_file
-        if options.enable_cpu_mem_arena:
-            use_shared_arena(self._ort, options)
         # A pattern is one block for all of a call's values: 12 MB more for Gemma 3 270M, no faster.
         options.enable_mem_pattern = False
         # Threads spin during a call, where it pays, and sleep between calls.

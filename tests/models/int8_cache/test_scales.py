@@ -13,12 +13,10 @@ from safetensors.torch import load_file, save_file
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach, attention_layers, config_of
-from edgeinfinite.models.attention import run_tokens
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
-from edgeinfinite.models.int8_cache.measure import MEASURED_TOKENS, add_cache_scales
+from edgeinfinite.models.int8_cache.measure import add_cache_scales
 from edgeinfinite.models.int8_cache.scales import ScaledCache, rounded
 from edgeinfinite.models.recall.rotary import rotary_tables
-from edgeinfinite.models.state import TensorState
 from edgeinfinite.models.trained_file import save_layers
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
@@ -133,15 +131,15 @@ def test_keys_that_are_not_finite_are_refused():
         add_cache_scales(model, random_tokens(100))
 
 
-def test_only_the_first_tokens_are_measured():
+def test_no_more_tokens_are_measured_than_the_backbone_has_positions():
     model = attached(CARRY)
-    tokens = random_tokens(100)
-    state_of = attach(model, config_of(model))
-    one = add_cache_scales(state_of, tokens)[0].key
-    facts = model.config.max_position_embeddings
-    assert facts < MEASURED_TOKENS
-    long = tokens * (facts // 100 + 2)
-    assert add_cache_scales(model, long)[0].key.shape == one.shape
+    positions = model.config.max_position_embeddings
+    tokens = random_tokens(positions + 100)
+    first, all_of_them, others = (
+        add_cache_scales(model, part)[1].value
+        for part in (tokens[:positions], tokens, tokens[100:])
+    )
+    assert torch.equal(first, all_of_them) and not torch.equal(first, others)
 
 
 @pytest.mark.parametrize(
@@ -180,21 +178,3 @@ def test_an_int8_cache_without_scales_is_refused():
     model = attach(tiny_llama(), EdgeInfiniteConfig(CARRY, NO_GATE, cache_type="int8"))
     with pytest.raises(EdgeInfiniteError, match="has no scales yet"):
         TorchEngine(model)
-
-
-def test_the_state_of_a_measurement_is_the_plain_one():
-    """`run_tokens` over float caches: measuring must not read what it will write."""
-    model = attached(CARRY)
-    add_cache_scales(model, random_tokens(100))
-    state = TensorState(
-        length=torch.zeros(2, dtype=torch.int64),
-        k_cache=[torch.zeros(1, 2, 10, 8) for _ in range(2)],
-        v_cache=[torch.zeros(1, 2, 10, 8) for _ in range(2)],
-        memory=torch.zeros(2, 2, 8, 8),
-        memory_norm=torch.zeros(2, 2, 8),
-        has_memory=torch.zeros(1),
-    )
-    tokens = torch.tensor([random_tokens(10)])
-    with torch.inference_mode():
-        found = run_tokens(model, tokens, state, logits_to_keep=0)
-        assert_close(found, model(tokens).logits, 1e-4)
