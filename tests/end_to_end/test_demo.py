@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgeinfinite.export.exporter import ExportOptions, export_artifact
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.session import Session
@@ -30,15 +29,8 @@ MARGIN = 1.0
 and what rounding moves."""
 
 
-@pytest.fixture(scope="module")
-def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As `make demo` exports it: every default, int4."""
-    output = tmp_path_factory.mktemp("real") / "artifact"
-    return export_artifact(ExportOptions("smollm2-135m-instruct", output, quantize="int4"))
-
-
-def test_the_demos_questions_are_answered_with_a_margin(artifact: Path, tmp_path: Path) -> None:
-    tokenizer, engine = load_tokenizer(artifact), load_engine(artifact)
+def test_the_demos_questions_are_answered_with_a_margin(shipped: Path, tmp_path: Path) -> None:
+    tokenizer, engine = load_tokenizer(shipped), load_engine(shipped)
     session = Session(engine)
     session.append(tokenizer.encode_text(demo.text()))
     save_session(session, tmp_path / "text.session")
@@ -51,7 +43,7 @@ def test_the_demos_questions_are_answered_with_a_margin(artifact: Path, tmp_path
             logits = asked.append([token])
 
 
-def test_the_demos_answers_were_last_mentioned_15000_tokens_before_the_end(artifact: Path) -> None:
-    tokenizer = load_tokenizer(artifact)
+def test_the_demos_answers_were_last_mentioned_15000_tokens_before_the_end(shipped: Path) -> None:
+    tokenizer = load_tokenizer(shipped)
     for question in demo.QUESTIONS:
         assert demo.tokens_before_the_end(tokenizer, question) >= 15_000

@@ -20,8 +20,6 @@ pytest.importorskip("uvicorn")
 
 from tiny_server import Running, serving
 
-from edgeinfinite.export.exporter import ExportOptions, export_artifact
-
 pytestmark = pytest.mark.slow
 
 TEXT = Path(__file__).parents[2] / "examples" / "dogs.txt"
@@ -48,13 +46,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, site: Site) -> Iterator[Running]:
-    """Every default, int4; the site's pages may ask."""
-    output = tmp_path_factory.mktemp("real") / "artifact"
-    with serving(
-        export_artifact(ExportOptions("smollm2-135m-instruct", output, quantize="int4")),
-        allow_origin=(site.url,),
-    ) as running:
+def server(shipped: Path, site: Site) -> Iterator[Running]:
+    """Of the shipped defaults; the site's pages may ask."""
+    with serving(shipped, allow_origin=(site.url,)) as running:
         yield running
 
 
