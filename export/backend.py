@@ -75,6 +75,10 @@ class Backend(Protocol):
     scale_type: ScaleType
     """How it stores the scales of groups."""
 
+    rounds_by_token: bool
+    """Whether a layer's inputs are rounded on one scale a token, so that a large channel costs the
+    precision of all others."""
+
     reads_stored: bool
     """Whether it quantizes a model whose weights are in half precision (`models.row_modules`)."""
 

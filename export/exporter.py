@@ -130,6 +130,8 @@ def _write_artifact(
     )
     gc.collect()  # the traced graphs are cycles, and hold the packed weights
     reference = backend.quantized_reference(model, weights.recipe, weights.integers)
+    if weights.turned:
+        exported.details["turned"] = True
     if weights.calibrated:
         exported.details["calibrated"] = True
         digest = parameters_digest(reference, gates=False)

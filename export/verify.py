@@ -17,6 +17,7 @@ from edgeinfinite.artifact.manifest import (
 )
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Integers, Progress, backend_named
+from edgeinfinite.export.mixing.rotation import rotate_residual
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe, WeightFormat, exact_recipe, recipe_named
@@ -132,6 +133,8 @@ def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Tor
         ) from error
     same = backbone.weights_sha256 == manifest.backbone.weights_sha256
     attach(backbone.model, configuration_of(folder, manifest))
+    if manifest.details.get("turned"):
+        rotate_residual(backbone.model)
     if manifest.details.get("calibrated"):
         engine = TorchEngine(backbone.model)
     else:

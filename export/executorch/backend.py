@@ -43,6 +43,7 @@ class ExecuTorchBackend:
     embedding_formats = (WeightFormat(8),)  # in 4, a tied LM head would be stored beside it
     graph_bytes = 130_000  # the demo model's: 105,000 under reencode, 125,000 under carry
     scale_type = ScaleType(torch.bfloat16, signed=False)
+    rounds_by_token = True
     reads_stored = False
     tools = ("executorch", "torchao")
 

@@ -25,6 +25,7 @@ from edgeinfinite.export.mixing.measure import (
     statistics_of,
     subject_of,
 )
+from edgeinfinite.export.mixing.rotation import rotate_residual
 from edgeinfinite.export.mixing.statistics import Progress
 from edgeinfinite.export.options import QuantizationOptions
 from edgeinfinite.export.recipes import Recipe, WeightFormat, computed_bits, exact_recipe
@@ -44,12 +45,14 @@ class QuantizationPlan:
         recipe: a format for every weight.
         integers: weights whose codes are chosen already.
         calibrated: by a text, so that nothing but the artifact has the scaled and rounded weights.
+        turned: whether the model's residual stream was turned, and nothing else (`rotation.py`).
         notes: one sentence for each default that mattered.
     """
 
     recipe: Recipe
     integers: Integers
     calibrated: bool = False
+    turned: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -64,7 +67,8 @@ def plan_quantization(
     """Decides formats, then integers.
 
     Args:
-        backbone: loaded.
+        backbone: loaded. Its model may be changed and computes the same function: its residual
+            stream is turned, or its channels are scaled (`scaling.py`).
         backend: which will pack them.
         recipe: of `--quantize`.
         options: see there.
@@ -77,7 +81,12 @@ def plan_quantization(
     integers = dict(backbone.integers) if recipe.keeps_integers else {}
     mixes = options.max_mb is not None or options.max_loss is not None
     if not options.calibrates:
-        return QuantizationPlan(recipe, integers)
+        # Weights of 4 bits lose more by a turn than activations gain (docs/quantization.md); a
+        # file's own integers weren't measured.
+        floats = recipe.name == "int8" and not backbone.integers
+        turns = backend.rounds_by_token and floats
+        turned = turns and rotate_residual(backbone.model)
+        return QuantizationPlan(recipe, integers, turned=turned)
     _check(recipe, options)
     text, _ = chosen_text(options.calibrate)
     digest = subject_of(backbone, backend, text)  # before the model is scaled

@@ -88,6 +88,7 @@ class OnnxBackend:
     embedding_formats: tuple[WeightFormat, ...] = formats
     graph_bytes = 36_000  # the demo model's and Gemma's are 28,000
     scale_type = ScaleType(torch.float16, signed=True)
+    rounds_by_token = False
     reads_stored = True
     tools: tuple[str, ...] = ("onnx", "onnxruntime", "onnxscript", "onnx-ir")
 

@@ -53,6 +53,7 @@ class QnnBackend(OnnxBackend):
     """
 
     cache_types: tuple[str, ...] = ("float16",)
+    rounds_by_token = False
     reads_stored = False
     formats: tuple[WeightFormat, ...] = (
         WeightFormat(4, 32, symmetric=False),

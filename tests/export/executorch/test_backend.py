@@ -16,7 +16,7 @@ pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
 from executorch.exir.lowered_backend_module import LoweredBackendModule
-from tiny_artifact import tiny_artifact
+from tiny_artifact import VOCABULARY, tiny_artifact
 from torch.export.graph_signature import OutputKind
 
 from edgeinfinite.artifact.geometry import Geometry
@@ -34,7 +34,7 @@ from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.export.verify import verify_artifact
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from tiny import attached, tiny_llama
+from tiny import attached, tiny_family, tiny_llama
 
 LAYERS = 2
 ROW = 2 * 8
@@ -48,13 +48,30 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def test_a_method_is_one_or_two_partitions(folder: Path) -> None:
-    details = load_manifest(folder).details
-    partitions = {name: method["partitions"] for name, method in details.items()}
+    manifest = load_manifest(folder)
+    partitions = {name: manifest.details[name]["partitions"] for name in manifest.graphs}
     assert partitions == {"prefill_segment": 2, "decode_step": 1, "compress_memory": 1}
 
 
+def test_the_residual_stream_is_turned_for_weights_of_8_bits(folder: Path) -> None:
+    manifest = load_manifest(folder)
+    assert manifest.details.get("turned", False) == (folder.name == "int8")
+
+
+def test_a_turned_model_whose_head_is_its_embedding_verifies(tmp_path: Path) -> None:
+    model = tiny_family("Llama 3.2", vocab_size=VOCABULARY, max_position_embeddings=512)
+    options = ("--backend", "executorch", "--quantize", "int8")
+    folder = tiny_artifact(tmp_path / "tied", *options, model=model)
+    manifest = load_manifest(folder)
+    assert "model.norm.turn.weight" in manifest.quantization.unquantized
+    assert manifest.details["prefill_segment"]["partitions"] == 2
+    checks = verify_artifact(folder, model=str(tmp_path / "tied-checkpoint"))
+    assert [check for check in checks if not check.passed] == []
+
+
 def test_the_report_names_what_xnnpack_took_and_what_it_did_not(folder: Path) -> None:
-    details = load_manifest(folder).details
+    manifest = load_manifest(folder)
+    details = {name: manifest.details[name] for name in manifest.graphs}
     for name in ("prefill_segment", "decode_step"):
         assert details[name]["delegated"]["aten.linear"] > 7 * LAYERS
         assert details[name]["delegated"]["aten._softmax"] == LAYERS

@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.manifest import GATE_FILE, load_manifest
 from edgeinfinite.export.executorch import BACKEND
+from edgeinfinite.export.mixing.rotation import rotate_residual
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.sensitivity import nudged
 from edgeinfinite.export.recipes import recipe_named
@@ -76,7 +77,10 @@ def reference_of(artifact: Path) -> PreTrainedModel:
     backbone = load_backbone(str(artifact.with_name("artifact-checkpoint")))
     config = EdgeInfiniteConfig(manifest.geometry, str(artifact / GATE_FILE))
     recipe = recipe_named(manifest.quantization.recipe)
-    return BACKEND.quantized_reference(attach(backbone.model, config), recipe)
+    model = attach(backbone.model, config)
+    if manifest.details.get("turned"):
+        rotate_residual(model)
+    return BACKEND.quantized_reference(model, recipe)
 
 
 def test_a_right_program_passes(artifact: Path) -> None:
