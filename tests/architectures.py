@@ -48,11 +48,6 @@ class Architecture:
         object.__setattr__(self, "settings", {"num_hidden_layers": 2, **self.settings})
 
     @property
-    def executorch(self) -> str:
-        """The policy that its tests lower for ExecuTorch; reencode is tested on Llama alone."""
-        return "–" if self.family == "Phi3" and any(self.windows) else "carry"
-
-    @property
     def one_layer(self) -> Mapping[str, object]:
         """Settings for a model of one layer, where the layers are alike; else none."""
         alike = not any(isinstance(value, list) for value in self.settings.values())
@@ -109,8 +104,6 @@ ARCHITECTURES = {
 
 def table() -> str:
     """Markdown for the README."""
-    rows = ["| architecture | what is special | PyTorch and ONNX | ExecuTorch |"]
-    rows += ["| --- | --- | --- | --- |"]
-    for name, found in ARCHITECTURES.items():
-        rows.append(f"| {name} | {found.special} | carry, reencode | {found.executorch} |")
+    rows = ["| architecture | what is special |", "| --- | --- |"]
+    rows += [f"| {name} | {found.special} |" for name, found in ARCHITECTURES.items()]
     return "\n".join(rows)

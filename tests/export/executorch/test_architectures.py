@@ -1,10 +1,8 @@
-"""The architectures whose operators no other test lowers, through the ExecuTorch back end.
-
-Llama, Mistral, Qwen2 and Gemma 3 are in the tests beside this one.
-"""
+"""Every architecture of the list through the ExecuTorch back end, float32, under both policies."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,11 @@ pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
 from architectures import ARCHITECTURES
-from exported import CARRY, assert_any_split_is_what_pytorch_computes, manifest_of
+from exported import CARRY, REENCODE, assert_any_split_is_what_pytorch_computes, manifest_of
+from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.tensors import DECODE, PREFILL
+from edgeinfinite.export.backend import ExportedGraphs
 from edgeinfinite.export.executorch import BACKEND
 from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.models.attach import attach
@@ -22,12 +23,29 @@ from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.runtime_py.engines.executorch_engine import ExecuTorchEngine
 from tiny import tiny_family
 
+PARTITIONS = {"Phi-3": 2}
+"""XNNPACK's parts of `decode_step`, where it is more than one."""
 
-@pytest.mark.parametrize("name", ["Qwen3", "SmolLM3", "Phi-4-mini", "Granite", "OLMo 2", "Gemma 2"])
+
+def export(model: PreTrainedModel, folder: Path) -> ExportedGraphs:
+    return BACKEND.export_graphs(model, recipe_named("none"), folder, "cpu", lambda *_: None)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
 def test_an_architecture_computes_the_same_on_executorch(name: str, tmp_path: Path) -> None:
-    model = tiny_family(name, **ARCHITECTURES[name].one_layer)
+    known = ARCHITECTURES[name]
+    model = tiny_family(name, **known.one_layer)
     attach(model, EdgeInfiniteConfig(CARRY, NO_GATE))
-    exported = BACKEND.export_graphs(model, recipe_named("none"), tmp_path, "cpu", lambda *_: None)
-    assert exported.details["decode_step"]["partitions"] == 1, "the whole model is XNNPACK's"
+    exported = export(model, tmp_path)
+    assert exported.details["decode_step"]["partitions"] == PARTITIONS.get(name, 1)
+    engine = ExecuTorchEngine(tmp_path, manifest_of(model, "executorch", exported), threads=1)
+    assert_any_split_is_what_pytorch_computes(engine, model)
+    if any(known.windows):
+        attach(model, EdgeInfiniteConfig(REENCODE, gate_rank=8))
+        exported = export(model, tmp_path)
+    else:  # without a gate and windows, a cache of as many slots is read by the same program
+        attach(model, EdgeInfiniteConfig(REENCODE, NO_GATE))
+        graphs = {graph: exported.graphs[graph] for graph in (PREFILL, DECODE)}
+        exported = replace(exported, graphs=graphs)
     engine = ExecuTorchEngine(tmp_path, manifest_of(model, "executorch", exported), threads=1)
     assert_any_split_is_what_pytorch_computes(engine, model)
