@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
+from architectures import ARCHITECTURES
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import SCHEMA_VERSION, BackboneInfo, GateInfo, Manifest
+from edgeinfinite.artifact.tensors import DECODE, PREFILL
 from edgeinfinite.export.backend import ExportedGraphs
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.attach import config_of
+from edgeinfinite.models.attach import attach, config_of
+from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.runtime_py.engines.base import Engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
-from tiny import assert_close, random_tokens
+from tiny import assert_close, random_tokens, tiny_family
 
 REENCODE = Geometry(segment_length=16, sink_length=4, window_length=4)
 CARRY = Geometry(segment_length=8, sink_length=4, window_length=12, policy="carry")
@@ -42,6 +48,40 @@ def manifest_of(model: PreTrainedModel, backend: str, exported: ExportedGraphs) 
         tools={},
         details={},
     )
+
+
+def assert_both_policies_compute_what_pytorch_does(
+    name: str,
+    backend: str,
+    export: Callable[[PreTrainedModel], ExportedGraphs],
+    opened: Callable[[Manifest], Engine],
+) -> ExportedGraphs:
+    """Exports a tiny model of an architecture and compares it with PyTorch, under both policies.
+
+    Args:
+        name: of `ARCHITECTURES`.
+        backend: the name for the manifest.
+        export: writes the graphs of an attached model.
+        opened: loads what was written last.
+
+    Returns:
+        What was exported for `carry`.
+    """
+    known = ARCHITECTURES[name]
+    model = tiny_family(name, **known.one_layer)
+    attach(model, EdgeInfiniteConfig(CARRY, NO_GATE))
+    carry = export(model)
+    assert_any_split_is_what_pytorch_computes(opened(manifest_of(model, backend, carry)), model)
+    if any(known.windows):
+        attach(model, EdgeInfiniteConfig(REENCODE, gate_rank=8))
+        reencode = export(model)
+    else:  # without a gate and windows, a cache of as many slots is read by the same graphs
+        attach(model, EdgeInfiniteConfig(REENCODE, NO_GATE))
+        reencode = replace(
+            carry, graphs={graph: carry.graphs[graph] for graph in (PREFILL, DECODE)}
+        )
+    assert_any_split_is_what_pytorch_computes(opened(manifest_of(model, backend, reencode)), model)
+    return carry
 
 
 def assert_any_split_is_what_pytorch_computes(engine: Engine, model: PreTrainedModel) -> None:

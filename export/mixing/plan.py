@@ -83,8 +83,8 @@ def plan_quantization(
     if not options.calibrates:
         # Weights of 4 bits lose more by a turn than activations gain (docs/quantization.md); a
         # file's own integers weren't measured.
-        floats = recipe.name == "int8" and not backbone.integers
-        turns = backend.rounds_by_token and floats
+        floats_to_bytes = recipe.name == "int8" and not backbone.integers
+        turns = backend.rounds_by_token and floats_to_bytes
         turned = turns and rotate_residual(backbone.model)
         return QuantizationPlan(recipe, integers, turned=turned)
     _check(recipe, options)

@@ -22,6 +22,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from edgeinfinite.export.mixing.scaling import norm_shift
 from edgeinfinite.models.row_modules import embedding_factor, is_linear
 
 _READERS = {
@@ -111,17 +112,13 @@ def _is_rms_norm(norm: Any) -> bool:
     return torch.allclose(norm(x), wanted, rtol=1e-4, atol=1e-5)
 
 
-def _shift(norm: Any) -> float:
-    return 1.0 if "Gemma" in type(norm).__name__ else 0.0  # Gemma's norms multiply by 1 + weight
-
-
 def _weight_of(norm: Any) -> torch.Tensor:
-    weight: torch.Tensor = norm.weight.detach() + _shift(norm)
+    weight: torch.Tensor = norm.weight.detach() + norm_shift(norm)
     return weight
 
 
 def _forget(norm: Any) -> None:
-    norm.weight.fill_(1.0 - _shift(norm))
+    norm.weight.fill_(1.0 - norm_shift(norm))
 
 
 def _turn_ends(decoder: Any, head: Any, embedding: Any, turn: torch.Tensor) -> None:
@@ -160,13 +157,13 @@ def _parts(weight: torch.Tensor) -> Iterator[slice]:
         yield slice(start, start + rows)
 
 
-def _orthogonal(width: int, *, seed: int = 0) -> torch.Tensor:
+def _orthogonal(width: int) -> torch.Tensor:
     """`[d, d]` float64: two rounds of random signs, Hadamard blocks and a random order.
 
     A block has as many channels as the largest power of two that divides d, so with a d of 576 a
     channel is spread over 64 others, and each of these over the blocks that it falls into next.
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     block = _hadamard(width & -width)
     turn = torch.eye(width, dtype=torch.float64)
     for _ in range(2):

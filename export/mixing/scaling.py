@@ -87,6 +87,11 @@ def _factor(statistics: WeightStatistics | None) -> torch.Tensor | None:
     return factor / factor.log().mean().exp()
 
 
+def norm_shift(norm: Any) -> float:
+    """What is added to a norm's weight before it is multiplied with: Gemma's norms add 1."""
+    return 1.0 if "Gemma" in type(norm).__name__ else 0.0
+
+
 def _apply(source: Any, statistics: WeightStatistics | None, factor: torch.Tensor) -> None:
     """Divides what computes the channels: rows of a linear layer, or a norm's weight."""
     if source.weight.dim() == 2:
@@ -94,7 +99,7 @@ def _apply(source: Any, statistics: WeightStatistics | None, factor: torch.Tenso
         if statistics is not None and statistics.outputs is not None:
             statistics.outputs = statistics.outputs * factor.square()
         return
-    shift = 1.0 if "Gemma" in type(source).__name__ else 0.0  # Gemma's norms multiply by 1 + weight
+    shift = norm_shift(source)
     source.weight.copy_((source.weight + shift) / factor - shift)
 
 

@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from architectures import ARCHITECTURES
-from exported import CARRY, REENCODE, assert_any_split_is_what_pytorch_computes, manifest_of
+from exported import assert_both_policies_compute_what_pytorch_does
 from transformers import PreTrainedModel
 
-from edgeinfinite.artifact.tensors import DECODE, PREFILL
 from edgeinfinite.export.backend import ExportedGraphs
 from edgeinfinite.export.onnx import BACKEND
 from edgeinfinite.export.recipes import recipe_named
-from edgeinfinite.models.attach import attach
-from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.runtime_py.engines.onnx_engine import OnnxEngine
-from tiny import tiny_family
-
-
-def export(model: PreTrainedModel, folder: Path) -> ExportedGraphs:
-    exported = BACKEND.export_graphs(model, recipe_named("none"), folder, "cpu", lambda *_: None)
-    assert exported.details["passes"]["rotary"] and exported.details["passes"]["rms_norm"]
-    return exported
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_an_architecture_computes_the_same_on_onnxruntime(name: str, tmp_path: Path) -> None:
-    known = ARCHITECTURES[name]
-    model = tiny_family(name, **known.one_layer)
-    attach(model, EdgeInfiniteConfig(CARRY, NO_GATE))
-    exported = export(model, tmp_path)
-    engine = OnnxEngine(tmp_path, manifest_of(model, "onnx", exported), threads=1)
-    assert_any_split_is_what_pytorch_computes(engine, model)
-    if any(known.windows):
-        attach(model, EdgeInfiniteConfig(REENCODE, gate_rank=8))
-        exported = export(model, tmp_path)
-    else:  # without a gate and windows, a cache of as many slots is read by the same graph
-        attach(model, EdgeInfiniteConfig(REENCODE, NO_GATE))
-        graphs = {graph: exported.graphs[graph] for graph in (PREFILL, DECODE)}
-        exported = replace(exported, graphs=graphs)
-    engine = OnnxEngine(tmp_path, manifest_of(model, "onnx", exported), threads=1)
-    assert_any_split_is_what_pytorch_computes(engine, model)
+    def export(model: PreTrainedModel) -> ExportedGraphs:
+        recipe = recipe_named("none")
+        exported = BACKEND.export_graphs(model, recipe, tmp_path, "cpu", lambda *_: None)
+        assert exported.details["passes"]["rotary"] and exported.details["passes"]["rms_norm"]
+        return exported
+
+    assert_both_policies_compute_what_pytorch_does(
+        name, "onnx", export, lambda manifest: OnnxEngine(tmp_path, manifest, threads=1)
+    )
