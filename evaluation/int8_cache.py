@@ -46,7 +46,8 @@ def int8_state_bytes(state: State) -> int:
     total = 0
     for name, array in state.arrays.items():
         if name.startswith(("k_cache", "v_cache")):
-            total += array.size + _SCALE_BYTES * (array.size // array.shape[-1])
+            numbers = array.nbytes // array.itemsize
+            total += numbers + _SCALE_BYTES * (numbers // array.shape[-1])
         else:
             total += array.nbytes
     return total

@@ -7,7 +7,9 @@ cache: `full` has room for all of the text, which is full attention exactly.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +20,7 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.baselines import BASELINES, Lola, baseline_scorer
 from edgeinfinite.evaluation.int8_cache import Int8TensorState, int8_state_bytes
 from edgeinfinite.evaluation.options import Setting
+from edgeinfinite.evaluation.placement import PlacedEngine, new_tensors_on
 from edgeinfinite.evaluation.reader import Footprint, Prediction, measured
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach, attention_layers
@@ -29,7 +32,6 @@ from edgeinfinite.models.configuration import (
     EdgeInfiniteConfig,
 )
 from edgeinfinite.models.state import TensorState
-from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.state import State
 
@@ -131,7 +133,7 @@ class Reader:
     """Reads texts with a method and measures its predictions.
 
     Args:
-        model: any dtype, on the CPU; this class attaches it.
+        model: any dtype, on the CPU or a GPU, where its state lies too; this class attaches it.
         method: which one.
         setting: what it is built from.
         tokens: length of the longest text.
@@ -151,8 +153,9 @@ class Reader:
         self._grows = method == "full"
         if method in BASELINES:
             facts = architecture_of(model)
-            for layer in attention_layers(model):
-                layer.retention_scorer = baseline_scorer(method, facts.kv_heads, facts.head_dim)
+            with new_tensors_on(model.device):
+                for layer in attention_layers(model):
+                    layer.retention_scorer = baseline_scorer(method, facts.kv_heads, facts.head_dim)
         memories = _memories(model, other) if method == "swapped-memory" else None
         if method == "zero-memory-gate":
             memories = []
@@ -184,7 +187,7 @@ class Reader:
     def logits(self) -> np.ndarray:
         """`[V]` float32 after the last token read."""
         assert self._engine.last is not None, "nothing has been read"
-        return self._engine.last[-1].numpy()
+        return self._engine.last[-1].cpu().numpy()
 
     def read(
         self, tokens: Sequence[int], progress: Callable[[int], None] | None = None
@@ -221,7 +224,7 @@ class Reader:
 
 def saved(session: Session) -> Callable[[], None]:
     """Remembers a session's state; calling the result brings it back, any number of times."""
-    arrays = {name: array.copy() for name, array in session.state.arrays.items()}
+    arrays = deepcopy(session.state.arrays)
     counters = session.tokens_read, session.compressions, list(session.residual)
 
     def restore() -> None:
@@ -233,7 +236,7 @@ def saved(session: Session) -> Callable[[], None]:
     return restore
 
 
-class _MeasuringEngine(TorchEngine):
+class _MeasuringEngine(PlacedEngine):
     """Also measures the prediction of every token of a chunk.
 
     Args:
@@ -246,7 +249,7 @@ class _MeasuringEngine(TorchEngine):
     def __init__(
         self,
         model: PreTrainedModel,
-        memories: list[tuple[np.ndarray, np.ndarray]] | None,
+        memories: list[tuple[Any, Any]] | None,
         *,
         int8: bool = False,
     ) -> None:
@@ -273,18 +276,19 @@ class _MeasuringEngine(TorchEngine):
             scorer.memory, scorer.norm = memory, norm
 
     def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
-        ids = torch.from_numpy(tokens)
+        device = self.model.device
+        ids = torch.from_numpy(tokens).to(device)
         kept = 0 if self.measures else 1
-        with torch.inference_mode():
+        with torch.inference_mode(), new_tensors_on(device):
             logits = run_tokens(self.model, ids, self._shared(state), logits_to_keep=kept)
             logits = logits[0].float()
             if not self.measures:
                 self.last = logits
-                return logits[0].numpy()
+                return logits[0].cpu().numpy()
             prediction = measured(logits, ids[0], self.last)
             self.nats, self.best = prediction.nats, prediction.best
             self.last = logits[-1:].clone()
-        return logits[-1].numpy()
+        return logits[-1].cpu().numpy()
 
     def _shared(self, state: State) -> TensorState:
         shared = super()._shared(state)
@@ -303,7 +307,8 @@ class _MeasuringEngine(TorchEngine):
 
     def compress_memory(self, state: State) -> None:
         if self.lola_sums:
-            self._fold_for_lola(state)
+            with new_tensors_on(self.model.device):
+                self._fold_for_lola(state)
         super().compress_memory(state)
         shared = self._shared(state)
         if isinstance(shared, Int8TensorState):
@@ -317,19 +322,19 @@ class _MeasuringEngine(TorchEngine):
         self._compressions += 1
 
 
-class _RecordingEngine(TorchEngine):
+class _RecordingEngine(PlacedEngine):
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__(model)
-        self.memories: list[tuple[np.ndarray, np.ndarray]] = []
+        self.memories: list[tuple[Any, Any]] = []
 
     def compress_memory(self, state: State) -> None:
         super().compress_memory(state)
         arrays = state.arrays
-        self.memories.append((arrays["memory"].copy(), arrays["memory_norm"].copy()))
+        self.memories.append((deepcopy(arrays["memory"]), deepcopy(arrays["memory_norm"])))
 
 
-def _memories(model: PreTrainedModel, tokens: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """M and z after every compression of a text."""
+def _memories(model: PreTrainedModel, tokens: Sequence[int]) -> list[tuple[Any, Any]]:
+    """M and z after every compression of a text: arrays, or tensors on the model's GPU."""
     engine = _RecordingEngine(model)
     Session(engine).append(tokens)
     if not engine.memories:

@@ -5,7 +5,8 @@ Both look at the last w tokens (the observation window), sum their attention to 
 take the maximum over neighbours (so that words stay whole), and keep the window and the best of the
 rest. SnapKV keeps the same number in every layer, PyramidKV fewer in higher layers. Neither was
 written for grouped-query attention; here a KV head takes the mean over its query heads. Pairs keep
-their positions in the text, so a prompt must fit the backbone's positions.
+their positions in the text, so a prompt must fit the backbone's positions. A layer with a sliding
+window holds that window and nothing else, before and after.
 
 Letters: H query heads, K KV heads, T new tokens, n pairs, w observation window, D head dimension,
 L layers, V vocabulary.
@@ -22,6 +23,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation.placement import new_tensors_on
 from edgeinfinite.evaluation.reader import Footprint, Prediction, measured
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attention import run_tokens
@@ -119,15 +121,18 @@ class GrowingState:
     """An `AttentionState` that grows with the text and can drop pairs, head by head.
 
     Args:
-        layers: L.
+        sliding_windows: of the L layers, the newest tokens that a token sees, itself included; 0
+            where it sees everything.
         window: w, newest queries to remember.
         dtype: of the cache.
     """
 
-    def __init__(self, layers: int, window: int, dtype: torch.dtype) -> None:
+    def __init__(self, sliding_windows: Sequence[int], window: int, dtype: torch.dtype) -> None:
         self.has_memory = torch.zeros(1)
         self.read = 0
+        self._slides = tuple(sliding_windows)
         self._window, self._dtype = window, dtype
+        layers = len(self._slides)
         self.keys: list[torch.Tensor] = [torch.empty(0)] * layers
         self.values: list[torch.Tensor] = [torch.empty(0)] * layers
         self.queries: list[torch.Tensor] = [torch.empty(0)] * layers
@@ -143,11 +148,6 @@ class GrowingState:
 
     def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`."""
-        if call.sliding_window is not None:
-            raise EdgeInfiniteError(
-                "snapkv and pyramidkv are for models whose layers all have full attention; "
-                "leave them out of --methods"
-            )
         layer, query = call.layer, call.query
         key, value = call.key.to(self._dtype), call.value.to(self._dtype)
         if len(self.keys[layer]):
@@ -156,7 +156,9 @@ class GrowingState:
             observed = torch.cat((self.queries[layer], query), dim=2)
         else:
             observed = query
-        self.keys[layer], self.values[layer] = key, value
+        pairs, window = key.shape[2], self._slides[layer]
+        first = max(0, pairs - (window - 1)) if window else 0  # the next token sees itself, too
+        self.keys[layer], self.values[layer] = key[:, :, first:], value[:, :, first:]
         self.queries[layer] = observed[:, :, -self._window :].clone()
         self._scaling = call.scaling, call.softcap
         return causal_attention(call, key.to(query.dtype), value.to(query.dtype))
@@ -167,10 +169,13 @@ class GrowingState:
         return sum(cache.nbytes for cache in (*self.keys, *self.values))
 
     def compress(self, compression: Compression, average: int) -> None:
-        """Keeps `average` pairs in an average layer; drops nothing if there are no more."""
+        """Keeps `average` pairs in an average layer that sees everything; drops nothing if there
+        are no more.
+        """
         scaling, softcap = self._scaling
-        budgets = layer_budgets(compression, average, len(self.keys), self.read)
-        for layer, keep in enumerate(budgets):
+        layers = [layer for layer, window in enumerate(self._slides) if not window]
+        budgets = layer_budgets(compression, average, len(layers), self.read)
+        for layer, keep in zip(layers, budgets, strict=True):
             keys, values = self.keys[layer][0], self.values[layer][0]
             if keep >= keys.shape[1]:
                 continue
@@ -191,14 +196,15 @@ class CompressedPromptReader:
     """Like `methods.Reader`: reads a prompt, compresses the cache, and reads on.
 
     Args:
-        model: attached without gates.
+        model: attached without gates, on the CPU or a GPU.
         compression: how.
-        average: pairs of an average layer after the compression.
+        average: pairs of an average layer after the compression, of those that see everything.
         prompt_tokens: tokens of the text after which the cache is compressed.
         dtype: of the cache.
 
     Raises:
-        EdgeInfiniteError: `average` isn't larger than the window.
+        EdgeInfiniteError: `average` isn't larger than the window, or every layer of the model has
+            a sliding window.
     """
 
     def __init__(
@@ -216,8 +222,14 @@ class CompressedPromptReader:
             )
         self._model, self._compression, self._average = model, compression, average
         self._prompt_tokens = prompt_tokens
-        layers = len(architecture_of(model).layers)
-        self._state = GrowingState(layers, compression.window, dtype)
+        windows = architecture_of(model).sliding_windows
+        if all(windows):
+            raise EdgeInfiniteError(
+                f"every layer of this model sees its newest {max(windows)} tokens only, so snapkv "
+                "and pyramidkv have nothing to choose; leave them out of --methods"
+            )
+        with new_tensors_on(model.device):
+            self._state = GrowingState(windows, compression.window, dtype)
         self._last: torch.Tensor | None = None
         self._peak, self._sum = 0, 0
 
@@ -235,7 +247,7 @@ class CompressedPromptReader:
     def logits(self) -> np.ndarray:
         """`[V]` float32 after the last token read."""
         assert self._last is not None, "nothing has been read"
-        return self._last[-1].numpy()
+        return self._last[-1].cpu().numpy()
 
     def skip(self, tokens: Sequence[int], progress: Callable[[int], None] | None = None) -> None:
         """Reads on without measuring."""
@@ -256,9 +268,9 @@ class CompressedPromptReader:
         while at < len(tokens):
             left = self._prompt_tokens - state.read
             count = min(_CHUNK, len(tokens) - at, left if left > 0 else _CHUNK)
-            ids = torch.tensor([tokens[at : at + count]])
+            ids = torch.tensor([tokens[at : at + count]], device=self._model.device)
             before = state.nbytes
-            with torch.inference_mode():
+            with torch.inference_mode(), new_tensors_on(self._model.device):
                 logits = run_tokens(self._model, ids, state, logits_to_keep=kept)[0].float()
                 if not kept:
                     predictions.append(measured(logits, ids[0], self._last))

@@ -81,4 +81,4 @@ def measured(logits: torch.Tensor, ids: torch.Tensor, last: torch.Tensor | None)
     predicting = torch.cat((first, logits[:-1]))
     nats = predicting.logsumexp(-1) - predicting.gather(-1, ids.unsqueeze(-1))[:, 0]
     best = predicting.argmax(-1) == ids
-    return Prediction(nats.double().numpy(), best.numpy())
+    return Prediction(nats.cpu().double().numpy(), best.cpu().numpy())

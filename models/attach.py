@@ -84,7 +84,7 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
         sizes = len(layers), facts.kv_heads, facts.head_dim
         found = load_cache_scales(Path(config.cache_scales), *sizes)
         for layer, scales in zip(layers, found, strict=True):
-            layer.cache_scales = scales
+            layer.cache_scales = scales.to(model.device)
     model.edgeinfinite_config = config  # type: ignore[assignment]
     return model
 
@@ -198,5 +198,5 @@ def _add_scorers(
         scorers = load_scorers(path, *sizes)
         rule = read_rank_rule(path)
     for layer, scorer in zip(layers, scorers, strict=True):
-        layer.retention_scorer = scorer
+        layer.retention_scorer = scorer.to(model.device)
     model.edgeinfinite_rank_rule = rule  # type: ignore[assignment]

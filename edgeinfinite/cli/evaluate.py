@@ -20,6 +20,7 @@ from edgeinfinite.cli.arguments import (
 from edgeinfinite.cli.babilong import add_babilong
 from edgeinfinite.cli.longbench import add_longbench
 from edgeinfinite.cli.measuring import (
+    DEVICE,
     check_artifact_options,
     check_outputs,
     load_with_setting,
@@ -63,6 +64,7 @@ _COMMON: Options = {
     "--plot": file_option("a picture of the rows", "FILE.png"),
     "--seed": option("random seed", type=int, metavar="N"),
     "--dtype": option("dtype of the backbone (default: float32)", choices=("float32", "bfloat16")),
+    "--device": DEVICE,
     "--cache-type": option(
         "dtype of the KV caches; int8 is simulated with a scale per vector, export's has one per "
         "channel (--artifact measures that)",

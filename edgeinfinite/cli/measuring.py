@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from edgeinfinite.cli.arguments import given
+from edgeinfinite.cli.arguments import given, option
 from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.options import Setting
@@ -25,20 +25,30 @@ if TYPE_CHECKING:
     from edgeinfinite.evaluation.results import Progress
     from edgeinfinite.models.loading import Backbone
 
-OF_THE_MODEL = {"methods", "dtype", "cache_type", "gate", "zero_gate", "scorer"}
+OF_THE_MODEL = {"methods", "dtype", "device", "cache_type", "gate", "zero_gate", "scorer"}
 OF_THE_MODEL |= {field.name for field in fields(GeometryOptions)}
-"""Options that are fixed when an artifact is exported."""
+"""Options that are fixed when an artifact is exported, or that its engine doesn't have."""
+
+DEVICE = option(
+    "where a checkpoint computes: cpu, cuda (each process of accelerate launch on its own GPU) or "
+    "cuda:N (default: cpu)",
+    metavar="DEVICE",
+)
+"""The option of commands that measure a checkpoint."""
 
 
 def load_with_setting(arguments: argparse.Namespace) -> tuple[Backbone, Setting]:
-    """Loads the checkpoint and decides the setting of its methods.
+    """Loads the checkpoint to its device and decides the setting of its methods.
 
     Raises:
-        EdgeInfiniteError: it can't be loaded, or the options don't go together.
+        EdgeInfiniteError: it can't be loaded, the options don't go together, or there is no such
+            device.
     """
+    from edgeinfinite.evaluation.placement import device_of
     from edgeinfinite.models.defaults import ModelOptions, resolve
     from edgeinfinite.models.loading import load_backbone
 
+    device = device_of(vars(arguments).get("device", "cpu"))
     asked = GeometryOptions(**given(arguments, GeometryOptions))
     backbone = load_backbone(arguments.model)
     parts = {"gate": NO_GATE} | given(arguments, Setting)
@@ -46,6 +56,7 @@ def load_with_setting(arguments: argparse.Namespace) -> tuple[Backbone, Setting]
     for sentence in resolved.notes:
         note(sentence)
     config = resolved.config
+    backbone.model.to(device)  # type: ignore[arg-type]  # transformers wraps it
     return backbone, Setting(config.geometry, scorer=config.scorer, **parts)
 
 

@@ -99,6 +99,10 @@ def _compressed(
     compression = COMPRESSIONS[method.removesuffix(_UNSEEN)]
     geometry = setting.geometry
     slots = geometry.capacity - geometry.most_slots + geometry.average_slots
+    # Where a layer slides, `edgeinfinite` has room for a segment beside the window; here it hasn't.
+    slides = [window > 0 for window in architecture_of(model).sliding_windows]
+    if not all(slides):
+        slots += round(geometry.segment_length * slides.count(True) / slides.count(False))
     seen = prompt.question if method.endswith(_UNSEEN) else len(prompt.tokens)
     # The text after the context isn't compressed; its slots are taken from the context's.
     slots = max(slots - (len(prompt.tokens) - seen), compression.window + 1)

@@ -74,14 +74,16 @@ def rotary_tables(model: PreTrainedModel, positions: int) -> list[RotaryTable]:
             continue
         kind = kind if by_type else None
         if kind not in made:
-            made[kind] = _table(decoder.rotary_emb, positions, *([kind] if by_type else []))
+            places = torch.arange(positions, device=model.device)
+            made[kind] = _table(decoder.rotary_emb, places, *([kind] if by_type else []))
         tables.append(made[kind])
     return tables
 
 
-def _table(rotary: torch.nn.Module, positions: int, *kind: str | None) -> RotaryTable:
+def _table(rotary: torch.nn.Module, positions: torch.Tensor, *kind: str | None) -> RotaryTable:
     with torch.no_grad():
-        cos, sin = rotary(torch.zeros(1), torch.arange(positions).unsqueeze(0), *kind)
+        of_dtype = torch.zeros(1, device=positions.device)
+        cos, sin = rotary(of_dtype, positions.unsqueeze(0), *kind)
     cos, sin = cos[0].float(), sin[0].float()
     scaling = cos[0, 0]  # cos(0) = 1, so this is the model's own factor
     cos, sin = cos / scaling, sin / scaling

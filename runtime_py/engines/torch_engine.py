@@ -91,14 +91,16 @@ class TorchEngine:
 
     def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
         with torch.inference_mode():
-            logits = run_tokens(self.model, torch.from_numpy(tokens), self._shared(state))
-        return logits[0, -1].float().numpy()
+            ids = torch.from_numpy(tokens).to(self.model.device)
+            logits = run_tokens(self.model, ids, self._shared(state))
+        return logits[0, -1].float().cpu().numpy()
 
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
         return self.prefill_segment(tokens, state)
 
     def compress_memory(self, state: State) -> None:
         shared = self._shared(state)
+        length = shared.length.to(self.model.device)
         with torch.inference_mode():
             if self.reads_memory:
                 memory, memory_norm = fold_oldest(
@@ -107,7 +109,7 @@ class TorchEngine:
                     shared.v_cache,
                     shared.memory,
                     shared.memory_norm,
-                    shared.length if self._tables else None,
+                    length if self._tables else None,
                     feature_maps=feature_maps(self.model),
                 )
                 shared.memory.copy_(memory)
@@ -116,7 +118,7 @@ class TorchEngine:
                 carry_caches(
                     self.geometry,
                     self._rule,
-                    shared.length,
+                    length,
                     shared.k_cache,
                     shared.v_cache,
                     self._tables,
@@ -125,7 +127,11 @@ class TorchEngine:
                 )
 
     def _shared(self, state: State) -> TensorState:
-        arrays = {name: torch.from_numpy(array) for name, array in state.arrays.items()}
+        held: dict[str, Any] = state.arrays  # a state on a GPU holds tensors
+        arrays: dict[str, torch.Tensor] = {
+            name: torch.from_numpy(array) if isinstance(array, np.ndarray) else array
+            for name, array in held.items()
+        }
         layers = range(len(state.length))
         nothing = torch.empty(0)
         k_cache, v_cache = scaled_caches(
@@ -139,7 +145,7 @@ class TorchEngine:
             v_cache=v_cache,
             memory=arrays.get("memory", nothing),
             memory_norm=arrays.get("memory_norm", nothing),
-            has_memory=arrays["has_memory"],
+            has_memory=arrays["has_memory"].to(self.model.device),
             scores=[arrays.get(f"{SCORES}_{layer}") for layer in layers],
             longest_layer=self.geometry.longest_layer,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tiny_artifact import VOCABULARY, tiny_checkpoint
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
@@ -17,8 +18,12 @@ from edgeinfinite.evaluation.prompt_compression import (
     layer_budgets,
     most_attended,
 )
+from edgeinfinite.evaluation.questions.prompts import Prompt
+from edgeinfinite.evaluation.questions.systems import model_system
 from edgeinfinite.models.attach import attach
-from tiny import assert_close, random_tokens, tiny_llama
+from edgeinfinite.models.configuration import UNTRAINED_SCORER
+from edgeinfinite.models.loading import load_backbone
+from tiny import assert_close, random_tokens, tiny_hybrid, tiny_llama
 
 SETTING = Setting(Geometry(8, 4, 8, policy="carry"))
 SMALL = Compression(window=4, kernel=3)
@@ -171,3 +176,45 @@ def test_a_saved_state_can_be_restored_any_number_of_times():
 def test_a_cache_smaller_than_the_window_is_refused():
     with pytest.raises(EdgeInfiniteError, match="observation window"):
         reader(SMALL, 4, 90)
+
+
+def hybrid(average: int, prompt: int, family: str = "Gemma3") -> CompressedPromptReader:
+    model = attach(tiny_hybrid(family, 12), configuration("full", SETTING, 120))
+    return CompressedPromptReader(model, SMALL, average, prompt)
+
+
+@pytest.mark.parametrize("family", ["Gemma2", "Gemma3", "Qwen2", "SmolLM3"])
+def test_layers_with_sliding_windows_hold_the_window_and_the_others_choose(family):
+    tokens, more = random_tokens(80), random_tokens(20, seed=1)
+    full = Reader(tiny_hybrid(family, 12), "full", SETTING, 100)
+    ours = hybrid(80, 80, family)
+    assert_close(ours.read(tokens).nats[1:], full.read(tokens).nats[1:])
+    assert_close(ours.read(more).nats, full.read(more).nats)
+    smaller = hybrid(20, 80, family)
+    smaller.skip(tokens)
+    held = sorted(keys.shape[2] for keys in smaller._state.keys)
+    assert held == [11, 11, 20, 20]
+
+
+def test_a_hybrid_model_keeps_as_many_bytes_as_edgeinfinite(tmp_path):
+    geometry = Geometry(8, 4, 8, policy="carry", recall_slots=16)
+    chosen = Setting(geometry, scorer=UNTRAINED_SCORER)
+    prompt = Prompt(random_tokens(90), 85)
+    folder = tiny_checkpoint(tmp_path, model=tiny_hybrid("Gemma3", 12, vocabulary=VOCABULARY))
+    system = model_system(
+        load_backbone(str(folder)), chosen, ["edgeinfinite", "snapkv", "snapkv-unseen"]
+    )
+    held = {}
+    for method in system.methods:
+        reader = system.open(method, prompt, 5)
+        reader.skip(prompt.tokens)
+        held[method] = reader.footprint.held
+    counters = 4 * 8 + 4  # lengths and `has_memory`
+    scores = 2 * 2 * 16 * 4  # of two layers' recall slots
+    assert held["edgeinfinite"] - counters - scores == held["snapkv"] == held["snapkv-unseen"]
+
+
+def test_a_model_that_sees_only_its_newest_tokens_is_refused():
+    model = attach(tiny_hybrid("Mistral", 12), configuration("full", SETTING, 60))
+    with pytest.raises(EdgeInfiniteError, match="every layer of this model sees its newest 12"):
+        CompressedPromptReader(model, SMALL, 20, 50)
