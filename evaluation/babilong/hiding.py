@@ -21,6 +21,8 @@ _CHARACTERS_PER_TOKEN = 8
 """A generous bound, so that an excerpt has enough sentences."""
 _FEWEST_CHARACTERS = 4000
 """The first and the last sentence of an excerpt are cut, and left out."""
+_TRIES = 16
+"""Places to look at in one book: a table or a listing has few ends of sentences."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +68,12 @@ def hide(
     """
     book = books[int(random.integers(len(books)))]
     room = length - len(prompts.build(_hidden(question, [])).tokens)
-    sentences = _excerpt(book, room, random)
-    counts = [len(ids) for ids in tokenizer([f" {s}" for s in sentences]).input_ids]
-    total = np.cumsum(counts)
-    if room > (total[-1] if sentences else 0):
-        raise EdgeInfiniteError(f"{book.name} is too short for a prompt of {length:,} tokens")
-    sentences = sentences[: int(np.searchsorted(total, room, side="right"))]
+    sentences = _enough_sentences(book, room, tokenizer, random)
+    if sentences is None:
+        raise EdgeInfiniteError(
+            f"{book.name} has too few sentences for a prompt of {length:,} tokens; give longer or "
+            "plainer --books"
+        )
     places = np.sort(random.integers(len(sentences) + 1, size=len(question.facts)))
     while True:
         hidden = _hidden(question, sentences, places)
@@ -95,6 +97,21 @@ def _hidden(
     for index, sentence in enumerate([*sentences, ""]):
         parts += [*before.get(index, []), sentence]
     return HiddenQuestion(" ".join(parts).strip(), question.question, (question.answer,))
+
+
+def _enough_sentences(
+    book: Path, room: int, tokenizer: PreTrainedTokenizerBase, random: np.random.Generator
+) -> list[str] | None:
+    """As many consecutive sentences as fit `room` tokens; None if no place tried has enough."""
+    for _ in range(_TRIES):
+        sentences = _excerpt(book, room, random)
+        if not sentences:
+            continue
+        counts = [len(ids) for ids in tokenizer([f" {s}" for s in sentences]).input_ids]
+        total = np.cumsum(counts)
+        if room <= total[-1]:
+            return sentences[: int(np.searchsorted(total, room, side="right"))]
+    return None
 
 
 def _excerpt(book: Path, tokens: int, random: np.random.Generator) -> list[str]:

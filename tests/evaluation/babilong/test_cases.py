@@ -76,9 +76,19 @@ def test_what_does_not_fit_is_refused(tokenizer, babi, books, tmp_path):
     with pytest.raises(EdgeInfiniteError, match="of 6 questions"):
         babilong_cases(babi, books, tokenizer, many)
     (pamphlet,) = tiny_books(tmp_path / "pamphlet", 1, 10).iterdir()
-    with pytest.raises(EdgeInfiniteError, match="too short for a prompt of 2,400"):
+    with pytest.raises(EdgeInfiniteError, match="too few sentences for a prompt of 2,400"):
         babilong_cases(babi, [pamphlet], tokenizer, BabilongOptions(("full",), lengths=(2400,),
                        tasks=("qa1",), samples=1))  # fmt: skip
+
+
+def test_a_listing_in_a_book_is_passed_over(tokenizer, babi, books, tmp_path):
+    listing = tmp_path / "manual.txt"
+    prose = books[0].read_text()
+    listing.write_text(prose + " column = 1;" * (len(prose) // 6) + " End. " + prose)
+    options = BabilongOptions(tasks=("qa1",), lengths=(2400,), samples=6)
+    cases = babilong_cases(babi, [listing], tokenizer, options)
+    lengths = [len(case.prompts.build(case.question).tokens) for case in cases]
+    assert all(2400 - LONGEST_SENTENCE < length <= 2400 for length in lengths)
 
 
 def test_digests_are_of_the_files_that_are_there(babi):
