@@ -30,6 +30,7 @@ from edgeinfinite.export.onnx.observe import ObservedGraph
 from edgeinfinite.export.onnx.passes import shared_copy
 from edgeinfinite.export.onnx.passes.dequantized import swap_dequantized
 from edgeinfinite.export.onnx.passes.half_precision import halve_constants, halve_scales
+from edgeinfinite.export.onnx.passes.int8_prefill import float_prefill_of_int8
 from edgeinfinite.export.onnx.passes.last_token import last_token_only
 from edgeinfinite.export.onnx.passes.memory_gate import absorb_gates
 from edgeinfinite.export.onnx.passes.merge_linears import merge_linears
@@ -256,6 +257,7 @@ def _trace_model(
         halve_scales,
         narrow_codes,
         split_head,
+        float_prefill_of_int8,
     ):
         applied[rewrite.__name__] = rewrite(traced)
     RemoveUnusedNodesPass()(traced)

@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from edgeinfinite.artifact.looked_up import WEIGHTS_FILE
+from edgeinfinite.export.onnx.passes.int8_prefill import keep_few_tokens_way
 
 _INLINE_BYTES = 1024
 """Smaller tensors stay in the graph's own file: onnxruntime reads shapes and axes there."""
@@ -108,6 +109,7 @@ def fix_tokens(source: Path, target: Path) -> None:
     model = onnx.load(source, load_external_data=False)
     tokens = next(value for value in model.graph.input if value.name == "tokens")
     tokens.type.tensor_type.shape.dim[1].dim_value = 1
+    keep_few_tokens_way(model)
     onnx.save(model, target)
 
 
@@ -116,7 +118,9 @@ def _forget_origin(model: ir.Model) -> None:
 
     Types and shapes between the nodes are nearly half of a graph's file; onnxruntime infers them.
     """
-    outputs = set(model.graph.outputs)
+    outputs = {
+        value for graph in (model.graph, *model.graph.subgraphs()) for value in graph.outputs
+    }
     model.metadata_props.clear()
     model.graph.metadata_props.clear()
     model.doc_string = model.graph.doc_string = None
