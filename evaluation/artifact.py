@@ -62,6 +62,9 @@ class ArtifactReader:
             progress(1)
         return Prediction(np.array(nats), np.array(best, bool))
 
+    def end_prompt(self) -> None:
+        """Nothing waits for the end of a prompt."""
+
     def save(self) -> Callable[[], None]:
         """Saves the state; the returned function restores it, any number of times."""
         restore_session, last = saved(self._session), self._last

@@ -37,6 +37,8 @@ class HarnessModel(TemplateLM):
         name: the model's, for the harness's caches.
         right_answer: gives a document's right answer, whose loss is measured beside the generated
             one; see `gold_rows`.
+        compresses: the method drops pairs when it has read a prompt, which `loglikelihood_rolling`
+            doesn't have.
     """
 
     def __init__(
@@ -46,8 +48,11 @@ class HarnessModel(TemplateLM):
         stop_ids: frozenset[int],
         name: str,
         right_answer: Callable[[Mapping[str, Any]], str | None] | None = None,
+        *,
+        compresses: bool = False,
     ) -> None:
         super().__init__()
+        self._compresses = compresses
         self._right_answer = right_answer
         self._gold: dict[tuple[str, int], list[float]] = {}
         self._open, self._name, self._stop_ids = open_reader, name, stop_ids
@@ -123,7 +128,16 @@ class HarnessModel(TemplateLM):
     def loglikelihood_rolling(
         self, requests: list[Instance], disable_tqdm: bool = False
     ) -> list[float]:
-        """Reads each text in one piece, however long, without cutting it into windows."""
+        """Reads each text in one piece, however long, without cutting it into windows.
+
+        Raises:
+            EdgeInfiniteError: the method compresses prompts.
+        """
+        if self._compresses:
+            raise EdgeInfiniteError(
+                f"{self._name} drops pairs at the end of a prompt, and a task with "
+                "loglikelihood_rolling has no prompts; choose full, streaming or edgeinfinite"
+            )
         results = []
         for request in tqdm(requests, disable=disable_tqdm, desc="loglikelihood_rolling"):
             tokens = self.tok_encode(request.args[0])
@@ -228,6 +242,7 @@ class HarnessModel(TemplateLM):
                     saved.append((at, reader.save()))
                 if context[at:]:
                     reader.skip(context[at:])
+                reader.end_prompt()  # what was saved before is not compressed
                 bar.update(len(context))
                 yield order[place], reader
                 saved = [one for one in saved if one[0] <= common[place]]

@@ -210,6 +210,9 @@ class Reader:
         self._session.append(tokens, progress=progress)
         self._engine.measures = True
 
+    def end_prompt(self) -> None:
+        """Nothing waits for the end of a prompt."""
+
     def save(self) -> Callable[[], None]:
         """Remembers the state; calling the result brings it back, any number of times."""
         engine, restore_session = self._engine, saved(self._session)

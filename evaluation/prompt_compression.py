@@ -199,7 +199,8 @@ class CompressedPromptReader:
         model: attached without gates, on the CPU or a GPU.
         compression: how.
         average: pairs of an average layer after the compression, of those that see everything.
-        prompt_tokens: tokens of the text after which the cache is compressed.
+        prompt_tokens: tokens of the text after which the cache is compressed; None if `end_prompt`
+            says when.
         dtype: of the cache.
 
     Raises:
@@ -212,7 +213,7 @@ class CompressedPromptReader:
         model: PreTrainedModel,
         compression: Compression,
         average: int,
-        prompt_tokens: int,
+        prompt_tokens: int | None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         if average <= compression.window:
@@ -266,7 +267,7 @@ class CompressedPromptReader:
     ) -> list[Prediction]:
         state, predictions, at = self._state, [], 0
         while at < len(tokens):
-            left = self._prompt_tokens - state.read
+            left = (self._prompt_tokens or 0) - state.read
             count = min(_CHUNK, len(tokens) - at, left if left > 0 else _CHUNK)
             ids = torch.tensor([tokens[at : at + count]], device=self._model.device)
             before = state.nbytes
@@ -284,6 +285,12 @@ class CompressedPromptReader:
             if progress:
                 progress(count)
         return predictions
+
+    def end_prompt(self) -> None:
+        """Compresses the cache, unless `prompt_tokens` says when."""
+        if self._prompt_tokens is None:
+            with torch.inference_mode(), new_tensors_on(self._model.device):
+                self._state.compress(self._compression, self._average)
 
     def save(self) -> Callable[[], None]:
         """Saves the state without a copy: its tensors are replaced, never written to."""

@@ -64,6 +64,10 @@ class TextReader(Protocol):
         """Reads on and measures."""
         ...
 
+    def end_prompt(self) -> None:
+        """Says that the prompt ends here: methods that compress it do so now."""
+        ...
+
     def save(self) -> Callable[[], None]:
         """Saves the state; the returned function restores it, any number of times."""
         ...

@@ -159,7 +159,11 @@ def _model(arguments: argparse.Namespace) -> HarnessModel:
     from edgeinfinite.evaluation.harness import HarnessModel
     from edgeinfinite.evaluation.methods import check_methods
     from edgeinfinite.evaluation.questions.prompts import Prompt
-    from edgeinfinite.evaluation.questions.systems import artifact_system, model_system
+    from edgeinfinite.evaluation.questions.systems import (
+        NO_QUESTION_METHODS,
+        artifact_system,
+        model_system,
+    )
     from edgeinfinite.evaluation.ruler import right_answer
 
     folder = Path(arguments.model)
@@ -173,7 +177,8 @@ def _model(arguments: argparse.Namespace) -> HarnessModel:
     else:
         backbone, setting = load_with_setting(arguments)
         method, name = getattr(arguments, "method", "edgeinfinite"), backbone.name
-        check_methods([method], setting)  # refuses methods that need to know the question
+        # Those that need to know where the question begins are refused.
+        check_methods([method], setting, NO_QUESTION_METHODS)
         system = model_system(backbone, setting, [method])
     return HarnessModel(
         lambda tokens: system.open(method, Prompt([], 0), tokens),
@@ -181,4 +186,5 @@ def _model(arguments: argparse.Namespace) -> HarnessModel:
         system.stop_ids,
         f"{name} {method}",
         right_answer if arguments.gold_loss else None,
+        compresses=method in NO_QUESTION_METHODS,
     )

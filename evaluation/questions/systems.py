@@ -29,6 +29,9 @@ _UNSEEN = "-unseen"
 
 _COMPRESSED = tuple(name + end for name in COMPRESSIONS for end in ("", _UNSEEN))
 
+NO_QUESTION_METHODS = tuple(COMPRESSIONS)
+"""Beside `METHODS`, where a prompt isn't known to have a question at its end."""
+
 QUESTION_METHODS = (
     EMPTY,
     *_COMPRESSED,
@@ -94,7 +97,10 @@ def model_system(backbone: Backbone, setting: Setting, methods: Sequence[str]) -
 def _compressed(
     model: PreTrainedModel, method: str, setting: Setting, prompt: Prompt, room: int
 ) -> CompressedPromptReader:
-    """A reader with as many slots as `edgeinfinite` when the answer begins."""
+    """A reader with as many slots as `edgeinfinite` when the answer begins.
+
+    An empty prompt isn't known yet: the reader's `end_prompt` says where it ends.
+    """
     attach(model, configuration("full", setting, len(prompt.tokens) + room))
     compression = COMPRESSIONS[method.removesuffix(_UNSEEN)]
     geometry = setting.geometry
@@ -107,7 +113,7 @@ def _compressed(
     # The text after the context isn't compressed; its slots are taken from the context's.
     slots = max(slots - (len(prompt.tokens) - seen), compression.window + 1)
     return CompressedPromptReader(
-        model, compression, slots, seen, getattr(torch, setting.tensor_type)
+        model, compression, slots, seen or None, getattr(torch, setting.tensor_type)
     )
 
 

@@ -92,7 +92,7 @@ def test_rows_have_metrics_and_errors_for_requested_lengths_only():
     ("more", "says"),
     [
         (["--tasks", "no_such_task"], "no task 'no_such_task'"),
-        (["--tasks", "tiny_choice", "--method", "snapkv"], "unknown method 'snapkv'"),
+        (["--tasks", "tiny_choice", "--method", "snapkv-unseen"], "unknown method 'snapkv-unseen'"),
         (["--tasks", "tiny_choice", "--json", "nowhere/rows.json"], "create it first"),
     ],
 )

@@ -21,12 +21,15 @@ from edgeinfinite.evaluation.longbench.tasks import chosen_tasks
 from edgeinfinite.evaluation.methods import Reader
 from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.evaluation.questions.measure import measure_questions, planned
-from edgeinfinite.evaluation.questions.systems import model_system
+from edgeinfinite.evaluation.questions.prompts import Prompt
+from edgeinfinite.evaluation.questions.systems import NO_QUESTION_METHODS, model_system
 from edgeinfinite.evaluation.results import Results
 from edgeinfinite.models.loading import load_backbone
 
 SETTING = Setting(Geometry(32, 4, 400, policy="carry"))
 SMALL = Setting(Geometry(8, 4, 16, policy="carry"))
+WIDE = Setting(Geometry(8, 4, 48, policy="carry"))
+"""Holds more than the observation window of SnapKV, and less than the texts."""
 DOCUMENT = "A dog went home. A cat went away, far away. "
 
 
@@ -140,15 +143,28 @@ def test_the_chat_template_is_the_tokenizers(backbone, theirs):
     assert ours(backbone).chat_template(True) == backbone.tokenizer.chat_template
 
 
-def test_it_scores_a_row_as_evaluate_longbench_does(backbone, tmp_path):
+def with_method(backbone, method: str, setting: Setting = SMALL) -> HarnessModel:
+    system = model_system(backbone, setting, [method])
+    return HarnessModel(
+        lambda tokens: system.open(method, Prompt([], 0), tokens),
+        system.tokenizer,
+        system.stop_ids,
+        f"tiny {method}",
+        compresses=method in NO_QUESTION_METHODS,
+    )
+
+
+@pytest.mark.parametrize("method", ["edgeinfinite", *NO_QUESTION_METHODS])
+def test_it_scores_a_row_as_evaluate_longbench_does(backbone, tmp_path, method):
     (data,) = read_folder(tiny_longbench(tmp_path / "data"), chosen_tasks(("trec",)))
-    system = model_system(backbone, SMALL, ["edgeinfinite"])
+    system = model_system(backbone, WIDE, [method])
     options, results = LongBenchOptions(), Results(None, "evaluate longbench", {})
     readings = planned(longbench_cases([data], system.tokenizer, options), system, options)
     measure_questions(readings, system, options.measures, results, lambda method, new: None)
     ((row,), (source,)) = results.rows, data.rows
     text = data.prompt.format(context=source.context, input=source.input)
-    model = ours(backbone, SMALL)
+    model = with_method(backbone, method, WIDE)
+    assert len(text) > WIDE.geometry.capacity
     settings = {"until": [], "max_gen_toks": data.answer_length}
     asked = requests("generate_until", (text, settings))
     assert model.generate_until(asked, disable_tqdm=True) == [row["answer"]]
@@ -156,6 +172,27 @@ def test_it_scores_a_row_as_evaluate_longbench_does(backbone, tmp_path):
     asked = requests("loglikelihood", (text, answer))
     ((total, _),) = model.loglikelihood(asked, disable_tqdm=True)
     assert -total / len(answer) == pytest.approx(row["answer_nats"], rel=1e-6)
+
+
+@pytest.mark.parametrize("method", NO_QUESTION_METHODS)
+def test_prompts_with_a_common_prefix_are_compressed_each_at_its_own_end(backbone, method):
+    context = DOCUMENT * 3
+    asked = requests(
+        "loglikelihood",
+        *((context + question, answer) for question in ("Who?", "Who? When?") for answer in "xy"),
+    )
+    shared = with_method(backbone, method, WIDE).loglikelihood(asked, disable_tqdm=True)
+    assert len({round(total, 4) for total, _ in shared}) == len(asked)
+    for request, result in zip(asked, shared, strict=True):
+        model = with_method(backbone, method, WIDE)
+        (alone,) = model.loglikelihood([request], disable_tqdm=True)
+        assert result[0] == pytest.approx(alone[0], rel=1e-5)
+
+
+def test_what_compresses_prompts_has_no_rolling_likelihood(backbone):
+    asked = requests("loglikelihood_rolling", (DOCUMENT,))
+    with pytest.raises(EdgeInfiniteError, match="no prompts; choose full"):
+        with_method(backbone, "snapkv").loglikelihood_rolling(asked, disable_tqdm=True)
 
 
 def test_right_answers_are_measured_beside_the_generated_ones_and_change_none(backbone):
