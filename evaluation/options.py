@@ -29,6 +29,8 @@ class PasskeyOptions:
         questions: a file in SQuAD's format, whose paragraphs are planted instead of invented facts.
         in_turn: asks the questions one after the other, in random order and each followed by its
             right answer, instead of each from the state after the text.
+        turns: tells the facts at the start of a chat in the model's template and asks so many turns
+            after the last one; 0 plants them in a text.
     """
 
     methods: Sequence[str] = ("full", "streaming", "edgeinfinite")
@@ -39,6 +41,7 @@ class PasskeyOptions:
     seed: int = 0
     questions: str | None = None
     in_turn: bool = False
+    turns: int = 0
 
     def __post_init__(self) -> None:
         if self.questions is None:  # refuses a choice that can't be drawn
@@ -47,6 +50,13 @@ class PasskeyOptions:
             raise EdgeInfiniteError(f"facts is {self.facts}; give at least 1")
         if self.samples < 1:
             raise EdgeInfiniteError(f"samples is {self.samples}; give at least 1")
+        if self.turns < 0:
+            raise EdgeInfiniteError(f"turns is {self.turns}; give at least 1, or 0 for no chat")
+        if self.turns and (self.in_turn or self.questions is not None):
+            raise EdgeInfiniteError(
+                "a chat tells invented facts and asks each from the same state; leave out --turns, "
+                "or --in-turn and --questions"
+            )
         for length in self.lengths:
             if length < self.facts * _ROOM_FOR_A_QUESTION:
                 raise EdgeInfiniteError(f"{length} tokens are too few for {self.facts} facts")

@@ -1,43 +1,25 @@
 """`evaluate passkey`: facts planted in long texts, asked for at the end.
 
-One text holds several facts at evenly spaced depths. Every method reads it once. Each question is
-then asked from the same state, so that questions can't help each other, or (`in_turn`) all are
-asked one after the other, as a user would. Documents, facts and places depend only on the length
-and the sample, so every method gets the same texts.
+One text holds several facts at evenly spaced depths (`planted.py`), or is a chat in whose first
+turns they are told (`told_in_chat.py`). Every method reads it once. Each question is then asked
+from the same state, so that questions can't help each other, or (`in_turn`) all are asked one after
+the other, as a user would. Documents, facts and places depend only on the length and the sample, so
+every method gets the same texts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from edgeinfinite.evaluation.facts import Fact, draw_facts
 from edgeinfinite.evaluation.options import PasskeyOptions
+from edgeinfinite.evaluation.planted import PlantedText, Question, planted_text
 from edgeinfinite.evaluation.reader import TextReader
 from edgeinfinite.evaluation.results import Progress, Results, Row
-from edgeinfinite.evaluation.squad import draw_questions, read_squad
-from edgeinfinite.files import read_text_file
-from edgeinfinite.training.texts import encode, excerpt
-
-
-@dataclass(frozen=True)
-class PlantedText:
-    """A text with facts.
-
-    Args:
-        tokens: the text before the questions.
-        facts: in the order of the text.
-        depths: where each fact begins, as a share of the text.
-    """
-
-    tokens: list[int]
-    facts: list[Fact]
-    depths: list[float]
-
+from edgeinfinite.evaluation.told_in_chat import told_in_chat
 
 Reading = tuple[int, int, str]
 """Length, seed and method."""
@@ -64,18 +46,21 @@ def measure_passkey(
         progress: see `results.Progress`.
 
     Raises:
-        EdgeInfiniteError: a document is too short.
+        EdgeInfiniteError: a document is too short; with `turns`, see `told_in_chat`.
     """
     for length, seed, method in readings:
         if results.has(method=method, prompt_tokens=length, seed=seed):
             progress("", length)
             continue
-        text = planted_text(documents, tokenizer, length, seed, options)
-        reader = open_reader(method, length + _room_for_questions(text, tokenizer, options))
+        make = told_in_chat if options.turns else planted_text
+        text = make(documents, tokenizer, length, seed, options)
+        # Questions in turn go beyond the planned length.
+        room = sum(question.tokens for question in text.questions) if options.in_turn else 0
+        reader = open_reader(method, length + room)
         reader.skip(text.tokens, lambda new, method=method: progress(method, new))  # type: ignore[misc]
         row = {"method": method, "prompt_tokens": length, "seed": seed}
         ask = _ask_in_turn if options.in_turn else _ask
-        results.add([row | asked for asked in ask(reader, text, tokenizer, seed)])
+        results.add([row | asked for asked in ask(reader, text, seed)])
 
 
 def planned(
@@ -99,86 +84,33 @@ def planned(
     ]
 
 
-def planted_text(
-    documents: Sequence[Path],
-    tokenizer: PreTrainedTokenizerBase,
-    length: int,
-    seed: int,
-    options: PasskeyOptions,
-) -> PlantedText:
-    """The text of one sample: with the longest question it has `length` tokens."""
-    random = np.random.default_rng((seed, length))
-    facts = _facts(options, random)
-    document = read_text_file(documents[int(random.integers(len(documents)))])
-    statements = [encode(f"\n\n{fact.statement}\n\n", tokenizer) for fact in facts]
-    longest = max(len(_question(fact, tokenizer)[0]) for fact in facts)
-    body = excerpt(document, tokenizer, length - longest - sum(map(len, statements)), random)
-    tokens: list[int] = []
-    depths = []
-    before = 0
-    for index, statement in enumerate(statements):
-        cut = int((index + 0.5) / len(facts) * len(body))
-        tokens += body[before:cut]
-        depths.append(round(len(tokens) / length, 3))
-        tokens += statement
-        before = cut
-    return PlantedText(tokens + body[before:], facts, depths)
-
-
-def _question(fact: Fact, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], int]:
-    """The tokens of question and answer, and how many of them are the answer's."""
-    answer = encode(fact.answer, tokenizer)
-    return encode(f"\n\n{fact.question}", tokenizer) + answer, len(answer)
-
-
-def _facts(options: PasskeyOptions, random: np.random.Generator) -> list[Fact]:
-    if options.questions is None:
-        return draw_facts(options.facts, random, options.kinds)
-    return draw_questions(read_squad(Path(options.questions)), options.facts, random)
-
-
-def _room_for_questions(
-    text: PlantedText, tokenizer: PreTrainedTokenizerBase, options: PasskeyOptions
-) -> int:
-    """Tokens beyond the planned length, needed only for questions asked in turn."""
-    if not options.in_turn:
-        return 0
-    return sum(len(_question(fact, tokenizer)[0]) for fact in text.facts)
-
-
-def _ask(
-    reader: TextReader, text: PlantedText, tokenizer: PreTrainedTokenizerBase, seed: int
-) -> Iterator[Row]:
+def _ask(reader: TextReader, text: PlantedText, seed: int) -> Iterator[Row]:
     """Asks each question from the state after the text, so that questions can't help each other."""
     del seed
     restore = reader.save()
-    for fact, depth in zip(text.facts, text.depths, strict=True):
+    for question in text.questions:
         restore()
-        yield _asked(reader, fact, depth, tokenizer)
+        yield _asked(reader, question)
 
 
-def _ask_in_turn(
-    reader: TextReader, text: PlantedText, tokenizer: PreTrainedTokenizerBase, seed: int
-) -> Iterator[Row]:
+def _ask_in_turn(reader: TextReader, text: PlantedText, seed: int) -> Iterator[Row]:
     """Asks one question after the other, in random order, so that order and depth are
     independent.
     """
-    order = np.random.default_rng((seed, len(text.facts))).permutation(len(text.facts))
+    order = np.random.default_rng((seed, len(text.questions))).permutation(len(text.questions))
     for place, index in enumerate(order.tolist(), start=1):
-        row = _asked(reader, text.facts[index], text.depths[index], tokenizer)
-        yield row | {"place": place}
+        yield _asked(reader, text.questions[index]) | {"place": place}
 
 
-def _asked(reader: TextReader, fact: Fact, depth: float, tokenizer: PreTrainedTokenizerBase) -> Row:
-    asked, answer = _question(fact, tokenizer)
-    reader.skip(asked[:-answer])
-    prediction = reader.read(asked[-answer:])
+def _asked(reader: TextReader, question: Question) -> Row:
+    reader.skip(question.asked)
+    prediction = reader.read(question.answer)
     return {
-        "depth": depth,
-        "kind": fact.kind,
+        "depth": question.depth,
+        "kind": question.fact.kind,
         # Correct means that greedy decoding would give exactly this answer.
         "correct": bool(prediction.best.all()),
         "nats_per_digit_token": float(prediction.nats.mean()),
-        "answer_tokens": answer,
+        "answer_tokens": len(question.answer),
         "state_bytes": reader.state_bytes,
     }

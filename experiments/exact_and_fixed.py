@@ -123,11 +123,11 @@ def _text(
     """A text with facts, and the questions about them."""
     from edgeinfinite.evaluation.artifact import tokenizer_of
     from edgeinfinite.evaluation.options import PasskeyOptions
-    from edgeinfinite.evaluation.passkey import _question, planted_text
+    from edgeinfinite.evaluation.planted import planted_text
 
     tokenizer = tokenizer_of(artifact)
     text = planted_text(documents, tokenizer, length, seed, PasskeyOptions())
-    return text.tokens, [_question(fact, tokenizer) for fact in text.facts]
+    return text.tokens, [(q.asked + q.answer, len(q.answer)) for q in text.questions]
 
 
 def _run(case: Case, limit: float) -> dict[str, Any]:

@@ -84,6 +84,12 @@ _PASSKEY: Options = {
         "ask the questions one after the other, not each from the same state",
         action="store_true",
     ),
+    "--turns": option(
+        "tell the facts at the start of a chat in the model's template and ask so many turns after "
+        "the last one",
+        type=int,
+        metavar="N",
+    ),
 }
 _THREADS: Options = {
     "--threads": option(

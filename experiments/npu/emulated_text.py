@@ -27,7 +27,7 @@ from every_row import EveryRowEngine, write_every_row
 from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.evaluation.artifact import tokenizer_of
 from edgeinfinite.evaluation.options import PasskeyOptions
-from edgeinfinite.evaluation.passkey import _question, planted_text
+from edgeinfinite.evaluation.planted import planted_text
 from edgeinfinite.files import read_text_file
 from edgeinfinite.runtime_py.logprobs import log_probabilities
 from edgeinfinite.runtime_py.saved_session import load_session, save_session
@@ -68,9 +68,10 @@ def ask_facts(arguments: argparse.Namespace, engine: EveryRowEngine) -> None:
         session.append(text.tokens)
         save_session(session, saved)
     rows = arguments.rows.read_text().splitlines() if arguments.rows.exists() else []
-    for fact in text.facts[len(rows) :]:
+    for question in text.questions[len(rows) :]:
         session = load_session(engine, saved)[0]
-        tokens, count = _question(fact, tokenizer)
+        fact, count = question.fact, len(question.answer)
+        tokens = question.asked + question.answer
         engine.rows.clear()
         session.append(tokens)
         logits = [log_probabilities(row) for row in engine.rows[-count - 1 : -1]]

@@ -15,7 +15,7 @@ from edgeinfinite.cli import main
 from edgeinfinite.evaluation import artifact as artifact_reader
 from edgeinfinite.evaluation import methods, perplexity
 from edgeinfinite.evaluation.options import PasskeyOptions, PerplexityOptions
-from edgeinfinite.evaluation.passkey import planted_text
+from edgeinfinite.evaluation.planted import planted_text
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.trained_file import read_metadata
 
@@ -307,7 +307,7 @@ def test_a_sample_is_the_same_text_for_all_methods_and_another_for_each_seed(che
     assert texts_by_seed[0] == texts_by_seed[1] != texts_by_seed[2]
     for text in texts_by_seed:
         decoded = tokenizer.decode(text.tokens)
-        places = [decoded.find(fact.statement) for fact in text.facts]
+        places = [decoded.find(question.fact.statement) for question in text.questions]
         assert -1 not in places and places == sorted(places)
 
 
@@ -319,6 +319,9 @@ def test_a_sample_is_the_same_text_for_all_methods_and_another_for_each_seed(che
         (["--kinds", "colours"], "unknown kind of facts 'colours'"),
         (["--lengths", "50"], "too few"),
         (["--samples", "0"], "at least 1"),
+        (["--turns", "-1"], "at least 1"),
+        (["--turns", "3", "--in-turn"], "leave out --turns"),
+        (["--turns", "40"], "too few for a chat of 42 turns"),
         (["--data", "nowhere"], "nowhere doesn't exist"),
         (["--json", "nowhere/rows.json"], "create it first"),
         (["--plot", "plot.txt"], "give a .png"),
