@@ -79,7 +79,7 @@ def _messages(facts: Sequence[Fact], said: Sequence[str]) -> list[Message]:
 def _asked(
     tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], fact: Fact
 ) -> tuple[list[int], list[int]]:
-    """Tokens that ask for a fact after the chat, up to the answer's first words, and the answer's."""
+    """Tokens that ask for a fact, with the answer's first words, and those of the answer."""
     question, begun = fact.question.split("? ", 1)
     asked = [_message("user", f"{question}?"), _message("assistant", begun)]
     before = _text(tokenizer, messages)
