@@ -51,7 +51,7 @@ def told_in_chat(
         raise EdgeInfiniteError(f"{length:,} tokens are too few for a chat of {turns} turns")
     body = excerpt(document, tokenizer, room * count, random)
     while True:
-        said = [tokenizer.decode(body[i * room : (i + 1) * room]).strip() for i in range(count)]
+        said = [str(tokenizer.decode(body[i * room :][:room])).strip() for i in range(count)]
         messages = _messages(facts, said)
         text = _text(tokenizer, messages)
         tokens = encode(text, tokenizer)
