@@ -57,6 +57,9 @@ from edgeinfinite.models.trained_file import modules_digest, read_metadata, save
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.version import __version__
 
+_INT8_GRAPH_BYTES = 8_000
+"""Of the second way to attend (`onnx/passes/int8_prefill.py`) and of rounding in compression."""
+
 _SLOT_BYTES = 12
 """Of the tables of indices that rank and move pairs, for each layer and candidate for a slot; the
 demo model's `compress_memory` has 40 tables of 1,152 int64 for 30 layers."""
@@ -181,6 +184,7 @@ def _left_for_weights(plan: ExportPlan, folder: Path) -> float:
     others += sum(2 * p.numel() for s in scorers if not s.streams for p in s.parameters())
     if shape.cache_type == INT8_CACHE:  # in the graphs for tokens, and in the one that compresses
         others += 2 * 2 * 4 * shape.layers * shape.kv_heads * shape.head_dim
+        others += _INT8_GRAPH_BYTES * shape.layers
     geometry = shape.geometry
     if geometry.policy == "carry":
         others += _rotary_bytes(model, geometry.capacity)
