@@ -194,11 +194,14 @@ def _many_tokens(shared: _Shared, node: ir.Node, prefix: str) -> ir.Graph:
         return made.add("Clip", [whole, least, largest], name=name)
 
     new = [codes(x, s, n) for x, s, n in ((key, k_scale, "key"), (value, v_scale, "value"))]
-    read = [
-        made.cast(cache, ir.DataType.FLOAT, name=f"{name}_read")
-        for cache, name in zip(caches, ("key", "value"), strict=True)
-        if cache is not None
-    ]
+    end = made.cast(total, ir.DataType.INT64, name="end")
+    start = made.add("Sub", [end, shared.length], name="start")
+    # Only slots in use: most of a large cache is empty while a short text is read.
+    span = [shared.constant("zero", [0]), start, shared.constant("axis", [2])]
+    read = []
+    for cache, name in zip(caches, ("key", "value"), strict=True):
+        used = made.add("Slice", [cache, *span], name=f"{name}_used")
+        read.append(made.cast(used, ir.DataType.FLOAT, name=f"{name}_read"))
     attributes = [a for n, a in node.attributes.items() if not n.startswith(("k_q", "v_q", "kv_c"))]
     given = [scaled(query, k_scale, "query"), *new, *read, last, total]
     attend = ir.Node("com.microsoft", node.op_type, given, attributes, num_outputs=3, version=1)
@@ -206,7 +209,7 @@ def _many_tokens(shared: _Shared, node: ir.Node, prefix: str) -> ir.Graph:
         output.name = f"{prefix}_{name}"
     made.nodes.append(attend)
     attended = scaled(attend.outputs[0], v_scale, "result")
-    slots = _slots(shared, made, total, kv_heads)
+    slots = _slots(shared, made, start, end, kv_heads)
     written = []
     for cache, whole, name in zip(caches, new, ("key", "value"), strict=True):
         by_row = made.add("Reshape", [whole, rows], name=f"{name}_rows")
@@ -218,10 +221,10 @@ def _many_tokens(shared: _Shared, node: ir.Node, prefix: str) -> ir.Graph:
     return _branch(made.nodes, [attended, *written], node, prefix)
 
 
-def _slots(shared: _Shared, made: _Nodes, total: ir.Value, kv_heads: int) -> ir.Value:
-    """Where the new pairs go: `[1, K, T, 3]`, of each KV head the T slots before `total`."""
-    end = made.cast(total, ir.DataType.INT64, name="end")
-    start = made.add("Sub", [end, shared.length], name="start")
+def _slots(
+    shared: _Shared, made: _Nodes, start: ir.Value, end: ir.Value, kv_heads: int
+) -> ir.Value:
+    """Where the new pairs go: `[1, K, T, 3]`, of each KV head the T slots from `start` to `end`."""
     one = shared.constant("one", 1)
     limits = [made.add("Squeeze", [x], name=f"{n}_number") for x, n in ((start, "s"), (end, "e"))]
     range_ = made.add("Range", [*limits, one], name="range")
