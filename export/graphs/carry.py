@@ -23,7 +23,14 @@ from edgeinfinite.artifact.tensors import (
 )
 from edgeinfinite.export.graphs.compress import CompressMemory
 from edgeinfinite.models.attach import attention_layers, rank_rule_of
-from edgeinfinite.models.int8_cache.scales import CacheScales, rounded, scaled_caches
+from edgeinfinite.models.int8_cache.scales import (
+    Cache,
+    CacheScales,
+    ScaledCache,
+    as_numbers,
+    rounded,
+    scaled_caches,
+)
 from edgeinfinite.models.recall.carry import carry
 from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables
 
@@ -162,9 +169,10 @@ class CarryMemory(CompressMemory):
 
 
 def _as_cached(
-    key: torch.Tensor, value: torch.Tensor, scale: CacheScales | None
+    key: torch.Tensor, value: Cache, scale: CacheScales | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """K and V as the caches hold them: int8 codes where a layer has scales."""
     if scale is None:
-        return key, value
-    return rounded(key, scale.key), rounded(value, scale.value)
+        return key, as_numbers(value)
+    codes = value.codes if isinstance(value, ScaledCache) else rounded(value, scale.value)
+    return rounded(key, scale.key), codes

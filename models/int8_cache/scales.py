@@ -9,7 +9,7 @@ position is rotated and rounded again. Letters: K KV heads, C capacity, n slots,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,25 +49,53 @@ class ScaledCache:
     """
 
     def __init__(self, codes: torch.Tensor, scale: torch.Tensor) -> None:
-        self._codes = codes
+        self.codes = codes
         self._scale = scale
+
+    @property
+    def shape(self) -> torch.Size:
+        """Of the codes."""
+        return self.codes.shape
 
     def __getitem__(self, index: Any) -> torch.Tensor:
         """Float32 numbers of some slots, `[1, K, n, D]` for an index `[:, :, slots]`."""
-        return self._numbers(self._codes[index])
+        return self._numbers(self.codes[index])
 
-    def __setitem__(self, index: Any, numbers: torch.Tensor) -> None:
-        self._codes[index] = rounded(numbers, self._scale)
+    def __setitem__(self, index: Any, numbers: Cache) -> None:
+        self.codes[index] = rounded(as_numbers(numbers), self._scale)
 
     def index_select(self, axis: int, rows: torch.Tensor) -> torch.Tensor:
         """Float32 numbers of the slots `rows`, for axis 2."""
-        return self._numbers(self._codes.index_select(axis, rows))
+        return self._numbers(self.codes.index_select(axis, rows))
+
+    def moved(self, move: Callable[[torch.Tensor], torch.Tensor]) -> ScaledCache:
+        """The same channels of other slots.
+
+        Args:
+            move: makes codes `[1, K, n, D]` of codes, by choosing or ordering slots.
+        """
+        return ScaledCache(move(self.codes), self._scale)
 
     def _numbers(self, codes: torch.Tensor) -> torch.Tensor:
         return codes.float() * self._scale.unsqueeze(1)
 
 
 Cache = torch.Tensor | ScaledCache
+
+
+def as_numbers(cache: Cache) -> torch.Tensor:
+    """What a cache stands for: float32 numbers of codes, a tensor as it is."""
+    return cache[:] if isinstance(cache, ScaledCache) else cache
+
+
+def moved(cache: Cache, move: Callable[[torch.Tensor], torch.Tensor]) -> Cache:
+    """Slots that are chosen or put in another order; codes stay codes, so nothing is rounded.
+
+    Args:
+        cache: `[1, K, C, D]`.
+        move: makes `[1, K, n, D]` of it.
+    """
+    return cache.moved(move) if isinstance(cache, ScaledCache) else move(cache)
 
 
 def rounded(numbers: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.models.int8_cache.scales import Cache
+from edgeinfinite.models.int8_cache.scales import Cache, moved
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Candidates:
     count: torch.Tensor
     order: torch.Tensor
     positions: torch.Tensor
-    key: torch.Tensor
-    value: torch.Tensor
+    key: Cache
+    value: Cache
 
 
 def candidates_of(
@@ -57,5 +57,8 @@ def candidates_of(
     positions = order + sinks
     if longest is not None:  # the residual has its positions of the longest cache
         positions = positions + (order >= count - segment) * (longest - length)
-    key, value = (cache[:, :, sinks : sinks + most] for cache in (k_cache, v_cache))
+    key, value = (
+        moved(cache, lambda slots: slots[:, :, sinks : sinks + most])
+        for cache in (k_cache, v_cache)
+    )
     return Candidates(count, order, positions, key, value)

@@ -27,7 +27,7 @@ from torch.nn.functional import embedding
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.rank_rule import RankRule
-from edgeinfinite.models.int8_cache.scales import Cache
+from edgeinfinite.models.int8_cache.scales import Cache, as_numbers, moved
 from edgeinfinite.models.recall.candidates import candidates_of
 from edgeinfinite.models.recall.ranking import Ranks, Scorer, evicted_scores, rank
 from edgeinfinite.models.recall.rotary import RotaryTable
@@ -40,14 +40,15 @@ class Carried:
     Args:
         recall_k, recall_v: `[1, K, G, D]` for slots S..S+G-1; only the first `kept` count.
         window_k, window_v: `[1, K, W, D]` for slots S+kept..S+kept+W-1. In a layer with a sliding
-            window of A tokens `[1, K, A-1, D]` for its first slots; only those in use count.
+            window of A tokens `[1, K, A-1, D]` for its first slots; only those in use count. Values
+            of an int8 cache stay its codes.
         scores: `[1, K, G]` of the recall slots; None if no head scores.
     """
 
     recall_k: torch.Tensor
-    recall_v: torch.Tensor
+    recall_v: Cache
     window_k: torch.Tensor
-    window_v: torch.Tensor
+    window_v: Cache
     scores: torch.Tensor | None = None
 
 
@@ -123,7 +124,7 @@ def _slide(
     rows = torch.clamp(length - kept, min=0) + torch.arange(kept)
     none = k_cache[:, :, :0], v_cache[:, :, :0]
     key = table.shift_back(k_cache.index_select(2, rows), moved_by.expand(kept))
-    return Carried(*none, key, v_cache.index_select(2, rows))
+    return Carried(*none, key, moved(v_cache, lambda slots: slots.index_select(2, rows)))
 
 
 def carry_layer(
@@ -154,6 +155,7 @@ def carry_layer(
         moved_by = candidates.count - torch.clamp(candidates.count, max=slots)
     else:
         moved_by = _moved_by(geometry, longest)
+    recall_v: Cache
     recall_k, recall_v, scores = k_cache[:, :, :0], v_cache[:, :, :0], None
     if ranks is not None:
         chosen = ranks.rank.topk(slots, dim=-1, sorted=False).indices.sort(dim=-1).values
@@ -161,15 +163,18 @@ def carry_layer(
         if longest is not None and ranks.retrieval is not None:
             # Pairs kept for being new move with the window, as part of a longer window.
             distance = torch.where(ranks.retrieval, distance, moved_by)
-        recall_k = table.shift_back(_rows(candidates.key, chosen), distance)
-        recall_v = _rows(candidates.value, chosen)
+        chosen_k, recall_v = (
+            moved(cache, lambda slots: _rows(slots, chosen))
+            for cache in (candidates.key, candidates.value)
+        )
+        recall_k = table.shift_back(as_numbers(chosen_k), distance)
         scores = None if ranks.scores is None else ranks.scores.gather(2, chosen)
     rows = sinks + candidates.count + torch.arange(window)
     return Carried(
         recall_k,
         recall_v,
         table.shift_back(k_cache.index_select(2, rows), moved_by.expand(window)),
-        v_cache.index_select(2, rows),
+        moved(v_cache, lambda slots: slots.index_select(2, rows)),
         scores,
     )
 
@@ -209,12 +214,12 @@ def place(
     sinks, window = geometry.sink_length, geometry.window_length
     kept = min(geometry.slots_of(layer), length - sinks - window)
     end = sinks + kept + window
-    for cache, recall, moved in (
+    for cache, recall, residual in (
         (k_cache, new.recall_k, new.window_k),
         (v_cache, new.recall_v, new.window_v),
     ):
         cache[:, :, sinks : sinks + kept] = recall[:, :, :kept]
-        cache[:, :, sinks + kept : end] = moved
+        cache[:, :, sinks + kept : end] = as_numbers(residual)
     return end
 
 

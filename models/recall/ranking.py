@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.rank_rule import RankRule
-from edgeinfinite.models.int8_cache.scales import Cache
+from edgeinfinite.models.int8_cache.scales import Cache, as_numbers
 from edgeinfinite.models.recall.candidates import Candidates
 from edgeinfinite.models.recall.rotary import RotaryTable
 from edgeinfinite.models.recall.scorer import RetentionScorer
@@ -161,8 +161,8 @@ def rank(
     elif isinstance(scorer, RetentionScorer):  # streaming heads only
         value = torch.zeros(candidates.key.shape[:-1]) + rule.recency * order
     else:
-        key = table.shift_back(candidates.key, candidates.positions)
-        value = scorer.rank(key, candidates.value) + rule.recency * order
+        key = table.shift_back(as_numbers(candidates.key), candidates.positions)
+        value = scorer.rank(key, as_numbers(candidates.value)) + rule.recency * order
     # A repeated token has the same pair in the first layer, up to rounding. The newer one wins by
     # more than float32's rounding, so the choice doesn't depend on how the prompt was split. The
     # rounding of a float16 cache can still decide between two pairs close by.

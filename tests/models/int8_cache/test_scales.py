@@ -15,7 +15,7 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach, attention_layers, config_of
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.int8_cache.measure import add_cache_scales
-from edgeinfinite.models.int8_cache.scales import ScaledCache, rounded
+from edgeinfinite.models.int8_cache.scales import ScaledCache, as_numbers, moved, rounded
 from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.models.trained_file import save_layers
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -53,6 +53,20 @@ def test_a_cache_is_read_as_it_was_written():
     assert (codes[:, :, 2:6] == 3).all() and codes.sum() == 3 * 8 * 4 * 2
 
 
+def test_slots_that_are_chosen_keep_their_codes():
+    codes = torch.randint(-128, 128, (1, 2, 9, 8)).to(torch.int8)
+    cache = ScaledCache(codes, scale_of(0))
+    chosen = moved(cache, lambda slots: slots[:, :, [7, 0, 7]])
+    assert isinstance(chosen, ScaledCache) and chosen.shape == (1, 2, 3, 8)
+    assert torch.equal(chosen.codes, codes[:, :, [7, 0, 7]])
+    assert torch.equal(as_numbers(chosen), cache[:, :, [7, 0, 7]])
+    cache[:, :, :3] = chosen
+    assert torch.equal(codes[:, :, :3], chosen.codes)
+    numbers = torch.randn(1, 2, 3, 8)
+    assert as_numbers(numbers) is numbers
+    assert torch.equal(moved(numbers, lambda slots: slots.flip(2)), numbers.flip(2))
+
+
 @pytest.mark.parametrize("name", ["llama", "Gemma3", "SmolLM3"])
 def test_no_key_or_value_of_the_text_is_beyond_the_last_code_wherever_its_key_moves(name):
     model = tiny_llama() if name == "llama" else tiny_hybrid(name, 11, layers=4)
@@ -71,8 +85,8 @@ def test_no_key_or_value_of_the_text_is_beyond_the_last_code_wherever_its_key_mo
         )
         limit = 127 * (1 + 1e-5)
         assert (value.abs() / scale.value.unsqueeze(1)).max() <= limit
-        for moved in (0, 1, 7, 109):
-            there = table.shift_back(key, torch.full((key.shape[2],), moved))
+        for distance in (0, 1, 7, 109):
+            there = table.shift_back(key, torch.full((key.shape[2],), distance))
             assert (there.abs() / scale.key.unsqueeze(1)).max() <= limit
         if config_of(model).geometry.slides(layer):
             continue  # its session holds the newest tokens alone
