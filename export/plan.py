@@ -22,9 +22,6 @@ from edgeinfinite.models.defaults import ModelOptions, resolve
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.runtime_py.state import state_bytes
 
-_FEW_SLOTS = 2048
-"""Of a hybrid model; with fewer Gemma 3 270M forgets facts (docs/adapt.md)."""
-
 
 @dataclass(frozen=True)
 class ExportPlan:
@@ -137,14 +134,15 @@ def _cache_type(options: ExportOptions, backend: Backend) -> str:
 
 
 def _about_bytes(options: ExportOptions, backend: Backend, geometry: Geometry) -> list[str]:
-    """That bytes would hold more of the text, where the state is small and they are as fast."""
+    """That bytes would hold more of the text, where the size of the state was asked for."""
     asked = options.state_mb is not None and options.cache_type is None
-    few = geometry.has_windows and 0 < geometry.most_slots < _FEW_SLOTS
-    if not (asked and few and INT8_CACHE in backend.cache_types):
+    if not (asked and geometry.most_slots and INT8_CACHE in backend.cache_types):
         return []
+    layers = "layers with full attention" if geometry.has_windows else "layers"
+    slots = f"{geometry.average_slots:,} recall slots on average"
     return [
-        f"layers with full attention have {geometry.most_slots:,} recall slots; --cache-type int8 "
-        "gives them more than twice as many in the same bytes (docs/adapt.md)"
+        f"{layers} have {slots}; --cache-type int8 gives them more than twice as many in the same "
+        "bytes (docs/recall.md)"
     ]
 
 

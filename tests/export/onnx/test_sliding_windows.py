@@ -118,6 +118,6 @@ def test_a_small_state_says_that_bytes_hold_more(tmp_path, capsys):
         manifest = read_manifest(folder)
         assert cache_type_of(manifest) == cache_type
         slots[cache_type] = manifest.geometry.most_slots
-        says = f"have {slots[cache_type]} recall slots; --cache-type int8 gives them more"
+        says = f"have {slots[cache_type]} recall slots on average; --cache-type int8"
         assert (says in capsys.readouterr().err) == (cache_type == "float16")
     assert slots["int8"] > 2 * slots["float16"] > 0
