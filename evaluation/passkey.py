@@ -58,6 +58,7 @@ def measure_passkey(
         room = sum(question.tokens for question in text.questions) if options.in_turn else 0
         reader = open_reader(method, length + room)
         reader.skip(text.tokens, lambda new, method=method: progress(method, new))  # type: ignore[misc]
+        reader.end_prompt()
         row = {"method": method, "prompt_tokens": length, "seed": seed}
         ask = _ask_in_turn if options.in_turn else _ask
         results.add([row | asked for asked in ask(reader, text, seed)])

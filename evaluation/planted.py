@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.facts import Fact, draw_facts
 from edgeinfinite.evaluation.options import PasskeyOptions
 from edgeinfinite.evaluation.squad import draw_questions, read_squad
@@ -61,7 +62,7 @@ def planted_text(
     """The text of one sample: with the longest question it has `length` tokens.
 
     Raises:
-        EdgeInfiniteError: the document is too short.
+        EdgeInfiniteError: the document is too short, or `length` for the facts.
     """
     random = np.random.default_rng((seed, length))
     facts = drawn_facts(options, random)
@@ -70,7 +71,13 @@ def planted_text(
     answers = [encode(fact.answer, tokenizer) for fact in facts]
     statements = [encode(f"\n\n{fact.statement}\n\n", tokenizer) for fact in facts]
     longest = max(len(a) + len(b) for a, b in zip(asked, answers, strict=True))
-    body = excerpt(document, tokenizer, length - longest - sum(map(len, statements)), random)
+    room = length - longest - sum(map(len, statements))
+    if room < 0:
+        raise EdgeInfiniteError(
+            f"{length:,} tokens are too few for {len(facts)} facts and a question: "
+            f"these have {length - room:,}; give longer --lengths or fewer --facts"
+        )
+    body = excerpt(document, tokenizer, room, random)
     tokens: list[int] = []
     questions = []
     before = 0

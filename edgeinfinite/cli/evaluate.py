@@ -156,18 +156,18 @@ def evaluate_passkey(arguments: argparse.Namespace) -> int:
 
 
 def _passkey_of_model(arguments: argparse.Namespace, options: PasskeyOptions) -> Results:
-    from edgeinfinite.evaluation.methods import Reader, reads_whole
     from edgeinfinite.evaluation.passkey import measure_passkey, planned
+    from edgeinfinite.evaluation.questions.prompts import Prompt
+    from edgeinfinite.evaluation.questions.systems import model_system
 
     with _prepared("evaluate passkey", arguments, options) as prepared:
         backbone, documents, setting, results = prepared
-        readings = planned(
-            options, options.methods, lambda method, n: reads_whole(method, n, backbone.model)
-        )
+        system = model_system(backbone, setting, options.methods)
+        readings = planned(options, options.methods, lambda m, n: n <= (system.longest(m) or n))
         with progress_bar(sum(length for length, _, _ in readings)) as progress:
             measure_passkey(
                 readings,
-                lambda method, length: Reader(backbone.model, method, setting, length),
+                lambda method, length: system.open(method, Prompt([], 0), length),
                 backbone.tokenizer,
                 documents,
                 options,
@@ -278,10 +278,11 @@ def _prepared(command: str, arguments: argparse.Namespace, options: Any) -> Iter
     check_outputs(arguments)
     from edgeinfinite.evaluation.documents import unseen_documents
     from edgeinfinite.evaluation.methods import GATE_CONTROLS, check_methods
+    from edgeinfinite.evaluation.questions.systems import NO_QUESTION_METHODS
     from edgeinfinite.evaluation.results import Results
 
     backbone, setting = load_with_setting(arguments)
-    more = GATE_CONTROLS if command.endswith("perplexity") else ()
+    more = GATE_CONTROLS if command.endswith("perplexity") else NO_QUESTION_METHODS
     check_methods(options.methods, setting, more)
     documents = unseen_documents(arguments.data, [setting.scorer, setting.gate, setting.zero_gate])
     depends_on = of_the_model(backbone, setting, arguments) | of_the_texts(options, documents)

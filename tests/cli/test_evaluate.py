@@ -13,9 +13,10 @@ from transformers import BatchEncoding
 
 from edgeinfinite.cli import main
 from edgeinfinite.evaluation import artifact as artifact_reader
-from edgeinfinite.evaluation import methods, perplexity
+from edgeinfinite.evaluation import perplexity
 from edgeinfinite.evaluation.options import PasskeyOptions, PerplexityOptions
 from edgeinfinite.evaluation.planted import planted_text
+from edgeinfinite.evaluation.questions import systems
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.trained_file import read_metadata
 
@@ -98,7 +99,7 @@ def test_perplexity_gives_a_row_for_every_bin(checkpoint, texts, tmp_path, capsy
     assert "| streaming |" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("task", "module"), [("passkey", methods), ("perplexity", perplexity)])
+@pytest.mark.parametrize(("task", "module"), [("passkey", systems), ("perplexity", perplexity)])
 def test_an_interrupted_run_resumes_where_it_stopped(
     checkpoint, texts, tmp_path, monkeypatch, task, module
 ):
@@ -300,6 +301,23 @@ def test_questions_about_paragraphs_are_asked_one_after_the_other(
     assert "| 1 | 2 | 3 | 4 |" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("window", "same"), [(500, True), (60, False)])
+def test_a_text_is_compressed_at_its_end_before_any_question(
+    checkpoint, texts, tmp_path, window, same
+):
+    rows = tmp_path / "rows.json"
+    command = ["evaluate", "passkey", "--model", str(checkpoint), "--data", str(texts)]
+    command += ["--policy", "carry", "--segment-length", "16", "--sink-length", "4"]
+    command += ["--window-length", str(window), "--facts", "2", "--lengths", "400"]
+    command += ["--samples", "2", "--methods", "full,snapkv,pyramidkv", "--json", str(rows)]
+    assert main(command) == 0
+    nats: dict[str, list[float]] = {}
+    for row in rows_of(rows):
+        nats.setdefault(row["method"], []).append(row["nats_per_digit_token"])
+    for method in ("snapkv", "pyramidkv"):
+        assert (nats[method] == pytest.approx(nats["full"], rel=1e-5)) == same
+
+
 def test_a_sample_is_the_same_text_for_all_methods_and_another_for_each_seed(checkpoint, texts):
     tokenizer = load_backbone(str(checkpoint)).tokenizer
     documents, options = sorted(texts.iterdir()), PasskeyOptions(facts=4, lengths=(900,))
@@ -318,6 +336,7 @@ def test_a_sample_is_the_same_text_for_all_methods_and_another_for_each_seed(che
         (["--facts", "9"], "can't be planted"),
         (["--kinds", "colours"], "unknown kind of facts 'colours'"),
         (["--lengths", "50"], "too few"),
+        (["--lengths", "140"], "140 tokens are too few for 2 facts and a question"),
         (["--samples", "0"], "at least 1"),
         (["--turns", "-1"], "at least 1"),
         (["--turns", "3", "--in-turn"], "leave out --turns"),
