@@ -27,6 +27,9 @@ heads it takes 0.13 ms a token, the float32 way 1 ms and 0.025 ms a token."""
 _FIRST_SCALES = 12
 """Inputs 12 and 13 of GroupQueryAttention: the scales of K and V, `[1, K, 1, D]`."""
 
+_OF_INT8 = ("k_quant", "v_quant", "kv_cache")
+"""How the names of its attributes for int8 caches begin."""
+
 
 def float_prefill_of_int8(model: ir.Model) -> int:
     """Gives every attention over an int8 cache the second way, and an If that chooses.
@@ -127,14 +130,14 @@ class _Nodes:
         self.nodes.append(node)
         return node.outputs[0]
 
-    def cast(self, value: ir.Value, dtype: ir.DataType, *, name: str) -> ir.Value:
+    def cast(self, value: ir.Value | None, dtype: ir.DataType, *, name: str) -> ir.Value:
         """A Cast."""
         return self.add("Cast", [value], [ir.AttrInt64("to", int(dtype))], name=name)
 
 
 def _choose(shared: _Shared, node: ir.Node, prefix: str) -> None:
     """Replaces an attention by an If of the two ways."""
-    ways = (_many_tokens(shared, node, f"{prefix}_many"), _few_tokens(node, f"{prefix}_few"))
+    ways = (_ManyTokens(shared, node, f"{prefix}_many").graph(), _few_tokens(node, f"{prefix}_few"))
     branches = [
         ir.AttrGraph(name, way)
         for name, way in zip(("then_branch", "else_branch"), ways, strict=True)
@@ -157,81 +160,108 @@ def _few_tokens(node: ir.Node, prefix: str) -> ir.Graph:
     return _branch([same], same.outputs, node, prefix)
 
 
-def _many_tokens(shared: _Shared, node: ir.Node, prefix: str) -> ir.Graph:
-    """The cache as float32, attention to it, and the new pairs as bytes."""
-    query, key, value, *caches, last, total = node.inputs[:7]
-    assert query is not None and total is not None
-    made = _Nodes(prefix)
-    heads, kv_heads = (node.attributes[n].as_int() for n in ("num_heads", "kv_num_heads"))
-    k_scale, v_scale = node.inputs[_FIRST_SCALES : _FIRST_SCALES + 2]
-    assert k_scale is not None and k_scale.shape is not None
-    dim = k_scale.shape.numpy()[3]
+class _ManyTokens:
+    """The cache as float32, attention to it, and the new pairs as bytes.
 
-    def shape(name: str, *sizes: int) -> ir.Value:
-        return shared.constant(f"{name}_{heads}_{kv_heads}_{dim}", sizes)
+    Args:
+        shared: what all layers use.
+        node: the attention over an int8 cache.
+        prefix: of the names of values.
+    """
 
-    per_head = shape("per_head", 0, 0, kv_heads, heads // kv_heads, dim)
-    packed = shape("packed", 0, 0, heads * dim)
-    of_heads = shape("of_heads", 1, 1, kv_heads, 1, dim)
-    of_row = shape("of_row", 1, 1, kv_heads * dim)
-    rows = shape("rows", 0, 0, kv_heads, dim)
-    least, largest = (
-        shared.constant(f"code_{limit}", limit, np.float32) for limit in (LEAST_CODE, LARGEST_CODE)
-    )
+    def __init__(self, shared: _Shared, node: ir.Node, prefix: str) -> None:
+        self._shared, self._node, self._prefix = shared, node, prefix
+        self._made = _Nodes(prefix)
+        self._heads = node.attributes["num_heads"].as_int()
+        self._kv_heads = node.attributes["kv_num_heads"].as_int()
+        self._scales = node.inputs[_FIRST_SCALES : _FIRST_SCALES + 2]
+        scale = self._scales[0]
+        assert scale is not None and scale.shape is not None
+        self._dim = int(scale.shape.numpy()[3])
 
-    def scaled(x: ir.Value, scale: ir.Value | None, name: str) -> ir.Value:
+    def graph(self) -> ir.Graph:
+        """The way as a graph, with the outputs of the attention."""
+        made, node = self._made, self._node
+        query, key, value, *caches, last, total = node.inputs[:7]
+        k_scale, v_scale = self._scales
+        new = [self._codes(key, k_scale, "key"), self._codes(value, v_scale, "value")]
+        end = made.cast(total, ir.DataType.INT64, name="end")
+        start = made.add("Sub", [end, self._shared.length], name="start")
+        read = [
+            self._as_floats(cache, start, name)
+            for cache, name in zip(caches, ("key", "value"), strict=True)
+        ]
+        given = [self._scaled(query, k_scale, "query"), *new, *read, last, total]
+        attributes = [a for name, a in node.attributes.items() if not name.startswith(_OF_INT8)]
+        attend = ir.Node("com.microsoft", node.op_type, given, attributes, num_outputs=3, version=1)
+        for output, name in zip(attend.outputs, ("attended", "keys", "values"), strict=True):
+            output.name = f"{self._prefix}_{name}"
+        made.nodes.append(attend)
+        result = self._scaled(attend.outputs[0], v_scale, "result")
+        slots = self._slots(start, end)
+        written = [
+            self._written(cache, codes, slots, name)
+            for cache, codes, name in zip(caches, new, ("key", "value"), strict=True)
+        ]
+        return _branch(made.nodes, [result, *written], node, self._prefix)
+
+    def _scaled(self, x: ir.Value | None, scale: ir.Value | None, name: str) -> ir.Value:
         """`[1, T, H D]` times a KV head's scale of each channel."""
+        made, kv_heads = self._made, self._kv_heads
+        per_head = self._shape("per_head", 0, 0, kv_heads, self._heads // kv_heads, self._dim)
+        of_heads = self._shape("of_heads", 1, 1, kv_heads, 1, self._dim)
+        packed = self._shape("packed", 0, 0, self._heads * self._dim)
         by_head = made.add("Reshape", [x, per_head], name=f"{name}_by_head")
         steps = made.add("Reshape", [scale, of_heads], name=f"{name}_steps")
         product = made.add("Mul", [by_head, steps], name=f"{name}_scaled")
         return made.add("Reshape", [product, packed], name=name)
 
-    def codes(x: ir.Value | None, scale: ir.Value | None, name: str) -> ir.Value:
+    def _codes(self, x: ir.Value | None, scale: ir.Value | None, name: str) -> ir.Value:
         """`[1, T, K D]` as whole numbers that a byte holds, float32."""
+        made = self._made
+        of_row = self._shape("of_row", 1, 1, self._kv_heads * self._dim)
         steps = made.add("Reshape", [scale, of_row], name=f"{name}_steps")
         quotient = made.add("Div", [x, steps], name=f"{name}_quotient")
         whole = made.add("Round", [quotient], name=f"{name}_whole")
-        return made.add("Clip", [whole, least, largest], name=name)
+        limits = [
+            self._shared.constant(f"code_{limit}", limit, np.float32)
+            for limit in (LEAST_CODE, LARGEST_CODE)
+        ]
+        return made.add("Clip", [whole, *limits], name=name)
 
-    new = [codes(x, s, n) for x, s, n in ((key, k_scale, "key"), (value, v_scale, "value"))]
-    end = made.cast(total, ir.DataType.INT64, name="end")
-    start = made.add("Sub", [end, shared.length], name="start")
-    # Only slots in use: most of a large cache is empty while a short text is read.
-    span = [shared.constant("zero", [0]), start, shared.constant("axis", [2])]
-    read = []
-    for cache, name in zip(caches, ("key", "value"), strict=True):
-        used = made.add("Slice", [cache, *span], name=f"{name}_used")
-        read.append(made.cast(used, ir.DataType.FLOAT, name=f"{name}_read"))
-    attributes = [a for n, a in node.attributes.items() if not n.startswith(("k_q", "v_q", "kv_c"))]
-    given = [scaled(query, k_scale, "query"), *new, *read, last, total]
-    attend = ir.Node("com.microsoft", node.op_type, given, attributes, num_outputs=3, version=1)
-    for output, name in zip(attend.outputs, ("attended", "keys", "values"), strict=True):
-        output.name = f"{prefix}_{name}"
-    made.nodes.append(attend)
-    attended = scaled(attend.outputs[0], v_scale, "result")
-    slots = _slots(shared, made, start, end, kv_heads)
-    written = []
-    for cache, whole, name in zip(caches, new, ("key", "value"), strict=True):
-        by_row = made.add("Reshape", [whole, rows], name=f"{name}_rows")
-        by_head = made.add(
-            "Transpose", [by_row], [ir.AttrInt64s("perm", [0, 2, 1, 3])], name=f"{name}_by_head"
-        )
+    def _as_floats(self, cache: ir.Value | None, used: ir.Value, name: str) -> ir.Value:
+        """The codes of the slots in use: most of a large cache is empty in a short text."""
+        first, axis = self._shared.constant("zero", [0]), self._shared.constant("axis", [2])
+        codes = self._made.add("Slice", [cache, first, used, axis], name=f"{name}_used")
+        return self._made.cast(codes, ir.DataType.FLOAT, name=f"{name}_read")
+
+    def _slots(self, start: ir.Value, end: ir.Value) -> ir.Value:
+        """Where the new pairs go: `[1, K, T, 3]`, of each KV head the T slots from `start` on."""
+        made, shared, kv_heads = self._made, self._shared, self._kv_heads
+        first = made.add("Squeeze", [start], name="first")
+        behind = made.add("Squeeze", [end], name="behind")
+        range_ = made.add("Range", [first, behind, shared.constant("one", 1)], name="range")
+        column = shared.constant("column", [1, 1, -1, 1])
+        rows = made.add("Reshape", [range_, column], name="rows")
+        third = made.add("Mul", [rows, shared.constant("third", [0, 0, 1])], name="third")
+        heads = np.array([[[[0, head, 0]] for head in range(kv_heads)]])
+        return made.add("Add", [third, shared.constant(f"heads_{kv_heads}", heads)], name="slots")
+
+    def _written(
+        self, cache: ir.Value | None, codes: ir.Value, slots: ir.Value, name: str
+    ) -> ir.Value:
+        """The cache with the codes `[1, T, K D]` of the new pairs; in place, as it is bound."""
+        made = self._made
+        split = self._shape("split", 0, 0, self._kv_heads, self._dim)
+        by_row = made.add("Reshape", [codes, split], name=f"{name}_rows")
+        turn = [ir.AttrInt64s("perm", [0, 2, 1, 3])]
+        by_head = made.add("Transpose", [by_row], turn, name=f"{name}_by_head")
         byte = made.cast(by_head, ir.DataType.INT8, name=f"{name}_bytes")
-        written.append(made.add("ScatterND", [cache, slots, byte], name=f"{name}_written"))
-    return _branch(made.nodes, [attended, *written], node, prefix)
+        return made.add("ScatterND", [cache, slots, byte], name=f"{name}_written")
 
-
-def _slots(
-    shared: _Shared, made: _Nodes, start: ir.Value, end: ir.Value, kv_heads: int
-) -> ir.Value:
-    """Where the new pairs go: `[1, K, T, 3]`, of each KV head the T slots from `start` to `end`."""
-    one = shared.constant("one", 1)
-    limits = [made.add("Squeeze", [x], name=f"{n}_number") for x, n in ((start, "s"), (end, "e"))]
-    range_ = made.add("Range", [*limits, one], name="range")
-    column = made.add("Reshape", [range_, shared.constant("column", [1, 1, -1, 1])], name="column")
-    third = made.add("Mul", [column, shared.constant("third", [0, 0, 1])], name="third")
-    firsts = np.array([[[[0, head, 0]] for head in range(kv_heads)]])
-    return made.add("Add", [third, shared.constant(f"heads_{kv_heads}", firsts)], name="slots")
+    def _shape(self, name: str, *sizes: int) -> ir.Value:
+        whose = f"{self._heads}_{self._kv_heads}_{self._dim}"
+        return self._shared.constant(f"{name}_{whose}", sizes)
 
 
 def _branch(
