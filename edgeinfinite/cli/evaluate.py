@@ -20,6 +20,7 @@ from edgeinfinite.cli.arguments import (
 from edgeinfinite.cli.babilong import add_babilong
 from edgeinfinite.cli.longbench import add_longbench
 from edgeinfinite.cli.measuring import (
+    CACHE_TYPE,
     DEVICE,
     check_artifact_options,
     check_outputs,
@@ -30,7 +31,6 @@ from edgeinfinite.cli.measuring import (
     set_dtype,
 )
 from edgeinfinite.evaluation.options import PasskeyOptions, PerplexityOptions, Setting
-from edgeinfinite.models.configuration import CACHE_TYPES
 from edgeinfinite.training.books import BOOKS
 
 if TYPE_CHECKING:
@@ -65,11 +65,7 @@ _COMMON: Options = {
     "--seed": option("random seed", type=int, metavar="N"),
     "--dtype": option("dtype of the backbone (default: float32)", choices=("float32", "bfloat16")),
     "--device": DEVICE,
-    "--cache-type": option(
-        "dtype of the KV caches; int8 is simulated with a scale per vector, export's has one per "
-        "channel (--artifact measures that)",
-        choices=CACHE_TYPES,
-    ),
+    "--cache-type": CACHE_TYPE,
 }
 _GATE: Options = {"--gate": option("trained gate", metavar="FILE|untrained|none")}
 _PASSKEY: Options = {

@@ -18,7 +18,7 @@ from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.files import check_writable
-from edgeinfinite.models.configuration import NO_GATE
+from edgeinfinite.models.configuration import CACHE_TYPES, NO_GATE
 from edgeinfinite.models.geometry_options import GeometryOptions
 
 if TYPE_CHECKING:
@@ -35,6 +35,13 @@ DEVICE = option(
     metavar="DEVICE",
 )
 """The option of commands that measure a checkpoint."""
+
+CACHE_TYPE = option(
+    "dtype of the KV caches; int8 is simulated with a scale per vector, export's has one per "
+    "channel (an artifact measures that)",
+    choices=CACHE_TYPES,
+)
+"""The same, of a checkpoint's state."""
 
 
 def load_with_setting(arguments: argparse.Namespace) -> tuple[Backbone, Setting]:
@@ -109,7 +116,11 @@ def check_outputs(arguments: argparse.Namespace) -> None:
 def of_the_texts(options: Any, documents: list[Path]) -> dict[str, Any]:
     """What rows depend on beside the model; a later run may ask for more lengths or samples."""
     asked = asdict(options) | {"documents": [path.name for path in documents]}
-    for name in ("questions", "in_turn"):  # older files without these options can be resumed
+    for name in (
+        "questions",
+        "in_turn",
+        "turns",
+    ):  # older files without these options can be resumed
         if not asked.get(name):
             asked.pop(name, None)
     if "questions" in asked:

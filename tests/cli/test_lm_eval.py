@@ -72,8 +72,9 @@ def test_a_task_gives_the_hf_models_results(checkpoint, tasks, tmp_path, capsys,
     command = ["lm-eval", "--model", str(artifact), *common, "--threads", "1"]
     assert main([*command, "--json", str(out[1])]) == 0
     assert figures(out[1])["acc"] == pytest.approx(expected)
-    assert main([*command, "--policy", "carry"]) == 2
-    assert "an artifact has its own" in capsys.readouterr().err
+    for own in (["--policy", "carry"], ["--cache-type", "float16"]):
+        assert main([*command, *own]) == 2
+        assert f"an artifact has its own; leave {own[0]} out" in capsys.readouterr().err
 
 
 def test_rows_have_metrics_and_errors_for_requested_lengths_only():
@@ -93,6 +94,10 @@ def test_rows_have_metrics_and_errors_for_requested_lengths_only():
     [
         (["--tasks", "no_such_task"], "no task 'no_such_task'"),
         (["--tasks", "tiny_choice", "--method", "snapkv-unseen"], "unknown method 'snapkv-unseen'"),
+        (
+            ["--tasks", "tiny_choice", "--method", "snapkv", "--cache-type", "int8"],
+            "snapkv and pyramidkv have no int8 cache",
+        ),
         (["--tasks", "tiny_choice", "--json", "nowhere/rows.json"], "create it first"),
     ],
 )
