@@ -21,7 +21,7 @@ CACHE = [
     *("--segment-length", "32", "--sink-length", "4", "--window-length", "8"),
     *("--recall-slots", "trained:32"),
 ]
-SHORT = ["--lengths", "300,420", "--samples", "1"]
+SHORT = ["--lengths", "340,420", "--samples", "1"]
 CARD = "--facts 2 --tokens 200 --bin-length 50"
 
 
@@ -93,10 +93,10 @@ def test_the_card_is_one_that_the_hub_reads_and_shows_what_was_measured(
     results = card.data.eval_results
     assert results is not None
     assert [r.dataset_name for r in results] == [
-        f"Planted facts, {length} tokens" for length in (300, 420)
+        f"Planted facts, {length} tokens" for length in (340, 420)
     ]
     for method in ("artifact", "full", "streaming"):
-        assert f"| {method} | 300 |" in card.text and f"\n| {method} | 0.0 | 1 |" in card.text
+        assert f"| {method} | 340 |" in card.text and f"\n| {method} | 0.0 | 1 |" in card.text
     assert "| parity:logits |" in card.text and "tokens/s |" in card.text
     assert "`input_layernorm` (2)" in card.text
     for name in ("recall", "loss", "speed"):
@@ -110,7 +110,7 @@ def test_the_card_has_the_commands_without_this_machines_folders(
     output, _ = adapted
     text = (output / "README.md").read_text()
     assert "\nedgeinfinite train-scorer --model tiny --output scorer.safetensors" in text
-    assert "\nedgeinfinite bench artifact --lengths 300,420" in text
+    assert "\nedgeinfinite bench artifact --lengths 340,420" in text
     assert str(output.parent) not in text
     assert str(output.parent) not in (output / "card/steps.json").read_text()
 

@@ -99,7 +99,7 @@ def test_an_artifact_is_asked_the_same(checkpoint, texts, tmp_path, capsys):
         (["--tasks", "qa9"], "unknown task 'qa9'"),
         (["--tasks", "qa3"], "needs one qa3_"),
         (["--lengths", "200"], "give longer --lengths"),
-        (["--lengths", "200000"], "too short for a prompt of 200,000"),
+        (["--lengths", "200000"], "too few sentences for a prompt of 200,000"),
         (["--books", "nowhere"], "nowhere doesn't exist"),
         (["--data", "nowhere"], "nowhere isn't a folder"),
         (["--cut-methods", "streaming=100"], "streaming isn't measured"),

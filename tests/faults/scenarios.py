@@ -121,7 +121,7 @@ SCENARIOS = (
         "evaluate",
         lambda given: [
             *("evaluate", "passkey", "--model", str(given.checkpoint), *CARRY),
-            *("--data", str(given.texts), "--lengths", "300,420", "--samples", "2"),
+            *("--data", str(given.texts), "--lengths", "340,420", "--samples", "2"),
             *("--facts", "2", "--json", "rows.json"),
         ],
         rows,
