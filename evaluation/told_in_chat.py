@@ -43,9 +43,11 @@ def told_in_chat(
     facts = drawn_facts(options, random)
     document = read_text_file(documents[int(random.integers(len(documents)))])
     count = 2 * (len(facts) + options.turns)
-    empty = _messages(facts, [""] * count)
-    longest = max(len(a) + len(b) for a, b in (_asked(tokenizer, empty, fact) for fact in facts))
-    room = (length - longest - len(encode(_text(tokenizer, empty), tokenizer))) // count
+    messages = _messages(facts, [""] * count)
+    text = _text(tokenizer, messages)
+    asked = [_asked(tokenizer, messages, text, fact) for fact in facts]
+    longest = max(len(question) + len(answer) for question, answer in asked)
+    room = (length - longest - len(encode(text, tokenizer))) // count
     if room < _LEAST_WORDS:
         turns = len(facts) + options.turns
         raise EdgeInfiniteError(f"{length:,} tokens are too few for a chat of {turns} turns")
@@ -62,7 +64,7 @@ def told_in_chat(
     for fact in facts:
         before = encode(text[: text.index(fact.statement)], tokenizer)
         depth = round(len(before) / length, 3)
-        questions.append(Question(fact, depth, *_asked(tokenizer, messages, fact)))
+        questions.append(Question(fact, depth, *_asked(tokenizer, messages, text, fact)))
     return PlantedText(tokens, questions)
 
 
@@ -77,23 +79,29 @@ def _messages(facts: Sequence[Fact], said: Sequence[str]) -> list[Message]:
 
 
 def _asked(
-    tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], fact: Fact
+    tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], text: str, fact: Fact
 ) -> tuple[list[int], list[int]]:
-    """Tokens that ask for a fact, with the answer's first words, and those of the answer."""
+    """Tokens that ask for a fact behind the chat, with the answer's first words, and the answer's.
+
+    Args:
+        tokenizer: with the template.
+        messages: of the chat.
+        text: the chat in the template.
+        fact: to ask for.
+    """
     question, begun = fact.question.split("? ", 1)
     asked = [_message("user", f"{question}?"), _message("assistant", begun)]
-    before = _text(tokenizer, messages)
     whole = str(
         tokenizer.apply_chat_template(
             [*messages, *asked], tokenize=False, continue_final_message=True
         )
     )
-    if not whole.startswith(before):
+    if not whole.startswith(text):
         raise EdgeInfiniteError(
             "the model's chat template changes earlier turns when another is added; leave "
             "--turns out"
         )
-    return encode(whole[len(before) :], tokenizer), encode(fact.answer, tokenizer)
+    return encode(whole[len(text) :], tokenizer), encode(fact.answer, tokenizer)
 
 
 def _text(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message]) -> str:

@@ -116,11 +116,8 @@ def check_outputs(arguments: argparse.Namespace) -> None:
 def of_the_texts(options: Any, documents: list[Path]) -> dict[str, Any]:
     """What rows depend on beside the model; a later run may ask for more lengths or samples."""
     asked = asdict(options) | {"documents": [path.name for path in documents]}
-    for name in (
-        "questions",
-        "in_turn",
-        "turns",
-    ):  # older files without these options can be resumed
+    # Older files without these options can be resumed.
+    for name in ("questions", "in_turn", "turns"):
         if not asked.get(name):
             asked.pop(name, None)
     if "questions" in asked:

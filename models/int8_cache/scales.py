@@ -61,8 +61,8 @@ class ScaledCache:
         """Float32 numbers of some slots, `[1, K, n, D]` for an index `[:, :, slots]`."""
         return self._numbers(self.codes[index])
 
-    def __setitem__(self, index: Any, numbers: Cache) -> None:
-        self.codes[index] = rounded(as_numbers(numbers), self._scale)
+    def __setitem__(self, index: Any, numbers: torch.Tensor) -> None:
+        self.codes[index] = rounded(numbers, self._scale)
 
     def index_select(self, axis: int, rows: torch.Tensor) -> torch.Tensor:
         """Float32 numbers of the slots `rows`, for axis 2."""

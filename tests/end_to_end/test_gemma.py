@@ -22,7 +22,7 @@ from edgeinfinite.runtime_py.tokenizer import load_tokenizer
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "build" / "gemma" / "gemma.gguf"
-MEASURED = 512
+MEASURED = 1024
 WINDOW, KV_HEADS, HEAD_DIM = 512, 1, 256
 FULL_LAYERS = (5, 11, 17)
 
@@ -68,8 +68,9 @@ def test_a_cache_of_bytes_is_half_as_large(artifact, bytes_artifact):
 
 @pytest.mark.parametrize("kind", ["artifact", "bytes_artifact"])
 def test_a_long_text_costs_little_more_than_with_full_attention_and_whole_weights(kind, request):
-    """The last 512 of 2,048 tokens: the cache has been full for long, and the weights have 4 to 8
-    bits. With bytes 0.044 to 0.051 are lost, by the order in which the same sums are made."""
+    """The last 1,024 of 2,048 tokens: the cache is full after the first of them, and the weights
+    have 4 to 8 bits. 0.024 nats are lost; on 512 tokens the order of the same sums moved it by
+    0.007."""
     artifact = request.getfixturevalue(kind)
     tokens = book(artifact)
     session = Session(load_engine(artifact))
@@ -83,7 +84,7 @@ def test_a_long_text_costs_little_more_than_with_full_attention_and_whole_weight
     with torch.inference_mode():
         rows = model(torch.tensor([tokens]), logits_to_keep=MEASURED + 1).logits[0, :-1]
     full = torch.nn.functional.cross_entropy(rows, torch.tensor(tokens[-MEASURED:]))
-    assert np.mean(losses) < float(full) + 0.06
+    assert np.mean(losses) < float(full) + 0.04
 
 
 def book(artifact: Path) -> list[int]:

@@ -51,27 +51,26 @@ def float_prefill_of_int8(model: ir.Model) -> int:
 
 def keep_few_tokens_way(model: onnx.ModelProto) -> None:
     """Puts the way for few tokens in place of each choice, for a graph that reads one token."""
-    kept: list[onnx.NodeProto] = []
+    nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:
         if node.op_type != "If":
-            kept.append(node)
+            nodes.append(node)
             continue
         graph = next(a.g for a in node.attribute if a.name == "else_branch")
         names = dict(zip((v.name for v in graph.output), node.output, strict=True))
         for inner in graph.node:
             inner.name = ""  # unique in the branch alone
             inner.output[:] = [names.get(name, name) for name in inner.output]
-            kept.append(inner)
-    used = {name for node in kept for name in node.input} | {v.name for v in model.graph.output}
-    for index in range(len(kept) - 1, -1, -1):
-        if not used.intersection(kept[index].output):
-            kept.pop(index)
-            used = {name for n in kept for name in n.input} | {v.name for v in model.graph.output}
-    del model.graph.node[:]
-    model.graph.node.extend(kept)
-    unused = [v for v in model.graph.initializer if v.name not in used]
-    for value in unused:
-        model.graph.initializer.remove(value)
+            nodes.append(inner)
+    used, kept = {value.name for value in model.graph.output}, []
+    for node in reversed(nodes):  # what nothing reads any more: whether there are many tokens
+        if used.intersection(node.output):
+            used.update(node.input)
+            kept.append(node)
+    constants = [value for value in model.graph.initializer if value.name in used]
+    for values, left in ((model.graph.node, kept[::-1]), (model.graph.initializer, constants)):
+        del values[:]
+        values.extend(left)
 
 
 class _Shared:

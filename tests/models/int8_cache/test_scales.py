@@ -60,7 +60,7 @@ def test_slots_that_are_chosen_keep_their_codes():
     assert isinstance(chosen, ScaledCache) and chosen.shape == (1, 2, 3, 8)
     assert torch.equal(chosen.codes, codes[:, :, [7, 0, 7]])
     assert torch.equal(as_numbers(chosen), cache[:, :, [7, 0, 7]])
-    cache[:, :, :3] = chosen
+    cache[:, :, :3] = as_numbers(chosen)
     assert torch.equal(codes[:, :, :3], chosen.codes)
     numbers = torch.randn(1, 2, 3, 8)
     assert as_numbers(numbers) is numbers
