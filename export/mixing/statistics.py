@@ -4,13 +4,7 @@ To second order, an error E of a weight `[O, I]` costs half of the mean over tok
 nats a token, where x are the weight's inputs and g is the gradient of the loss by its outputs, for
 labels that the model itself would say (then the Fisher information is the curvature). Taken apart
 as in K-FAC (Martens and Grosse 2015, arXiv 1503.05671): sum over rows of E[g²] Eᵀ E[x xᵀ] E / 2.
-E[x xᵀ] is also what GPTQ rounds by.
-
-Tokens don't count alike. Those with the largest inputs are often ones that no later prediction
-depends on, such as the first of a text. So where a stretch is read backwards, x xᵀ is weighted by
-the norm of the loss' gradient by x, over its mean in the stretch (after GuidedQuant, arXiv
-2505.07004, which takes the square of the outputs' gradient). Letters: T tokens, O outputs, I
-inputs, V vocabulary, d width.
+E[x xᵀ] is also what GPTQ rounds by. Letters: T tokens, O outputs, I inputs, V vocabulary, d width.
 """
 
 from __future__ import annotations
@@ -43,8 +37,7 @@ class WeightStatistics:
     """Of one weight, summed over tokens until `mean` is taken.
 
     Args:
-        inputs: `[I, I]`, x xᵀ, weighted (see above) except for the LM head; None for an embedding
-            that is no LM head.
+        inputs: `[I, I]`, x xᵀ; None for an embedding that is no LM head.
         outputs: `[O]`, g².
         looked_up: `[T]` int64, tokens that an embedding looked up; None for a linear layer.
         gradients: `[T, d]`, of what it looked up.
@@ -192,18 +185,15 @@ def _forward_again(forward: Callable[..., Any], *arguments: Any, **named: Any) -
 def _hooks(model: PreTrainedModel, sums: Sums) -> Any:
     """While it is open, every linear layer and embedding adds to its weight's statistics."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    seen, head = _Inputs(sums.zeros), model.get_output_embeddings()
+    seen = _Inputs(sums.zeros)
     with ExitStack() as stack:
         for module in model.modules():
             name = names.get(id(getattr(module, "weight", None)))
             if name is None or not isinstance(module, nn.Linear | nn.Embedding):
                 continue
             statistics = sums.found.setdefault(name, WeightStatistics())
-            if isinstance(module, nn.Embedding):
-                hook = _embedding_hook(statistics)
-            else:  # the head sees a stretch in parts, each without the others' gradients
-                hook = _linear_hook(statistics, seen, weighted=module is not head)
-            handle = module.register_forward_hook(hook)
+            hook = _linear_hook if isinstance(module, nn.Linear) else _embedding_hook
+            handle = module.register_forward_hook(hook(statistics, seen))
             stack.callback(handle.remove)
         yield
 
@@ -216,38 +206,25 @@ class _Inputs:
         self._last: torch.Tensor | None = None
         self._sum: torch.Tensor | None = None
 
-    def add(self, statistics: WeightStatistics, x: torch.Tensor, *, weighted: bool) -> None:
-        """Adds the inputs `[..., I]` of a call, once their gradient is known where it weights."""
-        statistics.forwards += x.shape[:-1].numel()
+    def add(self, statistics: WeightStatistics, x: torch.Tensor) -> None:
+        """Adds the inputs `[..., I]` of a call."""
+        rows = x.detach().flatten(0, -2)
+        statistics.forwards += len(rows)
         if x is self._last and self._sum is not None:
             statistics.inputs = self._sum
             return
-        width = x.shape[-1]
         if statistics.inputs is None:
             with torch.inference_mode(False):  # a session reads; others add to it later
-                statistics.inputs = self._zeros(width, width)
+                statistics.inputs = self._zeros(rows.shape[1], rows.shape[1])
+        statistics.inputs.addmm_(rows.T, rows)
         self._last, self._sum = x, statistics.inputs
-        if weighted and x.requires_grad:
-            x.register_hook(partial(_add_weighted, statistics.inputs, x.detach()))
-        else:
-            rows = x.detach().flatten(0, -2)
-            statistics.inputs.addmm_(rows.T, rows)
 
 
-def _add_weighted(to: torch.Tensor, x: torch.Tensor, gradient: torch.Tensor) -> None:
-    """Adds x xᵀ, each token by the norm of its gradient, over its mean."""
-    rows, norms = x.flatten(0, -2), gradient.detach().flatten(0, -2).norm(dim=1)
-    mean = norms.mean()
-    to.addmm_(rows.T * (norms / mean if mean > 0 else torch.ones_like(norms)), rows)
-
-
-def _linear_hook(
-    statistics: WeightStatistics, seen: _Inputs, *, weighted: bool
-) -> Callable[..., None]:
+def _linear_hook(statistics: WeightStatistics, seen: _Inputs) -> Callable[..., None]:
     def forward(_: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
         if not torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
             return  # a layer that will be computed again
-        seen.add(statistics, inputs[0], weighted=weighted)
+        seen.add(statistics, inputs[0])
 
         def backward(gradient: torch.Tensor) -> None:
             power = gradient.detach().flatten(0, -2).square().sum(0)
@@ -260,7 +237,7 @@ def _linear_hook(
     return forward
 
 
-def _embedding_hook(statistics: WeightStatistics) -> Callable[..., None]:
+def _embedding_hook(statistics: WeightStatistics, _: _Inputs) -> Callable[..., None]:
     def forward(module: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
         if torch.is_inference_mode_enabled():  # a session reads: there are no gradients
             return

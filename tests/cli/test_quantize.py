@@ -130,7 +130,7 @@ def test_a_report_of_another_back_end_is_refused(checkpoint, report, tmp_path, c
     options = ["--quantize", "int4", "--gate", "none", "--max-mb", "1", "--report", str(report)]
     assert main(["export", *arguments, *options, "--backend", "executorch"]) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert "of another model, back end, text or version" in error
+    assert "of another model, back end or text" in error
     assert not (tmp_path / "no").exists()
 
 

@@ -6,7 +6,6 @@ import pytest
 import torch
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig, PreTrainedModel
 
-from edgeinfinite.export.mixing import statistics as statistics_module
 from edgeinfinite.export.mixing.scaling import scale_inputs
 from edgeinfinite.export.mixing.statistics import collect
 from edgeinfinite.export.onnx.quantize import quantize
@@ -54,13 +53,7 @@ def test_a_scaled_model_computes_the_same(build):
     assert float((after - before).norm() / before.norm()) < 1e-4
 
 
-def test_statistics_of_a_scaled_model_are_those_that_it_would_give(monkeypatch):
-    """But for the tokens' weights, which are measured in front of the channels' old sizes."""
-
-    def add(to: torch.Tensor, x: torch.Tensor, _: torch.Tensor) -> None:
-        to.addmm_(x[0].T, x[0])
-
-    monkeypatch.setattr(statistics_module, "_add_weighted", add)
+def test_statistics_of_a_scaled_model_are_those_that_it_would_give():
     model = with_outliers(tiny_llama())
     statistics = collect(model, TEXTS.tolist(), lambda *_: None)
     scale_inputs(model, statistics, ())
