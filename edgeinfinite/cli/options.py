@@ -104,7 +104,7 @@ EXPORT = GEOMETRY | {
         metavar="MB",
     ),
     "--max-read-mb": option(
-        "with --max-mb: most weights that decoding a token may read; sets its speed (default: 1.09 "
+        "with --max-mb: most weights that decoding a token may read; sets its speed (default: 1.07 "
         "times plain int4's)",
         type=finite,
         metavar="MB",

@@ -32,8 +32,15 @@ from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.trained_file import replacing_tensors
 from edgeinfinite.runtime_py.engines.malloc_options import freed_memory_goes_back
 
-SEQUENCES, LENGTH = 8, 512
+SEQUENCES, LENGTH = 24, 512
 """Read forwards and backwards."""
+
+LEAST_SEQUENCES = 8
+"""That a text has to have."""
+
+READING = "2"
+"""Counts up when the statistics of a text change, so that those of an earlier version aren't used.
+"""
 
 LONG_SEQUENCES, LONG_LENGTH = 4, 2048
 """Read through the session. The demo model's cache holds 1,152 tokens."""
@@ -76,18 +83,24 @@ def calibration_texts(
 ) -> CalibrationTexts:
     """Stretches of the text, evenly spread, as the model reads them.
 
+    Args:
+        tokenizer: the model's.
+        text: at least `LEAST_SEQUENCES` stretches long.
+        sequences: short stretches; fewer of a text that has fewer.
+
     Raises:
         EdgeInfiniteError: the text is too short.
     """
     start = list(tokenizer("").input_ids)  # BOS, where the tokenizer adds one
     ids = list(tokenizer(text, add_special_tokens=False).input_ids)
-    needed = sequences * (LENGTH - len(start))
+    own = LENGTH - len(start)
+    needed = min(sequences, LEAST_SEQUENCES) * own
     if len(ids) < needed:
         raise EdgeInfiniteError(
             f"the calibration text has {len(ids):,} tokens; {needed:,} are needed"
         )
     return CalibrationTexts(
-        _stretches(ids, start, sequences, LENGTH),
+        _stretches(ids, start, min(sequences, len(ids) // own), LENGTH),
         _stretches(ids, start, LONG_SEQUENCES, LONG_LENGTH),
     )
 

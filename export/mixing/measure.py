@@ -15,7 +15,7 @@ from torch import nn
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend
-from edgeinfinite.export.mixing.calibration import calibration_texts, read_texts
+from edgeinfinite.export.mixing.calibration import READING, calibration_texts, read_texts
 from edgeinfinite.export.mixing.knapsack import Choice
 from edgeinfinite.export.mixing.scaling import scale_inputs
 from edgeinfinite.export.mixing.statistics import Progress, WeightStatistics
@@ -171,7 +171,8 @@ class Rows:
             first, *rest = path.read_text(encoding="utf-8").splitlines() or ["{}"]
             if json.loads(first) != subject:
                 raise EdgeInfiniteError(
-                    f"{path} is of another model, back end or text; remove it or name another"
+                    f"{path} is of another model, back end, text or version; remove it or name "
+                    "another"
                 )
             self.rows = [json.loads(line) for line in rest if line.endswith("}")]
         self._write("w", json.dumps(subject), *map(json.dumps, self.rows))
@@ -193,6 +194,7 @@ def subject_of(backbone: Backbone, backend: Backend, text: str) -> dict[str, str
         "weights_sha256": backbone.weights_sha256,
         "backend": backend.name,
         "text_sha256": _digest(text),
+        "reading": READING,
     }
 
 
@@ -213,6 +215,7 @@ def statistics_of(
     subject = {
         "weights_sha256": backbone.weights_sha256,
         "text_sha256": _digest(text),
+        "reading": READING,
         "geometry": json.dumps(config_of(backbone.model).geometry.to_dict()),
     }
     kept = rows and rows.with_name(f"{rows.name}.statistics")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.export.mixing.calibration import CalibrationTexts, read_texts
+from edgeinfinite.export.mixing.calibration import CalibrationTexts, calibration_texts, read_texts
 from edgeinfinite.export.mixing.statistics import Sums, add_session
 from edgeinfinite.models import file_memory
 from edgeinfinite.models.attach import attach
@@ -114,3 +114,12 @@ def test_a_session_sees_other_inputs_than_full_attention_once_pairs_are_evicted(
         name = f"model.layers.{layer}.self_attn.q_proj.weight"
         one, other = session[name].inputs, full[name].inputs
         assert torch.allclose(one, other, rtol=1e-3, atol=1e-4) == alike
+
+
+def test_a_text_has_as_many_stretches_as_it_holds():
+    def tokenizer(text: str, **_: object) -> object:
+        return type("Encoding", (), {"input_ids": [1] * len(text)})
+
+    for length, count in ((8 * 512, 8), (12 * 512 + 100, 12), (40 * 512, 24)):
+        texts = calibration_texts(tokenizer, "a" * length)  # type: ignore[arg-type]
+        assert [len(stretch) for stretch in texts.short] == [512] * count
