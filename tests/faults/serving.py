@@ -54,5 +54,13 @@ def answer(client: openai.OpenAI, text: str, *, alive: Callable[[], bool] = lamb
 
 
 def states_in(folder: Path) -> list[Path]:
-    """The saved states under their final names."""
-    return [path for path in folder.rglob("*.session") if not path.name.startswith(".")]
+    """The saved states under their final names, not what a kill left of one half written.
+
+    A file is written in a hidden folder beside its place, so the folder's name tells too.
+    """
+    found = folder.rglob("*.session")
+    return [path for path in found if not _is_hidden(path.relative_to(folder))]
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
