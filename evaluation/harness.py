@@ -37,6 +37,7 @@ class HarnessModel(TemplateLM):
         name: the model's, for the harness's caches.
         right_answer: gives a document's right answer, whose loss is measured beside the generated
             one; see `gold_rows`.
+        shorten: gives what to read of a document's prompt; None reads all of it.
         compresses: the method drops pairs when it has read a prompt, which `loglikelihood_rolling`
             doesn't have.
     """
@@ -49,11 +50,12 @@ class HarnessModel(TemplateLM):
         name: str,
         right_answer: Callable[[Mapping[str, Any]], str | None] | None = None,
         *,
+        shorten: Callable[[Mapping[str, Any], str], str] | None = None,
         compresses: bool = False,
     ) -> None:
         super().__init__()
         self._compresses = compresses
-        self._right_answer = right_answer
+        self._right_answer, self._shorten = right_answer, shorten
         self._gold: dict[tuple[str, int], list[float]] = {}
         self._open, self._name, self._stop_ids = open_reader, name, stop_ids
         self.tokenizer: Any = tokenizer
@@ -114,6 +116,7 @@ class HarnessModel(TemplateLM):
         **kwargs: Any,
     ) -> list[tuple[float, bool]]:
         del kwargs
+        self._check_reads_all()
         results: list[tuple[float, bool]] = [(0.0, True)] * len(requests)
         contexts = [context for _, context, _ in requests]
         longest = max((len(more) for _, _, more in requests), default=0)
@@ -131,8 +134,9 @@ class HarnessModel(TemplateLM):
         """Reads each text in one piece, however long, without cutting it into windows.
 
         Raises:
-            EdgeInfiniteError: the method compresses prompts.
+            EdgeInfiniteError: the method compresses prompts, or leaves a part of them out.
         """
+        self._check_reads_all()
         if self._compresses:
             raise EdgeInfiniteError(
                 f"{self._name} drops pairs at the end of a prompt, and a task with "
@@ -156,9 +160,7 @@ class HarnessModel(TemplateLM):
         """
         results = [""] * len(requests)
         settings = [self._generation(request.args[1]) for request in requests]
-        contexts = [
-            self.tok_encode(request.args[0]) or [self.prefix_token_id] for request in requests
-        ]
+        contexts = [self._prompt(request) or [self.prefix_token_id] for request in requests]
         longest = max((most for _, most in settings), default=0)
         for index, reader in self._after(contexts, longest, disable_tqdm):
             until, most = settings[index]
@@ -166,6 +168,16 @@ class HarnessModel(TemplateLM):
             results[index] = self._answer(reader, until, most)
             self.cache_hook.add_partial("generate_until", requests[index].args, results[index])
         return results
+
+    def _check_reads_all(self) -> None:
+        if self._shorten is not None:
+            raise EdgeInfiniteError(
+                f"{self._name} asks RULER's questions alone; choose another method for other tasks"
+            )
+
+    def _prompt(self, request: Instance) -> list[int]:
+        text = str(request.args[0])
+        return self.tok_encode(text if self._shorten is None else self._shorten(request.doc, text))
 
     def _measure_gold(self, request: Instance, reader: TextReader) -> None:
         """Measures the loss of the right answer, then restores the state."""

@@ -4,7 +4,7 @@ One text holds several facts at evenly spaced depths (`planted.py`), or is a cha
 turns they are told (`told_in_chat.py`). Every method reads it once. Each question is then asked
 from the same state, so that questions can't help each other, or (`in_turn`) all are asked one after
 the other, as a user would. Documents, facts and places depend only on the length and the sample, so
-every method gets the same texts.
+every method gets the same texts. `empty` reads no text: it says what the questions alone are worth.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from transformers import PreTrainedTokenizerBase
 
 from edgeinfinite.evaluation.options import PasskeyOptions
 from edgeinfinite.evaluation.planted import PlantedText, Question, planted_text
+from edgeinfinite.evaluation.questions.options import EMPTY
 from edgeinfinite.evaluation.reader import TextReader
 from edgeinfinite.evaluation.results import Progress, Results, Row
 from edgeinfinite.evaluation.told_in_chat import told_in_chat
@@ -50,15 +51,16 @@ def measure_passkey(
     """
     for length, seed, method in readings:
         if results.has(method=method, prompt_tokens=length, seed=seed):
-            progress("", length)
+            progress("", tokens_to_read((length, seed, method)))
             continue
         make = told_in_chat if options.turns else planted_text
         text = make(documents, tokenizer, length, seed, options)
         # Questions in turn go beyond the planned length.
         room = sum(question.tokens for question in text.questions) if options.in_turn else 0
         reader = open_reader(method, length + room)
-        reader.skip(text.tokens, lambda new, method=method: progress(method, new))  # type: ignore[misc]
-        reader.end_prompt()
+        if method != EMPTY:
+            reader.skip(text.tokens, lambda new, method=method: progress(method, new))  # type: ignore[misc]
+            reader.end_prompt()
         row = {"method": method, "prompt_tokens": length, "seed": seed}
         ask = _ask_in_turn if options.in_turn else _ask
         results.add([row | asked for asked in ask(reader, text, seed)])
@@ -83,6 +85,12 @@ def planned(
         for method in methods
         if reads(method, length)
     ]
+
+
+def tokens_to_read(reading: Reading) -> int:
+    """Of its text, before the questions."""
+    length, _, method = reading
+    return 0 if method == EMPTY else length
 
 
 def _ask(reader: TextReader, text: PlantedText, seed: int) -> Iterator[Row]:

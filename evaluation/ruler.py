@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from edgeinfinite.errors import EdgeInfiniteError
+
 NO_DOWNLOAD = (
     "niah_single_1",
     "niah_multikey_2",
@@ -42,6 +44,25 @@ def no_punkt_download(tasks: Sequence[str], folder: Path) -> Iterator[None]:
         yield
     finally:
         nltk.data.path.remove(str(folder))
+
+
+def question_alone(document: Mapping[str, Any], prompt: str) -> str:
+    """The prompt without the text that is asked about: RULER's templates end with a line that asks.
+
+    Args:
+        document: a row of a task.
+        prompt: made of it, with a chat template around it or without.
+
+    Raises:
+        EdgeInfiniteError: it isn't RULER's.
+    """
+    text = str(document.get("input", ""))
+    if "max_length" not in document or not text or text not in prompt:
+        raise EdgeInfiniteError(
+            "method empty asks RULER's questions without their texts; other tasks have none to "
+            "leave out"
+        )
+    return prompt.replace(text, text.rsplit("\n", 1)[-1])
 
 
 def right_answer(document: Mapping[str, Any]) -> str | None:

@@ -152,7 +152,7 @@ def evaluate_passkey(arguments: argparse.Namespace) -> int:
 
 
 def _passkey_of_model(arguments: argparse.Namespace, options: PasskeyOptions) -> Results:
-    from edgeinfinite.evaluation.passkey import measure_passkey, planned
+    from edgeinfinite.evaluation.passkey import measure_passkey, planned, tokens_to_read
     from edgeinfinite.evaluation.questions.prompts import Prompt
     from edgeinfinite.evaluation.questions.systems import model_system
 
@@ -160,7 +160,7 @@ def _passkey_of_model(arguments: argparse.Namespace, options: PasskeyOptions) ->
         backbone, documents, setting, results = prepared
         system = model_system(backbone, setting, options.methods)
         readings = planned(options, options.methods, lambda m, n: n <= (system.longest(m) or n))
-        with progress_bar(sum(length for length, _, _ in readings)) as progress:
+        with progress_bar(sum(map(tokens_to_read, readings))) as progress:
             measure_passkey(
                 readings,
                 lambda method, length: system.open(method, Prompt([], 0), length),
@@ -274,11 +274,12 @@ def _prepared(command: str, arguments: argparse.Namespace, options: Any) -> Iter
     check_outputs(arguments)
     from edgeinfinite.evaluation.documents import unseen_documents
     from edgeinfinite.evaluation.methods import GATE_CONTROLS, check_methods
+    from edgeinfinite.evaluation.questions.options import EMPTY
     from edgeinfinite.evaluation.questions.systems import NO_QUESTION_METHODS
     from edgeinfinite.evaluation.results import Results
 
     backbone, setting = load_with_setting(arguments)
-    more = GATE_CONTROLS if command.endswith("perplexity") else NO_QUESTION_METHODS
+    more = GATE_CONTROLS if command.endswith("perplexity") else (EMPTY, *NO_QUESTION_METHODS)
     check_methods(options.methods, setting, more)
     documents = unseen_documents(arguments.data, [setting.scorer, setting.gate, setting.zero_gate])
     depends_on = of_the_model(backbone, setting, arguments) | of_the_texts(options, documents)

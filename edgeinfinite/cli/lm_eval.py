@@ -32,7 +32,10 @@ Options = dict[str, dict[str, Any]]
 _OPTIONS: Options = {
     "--model": option("an artifact's folder, or a checkpoint as for export", required=True),
     "--tasks": option("tasks of lm-evaluation-harness", required=True, type=names, metavar="LIST"),
-    "--method": option("a checkpoint's method, as in evaluate (default: edgeinfinite)"),
+    "--method": option(
+        "a checkpoint's method, as in evaluate (default: edgeinfinite); empty reads RULER's "
+        "questions without their texts"
+    ),
     "--num-fewshot": option("examples before each question", type=int, default=None, metavar="N"),
     "--limit": option("rows of each task (default: all)", type=positive, default=None, metavar="N"),
     "--apply-chat-template": option("apply the chat template", action="store_true", default=False),
@@ -159,13 +162,14 @@ def gold_table(rows: Sequence[dict[str, Any]]) -> str:
 def _model(arguments: argparse.Namespace) -> HarnessModel:
     from edgeinfinite.evaluation.harness import HarnessModel
     from edgeinfinite.evaluation.methods import check_methods
+    from edgeinfinite.evaluation.questions.options import EMPTY
     from edgeinfinite.evaluation.questions.prompts import Prompt
     from edgeinfinite.evaluation.questions.systems import (
         NO_QUESTION_METHODS,
         artifact_system,
         model_system,
     )
-    from edgeinfinite.evaluation.ruler import right_answer
+    from edgeinfinite.evaluation.ruler import question_alone, right_answer
 
     folder = Path(arguments.model)
     if (folder / "manifest.json").is_file():
@@ -179,7 +183,7 @@ def _model(arguments: argparse.Namespace) -> HarnessModel:
         backbone, setting = load_with_setting(arguments)
         method, name = getattr(arguments, "method", "edgeinfinite"), backbone.name
         # Those that need to know where the question begins are refused.
-        check_methods([method], setting, NO_QUESTION_METHODS)
+        check_methods([method], setting, (EMPTY, *NO_QUESTION_METHODS))
         system = model_system(backbone, setting, [method])
     return HarnessModel(
         lambda tokens: system.open(method, Prompt([], 0), tokens),
@@ -187,5 +191,6 @@ def _model(arguments: argparse.Namespace) -> HarnessModel:
         system.stop_ids,
         f"{name} {method}",
         right_answer if arguments.gold_loss else None,
+        shorten=question_alone if method == EMPTY else None,
         compresses=method in NO_QUESTION_METHODS,
     )

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from tiny_artifact import tiny_checkpoint
 from tiny_squad import NAMES, tiny_squad
 from tiny_texts import tiny_texts
@@ -299,6 +300,25 @@ def test_questions_about_paragraphs_are_asked_one_after_the_other(
         key = row["method"], row["seed"], row["depth"]
         assert (alone[key] == pytest.approx(after[key], rel=1e-5)) == (row["place"] == 1)
     assert "| 1 | 2 | 3 | 4 |" in capsys.readouterr().out
+
+
+def test_the_questions_alone_are_asked_without_a_text(checkpoint, texts, tmp_path):
+    rows = tmp_path / "rows.json"
+    command = ["evaluate", "passkey", "--model", str(checkpoint), "--data", str(texts), *CARRY]
+    command += ["--facts", "2", "--lengths", "400", "--samples", "2", "--methods", "empty"]
+    assert main([*command, "--json", str(rows)]) == 0
+    backbone, options = load_backbone(str(checkpoint)), PasskeyOptions(facts=2, lengths=(400,))
+    expected = []
+    for seed in range(2):
+        text = planted_text(sorted(texts.iterdir()), backbone.tokenizer, 400, seed, options)
+        for question in text.questions:
+            ids = torch.tensor([question.asked + question.answer])
+            labels = ids.clone()
+            labels[:, : len(question.asked)] = -100
+            with torch.no_grad():
+                expected.append(float(backbone.model(ids, labels=labels).loss))
+    found = [row["nats_per_digit_token"] for row in rows_of(rows)]
+    assert found == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize(("window", "same"), [(500, True), (60, False)])

@@ -15,6 +15,7 @@ from lm_eval.tasks import TaskManager
 
 from edgeinfinite.cli import main
 from edgeinfinite.cli.lm_eval import result_rows
+from edgeinfinite.evaluation.harness import HarnessModel
 from edgeinfinite.models.loading import load_backbone
 
 CARRY = ["--policy", "carry", "--segment-length", "16", "--sink-length", "4"]
@@ -98,6 +99,7 @@ def test_rows_have_metrics_and_errors_for_requested_lengths_only():
             ["--tasks", "tiny_choice", "--method", "snapkv", "--cache-type", "int8"],
             "snapkv and pyramidkv have no int8 cache",
         ),
+        (["--tasks", "tiny_choice", "--method", "empty"], "asks RULER's questions alone"),
         (["--tasks", "tiny_choice", "--json", "nowhere/rows.json"], "create it first"),
     ],
 )
@@ -123,3 +125,24 @@ def test_a_task_of_ruler_runs_at_1k_without_a_download(checkpoint, tmp_path, cap
     assert list(found) == ["1024", "1024_nats"] and found["1024_nats"] > 0
     nats = f"| niah_multikey_2 | 1,024 | {found['1024_nats']:.2f} ±"
     assert nats in capsys.readouterr().out
+
+
+def test_ruler_is_asked_without_its_texts(checkpoint, tmp_path, monkeypatch):
+    read: list[str] = []
+    encode = HarnessModel.tok_encode
+
+    def noted(model, string, *more, **named):
+        read.append(string)
+        return encode(model, string, *more, **named)
+
+    monkeypatch.setattr(HarnessModel, "tok_encode", noted)
+    out = tmp_path / "rows.json"
+    command = ["lm-eval", "--model", str(checkpoint), *CARRY, "--tasks", "niah_single_1"]
+    command += ["--method", "empty", "--lengths", "1024", "--limit", "2", "--gold-loss"]
+    assert main([*command, "--json", str(out)]) == 0
+    assert figures(out)["1024_nats"] > 0
+    questions = [text for text in read if "special magic" in text]
+    assert len(questions) >= 2
+    for question in questions:
+        assert question.startswith("What is the special magic number for ")
+        assert len(question) < 200

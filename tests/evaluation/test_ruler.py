@@ -8,7 +8,8 @@ pytest.importorskip("nltk")
 
 import nltk
 
-from edgeinfinite.evaluation.ruler import no_punkt_download, right_answer
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation.ruler import no_punkt_download, question_alone, right_answer
 
 DOCUMENT = {"outputs": ["8231"], "gen_prefix": "The number is", "max_length": 1024}
 
@@ -19,6 +20,16 @@ def test_answers_go_on_from_the_prompts_last_words():
     numbered = DOCUMENT | {"outputs": ["tree", "sea"], "input_example": "1. a 2. b"}
     assert right_answer(numbered) == " 1. tree 2. sea"
     assert right_answer({"question": "Who?", "outputs": ["me"]}) is None
+
+
+def test_a_question_alone_is_the_prompts_last_line_where_the_prompt_has_it():
+    document = DOCUMENT | {"input": "Memorize this.\nOne 1. Two 2.\nWhich number is two?"}
+    assert question_alone(document, document["input"] + " It is") == "Which number is two? It is"
+    chat = f"<user>{document['input']}<assistant>It is"
+    assert question_alone(document, chat) == "<user>Which number is two?<assistant>It is"
+    for other in (DOCUMENT, {"input": "Who?"}, document | {"input": "Another"}):
+        with pytest.raises(EdgeInfiniteError, match="without their texts"):
+            question_alone(other, chat)
 
 
 def has_punkt() -> bool:
