@@ -58,7 +58,10 @@ def measure_passkey(
         # Questions in turn go beyond the planned length.
         room = sum(question.tokens for question in text.questions) if options.in_turn else 0
         reader = open_reader(method, length + room)
-        if method != EMPTY:
+        if method == EMPTY:
+            if first := list(tokenizer("").input_ids):  # a BOS token, where the tokenizer adds one
+                reader.skip(first)
+        else:
             reader.skip(text.tokens, lambda new, method=method: progress(method, new))  # type: ignore[misc]
             reader.end_prompt()
         row = {"method": method, "prompt_tokens": length, "seed": seed}

@@ -10,6 +10,8 @@ import torch
 from tiny_artifact import tiny_checkpoint
 from tiny_squad import NAMES, tiny_squad
 from tiny_texts import tiny_texts
+from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
 from transformers import BatchEncoding
 
 from edgeinfinite.cli import main
@@ -302,7 +304,15 @@ def test_questions_about_paragraphs_are_asked_one_after_the_other(
     assert "| 1 | 2 | 3 | 4 |" in capsys.readouterr().out
 
 
-def test_the_questions_alone_are_asked_without_a_text(checkpoint, texts, tmp_path):
+@pytest.mark.parametrize("bos", [False, True])
+def test_the_questions_alone_are_asked_without_a_text(checkpoint, texts, tmp_path, bos):
+    if bos:  # the tokenizer adds one
+        checkpoint = tiny_checkpoint(tmp_path / "bos")
+        tokenizer = Tokenizer.from_file(str(checkpoint / "tokenizer.json"))
+        tokenizer.post_processor = TemplateProcessing(
+            single="<|im_start|> $A", special_tokens=[("<|im_start|>", 0)]
+        )
+        tokenizer.save(str(checkpoint / "tokenizer.json"))
     rows = tmp_path / "rows.json"
     command = ["evaluate", "passkey", "--model", str(checkpoint), "--data", str(texts), *CARRY]
     command += ["--facts", "2", "--lengths", "400", "--samples", "2", "--methods", "empty"]
@@ -312,9 +322,10 @@ def test_the_questions_alone_are_asked_without_a_text(checkpoint, texts, tmp_pat
     for seed in range(2):
         text = planted_text(sorted(texts.iterdir()), backbone.tokenizer, 400, seed, options)
         for question in text.questions:
-            ids = torch.tensor([question.asked + question.answer])
+            asked = [0] * bos + question.asked
+            ids = torch.tensor([asked + question.answer])
             labels = ids.clone()
-            labels[:, : len(question.asked)] = -100
+            labels[:, : len(asked)] = -100
             with torch.no_grad():
                 expected.append(float(backbone.model(ids, labels=labels).loss))
     found = [row["nats_per_digit_token"] for row in rows_of(rows)]
