@@ -55,13 +55,16 @@ def measure_passkey(
             continue
         make = told_in_chat if options.turns else planted_text
         text = make(documents, tokenizer, length, seed, options)
-        # Questions in turn go beyond the planned length.
-        room = sum(question.tokens for question in text.questions) if options.in_turn else 0
-        reader = open_reader(method, length + room)
+        # Questions in turn go beyond the planned length, and without a text they are all there is.
+        beyond = options.in_turn or method == EMPTY
+        room = sum(question.tokens for question in text.questions) if beyond else 0
         if method == EMPTY:
-            if first := list(tokenizer("").input_ids):  # a BOS token, where the tokenizer adds one
-                reader.skip(first)
+            start = list(tokenizer("").input_ids)  # a BOS token, where the tokenizer adds one
+            reader = open_reader(method, len(start) + room)
+            if start:
+                reader.skip(start)
         else:
+            reader = open_reader(method, length + room)
             reader.skip(text.tokens, lambda new, method=method: progress(method, new))  # type: ignore[misc]
             reader.end_prompt()
         row = {"method": method, "prompt_tokens": length, "seed": seed}

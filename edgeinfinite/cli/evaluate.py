@@ -159,7 +159,11 @@ def _passkey_of_model(arguments: argparse.Namespace, options: PasskeyOptions) ->
     with _prepared("evaluate passkey", arguments, options) as prepared:
         backbone, documents, setting, results = prepared
         system = model_system(backbone, setting, options.methods)
-        readings = planned(options, options.methods, lambda m, n: n <= (system.longest(m) or n))
+        readings = planned(
+            options,
+            options.methods,
+            lambda m, n: tokens_to_read((n, 0, m)) <= (system.longest(m) or n),
+        )
         with progress_bar(sum(map(tokens_to_read, readings))) as progress:
             measure_passkey(
                 readings,

@@ -315,12 +315,13 @@ def test_the_questions_alone_are_asked_without_a_text(checkpoint, texts, tmp_pat
         tokenizer.save(str(checkpoint / "tokenizer.json"))
     rows = tmp_path / "rows.json"
     command = ["evaluate", "passkey", "--model", str(checkpoint), "--data", str(texts), *CARRY]
-    command += ["--facts", "2", "--lengths", "400", "--samples", "2", "--methods", "empty"]
+    command += ["--facts", "2", "--lengths", "600", "--samples", "2", "--methods", "empty,full"]
     assert main([*command, "--json", str(rows)]) == 0
-    backbone, options = load_backbone(str(checkpoint)), PasskeyOptions(facts=2, lengths=(400,))
+    backbone, options = load_backbone(str(checkpoint)), PasskeyOptions(facts=2, lengths=(600,))
+    assert backbone.model.config.max_position_embeddings < 600  # so `full` can't read it
     expected = []
     for seed in range(2):
-        text = planted_text(sorted(texts.iterdir()), backbone.tokenizer, 400, seed, options)
+        text = planted_text(sorted(texts.iterdir()), backbone.tokenizer, 600, seed, options)
         for question in text.questions:
             asked = [0] * bos + question.asked
             ids = torch.tensor([asked + question.answer])
@@ -328,8 +329,9 @@ def test_the_questions_alone_are_asked_without_a_text(checkpoint, texts, tmp_pat
             labels[:, : len(asked)] = -100
             with torch.no_grad():
                 expected.append(float(backbone.model(ids, labels=labels).loss))
-    found = [row["nats_per_digit_token"] for row in rows_of(rows)]
-    assert found == pytest.approx(expected, rel=1e-4)
+    found = rows_of(rows)
+    assert {row["method"] for row in found} == {"empty"}
+    assert [row["nats_per_digit_token"] for row in found] == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize(("window", "same"), [(500, True), (60, False)])
