@@ -66,6 +66,10 @@ class Backend(Protocol):
     formats: tuple[WeightFormat, ...]
     """What a weight may be rounded to, for `export.mixing` to choose from."""
 
+    leading_shares: tuple[float, ...]
+    """Shares of a weight's inputs that may have 8 bits where the others have 4 (`leading` of
+    `WeightFormat`)."""
+
     embedding_formats: tuple[WeightFormat, ...]
     """The same for an embedding, whether it is the LM head's weight or not."""
 

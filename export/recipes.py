@@ -30,14 +30,19 @@ class WeightFormat:
         bits: 4, 5, 6 or 8.
         group: inputs that share a scale.
         symmetric: False gives each group a zero point as well.
+        leading: so many of the first inputs have 8 bits instead, with one scale a row; a multiple
+            of the group.
     """
 
     bits: int
     group: int = 32
     symmetric: bool = True
+    leading: int = 0
 
     def __str__(self) -> str:
-        return f"int{self.bits} {'symmetric' if self.symmetric else 'asymmetric'} g{self.group}"
+        symmetry = "symmetric" if self.symmetric else "asymmetric"
+        leading = f", the first {self.leading} inputs int8" if self.leading else ""
+        return f"int{self.bits} {symmetry} g{self.group}{leading}"
 
     @classmethod
     def parse(cls, text: str) -> WeightFormat:
@@ -46,10 +51,13 @@ class WeightFormat:
         Raises:
             EdgeInfiniteError: it is something else.
         """
-        match = re.match(r"int(\d) (a?)symmetric(?: g(\d+))?", text)
+        match = re.match(
+            r"int(\d) (a?)symmetric(?: g(\d+))?(?:, the first (\d+) inputs int8)?", text
+        )
         if match is None:
             raise EdgeInfiniteError(f"{text!r} is no format of weights")
-        return cls(int(match[1]), int(match[3] or 32), symmetric=not match[2])
+        bits, asymmetric, group, leading = match.groups()
+        return cls(int(bits), int(group or 32), symmetric=not asymmetric, leading=int(leading or 0))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -40,6 +41,7 @@ class ExecuTorchBackend:
     name = "executorch"
     cache_types = ("float32",)
     formats = (WeightFormat(4), WeightFormat(8))
+    leading_shares = tuple(sixteenth / 16 for sixteenth in (1, 2, 3, 4, 6, 8, 12))
     embedding_formats = (WeightFormat(8),)  # in 4, a tied LM head would be stored beside it
     graph_bytes = 130_000  # the demo model's: 105,000 under reencode, 125,000 under carry
     scale_type = ScaleType(torch.bfloat16, signed=False)
@@ -94,7 +96,7 @@ class ExecuTorchBackend:
         self, weight: torch.Tensor, form: WeightFormat, *, embedding: bool
     ) -> tuple[torch.Tensor, int]:
         """See `Backend.rounded`."""
-        return rounded(weight, 8 if embedding else form.bits)
+        return rounded(weight, replace(form, bits=8) if embedding else form)
 
     def held(self, weight: GroupedWeight, *, embedding: bool) -> tuple[torch.Tensor, int] | None:
         """See `Backend.held`: 4 bits only, more become rows of 8."""

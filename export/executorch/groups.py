@@ -63,14 +63,45 @@ class Groups:
             weight = weight + self.offsets.unsqueeze(2)
         return weight.flatten(1)
 
+    def folded(self, first: int) -> torch.Tensor:
+        """The weight `[O, I - first]` of `refined` codes: the last columns added to the first."""
+        both = self.dequantized()
+        weight, more = both[:, :-first], both[:, -first:]
+        return torch.cat((weight[:, :first] + more, weight[:, first:]), dim=1)
 
-def choose_groups(weight: torch.Tensor) -> Groups:
-    """Rounds a weight `[O, I]`, I a multiple of 32, with the least squared error."""
+
+def choose_groups(weight: torch.Tensor, *, offsets: bool = True) -> Groups:
+    """Rounds a weight `[O, I]`, I a multiple of 32, with the least squared error.
+
+    Args:
+        weight: any dtype.
+        offsets: whether groups may have them, where they pay.
+    """
     groups = weight.detach().float().unflatten(1, (-1, GROUP))
+    if not offsets:
+        return _symmetric(groups)
     some = groups[:: max(1, len(groups) // _JUDGED_ROWS)]
     if _error(some, _with_offsets(some)) < _OFFSETS_PAY * _error(some, _symmetric(some)):
         return _with_offsets(groups)
     return _symmetric(groups)
+
+
+def refined(first: torch.Tensor, rest: Groups) -> Groups:
+    """Codes for `[x, x_first]`: of the first columns, of the rest, and of what the former lost.
+
+    Args:
+        first: `[O, F]`, columns of a weight that get 8 bits, as two codes of 4.
+        rest: the other columns, without offsets.
+    """
+    assert rest.offsets is None
+    coarse = _symmetric(first.detach().float().unflatten(1, (-1, GROUP)))
+    left = first.detach().float() - coarse.dequantized()
+    fine = _symmetric(left.unflatten(1, (-1, GROUP)))
+    parts = (coarse, rest, fine)
+    return Groups(
+        torch.cat([part.codes for part in parts], dim=1),
+        torch.cat([part.scales for part in parts], dim=1),
+    )
 
 
 def take_over(weight: GroupedWeight) -> Groups:

@@ -24,6 +24,7 @@ from edgeinfinite.export.executorch.passes.in_place_caches import in_place_cache
 from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
 from edgeinfinite.export.executorch.sharing import share_segments
 from edgeinfinite.export.executorch.shortcuts import known_delegates, no_linears_to_find
+from edgeinfinite.export.executorch.slices import inferred_sizes
 
 _LOG = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ def lower(programs: dict[str, ExportedProgram]) -> EdgeProgramManager:
         for program in edges.values():
             partitioner.separate_constants(program)
         manager = EdgeProgramManager(edges, compile_config=COMPILE_CONFIG)
-        with no_linears_to_find():
+        with no_linears_to_find(), inferred_sizes():
             manager = manager.to_backend(partitioner)
     else:
         _LOG.warning("lowering the long way, for %s", ", ".join(sorted(unknown)))

@@ -18,6 +18,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from edgeinfinite.export.executorch.passes.graph_tools import constant, is_constant, value_of
+from edgeinfinite.export.executorch.slices import is_part_of_input
 
 
 class StagePartitioner(Partitioner):
@@ -68,7 +69,9 @@ class StagePartitioner(Partitioner):
         groups = self._rules.get_matched_nodes_from_configs(program)
         matched = dict.fromkeys(node for group in groups for node in group)
         taken = {node for node in matched if node.op == "call_function"}
-        taken.update(node for node in program.graph.nodes if _is_product_with_rows(program, node))
+        nodes = program.graph.nodes
+        taken.update(node for node in nodes if _is_product_with_rows(program, node))
+        taken.update(node for node in nodes if is_part_of_input(node))
         weights = [node for node in matched if is_constant(program, node)]
         return _latest_stages(program, taken), weights
 

@@ -2,7 +2,7 @@
 
 XNNPACK has symmetric weights only: 4 bits in groups of 32, or 8 bits with one scale a row. A
 recipe's 4 bits become the former, with offsets where they pay (`groups.py`), its 5, 6 and 8 bits
-the latter.
+the latter. The first inputs of a weight of 4 bits may have 8, as two groups of 4 (`RefinedLinear`).
 The inputs of such layers are quantized to 8 bits, token by token, while they run.
 
 Letters: T tokens, O outputs, I inputs, n groups in a row, V vocabulary, d width.
@@ -11,10 +11,7 @@ Letters: T tokens, O outputs, I inputs, n groups in a row, V vocabulary, d width
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-import executorch.exir.passes._quant_patterns_and_replacements  # noqa: F401  (embedding_byte)
 import torch
 from torch import nn
 from torchao.quantization import IntxUnpackedToInt8Tensor
@@ -26,105 +23,25 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.manifest import QuantizationInfo
 from edgeinfinite.export.backend import Integers
-from edgeinfinite.export.executorch.groups import GROUP, Groups, choose_groups, take_over
-from edgeinfinite.export.parity.sensitivity import RoundsInput
-from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.export.executorch.groups import GROUP, Groups, choose_groups, refined, take_over
+from edgeinfinite.export.executorch.layers import (
+    OffsetLinear,
+    PartedEmbedding,
+    PartedLinear,
+    QuantizedEmbedding,
+    RefinedLinear,
+    RoundedInputLinear,
+)
+from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.models.grouped_weight import GroupedWeight
 
 _ROWS = "int8 symmetric, one scale a row"
 _GROUPS = f"int4 symmetric g{GROUP}"
 _OFFSETS = f"{_GROUPS} with int8 offsets"
+_DIVIDED_BYTES = 800
+"""What dividing a weight's inputs adds to the graphs of tokens: nodes and names."""
+
 _PER_TOKEN = ActivationQuantization.INT8_ASYM_PER_TOKEN
-
-
-class OffsetLinear(nn.Module):
-    """A layer whose groups have offsets: they are multiplied with the sums over each group.
-
-    Args:
-        codes: the layer without the offsets, `[O, I]`.
-        offsets: `[O, n]`.
-    """
-
-    def __init__(self, codes: nn.Linear, offsets: nn.Linear) -> None:
-        super().__init__()
-        self.codes = codes
-        self.offsets = offsets
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """`[1, T, I]` to `[1, T, O]`."""
-        sums = x.reshape(1, -1, self.offsets.in_features, GROUP).sum(-1)
-        result: torch.Tensor = self.codes(x) + self.offsets(sums)
-        return result
-
-
-class QuantizedEmbedding(nn.Module):
-    """An embedding of int8 rows with one scale each.
-
-    Args:
-        weight: `[V, d]` float32.
-        factor: what some models (Gemma) multiply an embedding with.
-    """
-
-    weight: torch.Tensor
-    scales: torch.Tensor
-
-    def __init__(self, weight: torch.Tensor, factor: float = 1.0) -> None:
-        super().__init__()
-        self._factor = factor
-        rows = IntxUnpackedToInt8Tensor.from_hp(weight.detach(), (1, weight.shape[1]), torch.int8)
-        self.register_buffer("weight", rows.qdata)
-        self.register_buffer("scales", rows.scale.flatten())
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Rows `[1, T, d]` float32 of tokens `[1, T]` int64."""
-        rows: torch.Tensor = torch.ops.quantized_decomposed.embedding_byte.default(
-            self.weight, self.scales, None, -128, 127, tokens
-        )
-        return rows if self._factor == 1.0 else rows * self._factor
-
-
-class RoundedInputLinear(nn.Linear, RoundsInput):
-    """What a quantized layer computes, on weights that are dequantized once.
-
-    Args:
-        weight: the layer's quantized weight.
-        bias: `[out]` or None.
-    """
-
-    def __init__(self, weight: IntxUnpackedToInt8Tensor, bias: torch.Tensor | None) -> None:
-        out_features, in_features = weight.shape
-        super().__init__(in_features, out_features, bias is not None, device="meta")
-        self.weight = nn.Parameter(weight.dequantize(), requires_grad=False)
-        self.bias = bias  # type: ignore[assignment]
-        self.rounds = True
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """`[1, T, out]` of x `[1, T, in]`, which is rounded to 8 bits token by token first."""
-        if not self.rounds:
-            return super().forward(x)
-        # As XNNPACK does it: the zero point is rounded from the end where less is lost.
-        low = x.amin(-1, keepdim=True).clamp(max=0.0)
-        high = x.amax(-1, keepdim=True).clamp(min=0.0)
-        span = high - low
-        per_unit = torch.where(span == 0, 1.0, 255.0 / span)
-        from_low, from_high = -128.0 - low * per_unit, 127.0 - high * per_unit
-        less_at_low = low * per_unit + high * per_unit - 1.0 > 0
-        zero = torch.where(less_at_low, from_low, from_high).clamp(-128.0, 127.0).round()
-        steps = ((x * per_unit).round() + zero).clamp(-128.0, 127.0)
-        return nn.functional.linear((steps - zero) / per_unit, self.weight, self.bias)
-
-
-@contextmanager
-def unrounded_inputs(model: nn.Module) -> Iterator[None]:
-    """Within it the layers of a `reference` don't round their inputs."""
-    layers = [module for module in model.modules() if isinstance(module, RoundedInputLinear)]
-    for layer in layers:
-        layer.rounds = False
-    try:
-        yield
-    finally:
-        for layer in layers:
-            layer.rounds = True
 
 
 def quantized(
@@ -170,16 +87,25 @@ def stored_bytes(model: PreTrainedModel, recipe: Recipe, integers: Integers | No
     sizes: dict[int, int] = {}
     tied = model.get_input_embeddings().weight is model.get_output_embeddings().weight
     head = twin.get_output_embeddings()
-    codes = getattr(head, "weight", None)  # one with offsets has its codes a level below
-    shares = tied and isinstance(codes, IntxUnpackedToInt8Tensor) and _is_rows(codes)
+    shared = _shared(head) if tied else set()
+    divided = sum(isinstance(m, PartedLinear | RefinedLinear) for m in twin.modules())
+    own = 4 * len(model.get_output_embeddings().weight) if len(shared) > 1 else 0  # more scales
     for module in twin.modules():
-        if shares and module is head:
+        if module in shared:
             continue
         if isinstance(module, QuantizedEmbedding):
             sizes[id(module)] = sum(buffer.nbytes for buffer in module.buffers(recurse=False))
         for parameter in module.parameters(recurse=False):
             sizes[id(parameter)] = _bytes(parameter)
-    return sum(sizes.values())
+    return sum(sizes.values()) + own + divided * _DIVIDED_BYTES
+
+
+def _shared(head: nn.Module) -> set[nn.Module]:
+    """The parts of a tied LM head whose bytes are the embedding's: rows of 8 bits, all or none."""
+    parts = [head.leading, head.rest] if isinstance(head, PartedLinear) else [head]
+    weights = [getattr(part, "weight", None) for part in parts]  # offsets: codes a level below
+    rows = all(isinstance(w, IntxUnpackedToInt8Tensor) and _is_rows(w) for w in weights)
+    return set(parts) if rows else set()
 
 
 def _bytes(parameter: torch.Tensor) -> int:
@@ -195,12 +121,20 @@ def _is_rows(weight: IntxUnpackedToInt8Tensor) -> bool:
     return bool(weight.target_dtype == torch.int8)
 
 
-def rounded(weight: torch.Tensor, bits: int) -> tuple[torch.Tensor, int]:
+def rounded(weight: torch.Tensor, form: WeightFormat) -> tuple[torch.Tensor, int]:
     """A weight `[O, I]` as the artifact would compute with it, and the bytes it would take."""
-    if bits == 4 and weight.shape[1] % GROUP == 0:
-        groups = choose_groups(weight)
-        return groups.dequantized(), groups.stored_bytes
-    return _rows(weight).dequantize(), weight.numel() + 4 * len(weight)
+    first = form.leading
+    if form.bits == 4 and weight.shape[1] % GROUP == 0:
+        groups = choose_groups(weight[:, first:], offsets=not first)
+        if not first:
+            return groups.dequantized(), groups.stored_bytes
+        both = refined(weight[:, :first], groups)
+        return both.folded(first), both.stored_bytes + _DIVIDED_BYTES
+    if not first:
+        return _rows(weight).dequantize(), weight.numel() + 4 * len(weight)
+    parts = [_rows(part).dequantize() for part in (weight[:, :first], weight[:, first:])]
+    scales = 3 * 4 * len(weight)  # of both parts of a table, and of one more of an LM head
+    return torch.cat(parts, dim=1), weight.numel() + scales + _DIVIDED_BYTES
 
 
 def _packed(
@@ -217,28 +151,44 @@ def _packed(
         chosen = recipe.format_of(names[id(weight)])  # a tied LM head goes by the embedding's name
         if isinstance(module, nn.Embedding) and weight is embedding and chosen:
             factor = float(getattr(module, "embed_scale", 1.0))
-            twin.set_input_embeddings(QuantizedEmbedding(module.weight, factor))
-            packed[f"{name}.weight"] = _ROWS
+            table, packed[f"{name}.weight"] = _packed_table(module.weight, factor, chosen.leading)
+            twin.set_input_embeddings(table)
         elif isinstance(module, nn.Linear) and chosen:
             known = integers.get(names[id(weight)])
-            bits = chosen.bits if known is None else known.bits
-            layer, packed[f"{name}.weight"] = _packed_linear(module, bits, known)
+            layer, packed[f"{name}.weight"] = _packed_linear(module, chosen, known)
             twin.set_submodule(name, layer)
     left = [name for name, _ in model.named_parameters() if name not in packed]
     return twin, QuantizationInfo(recipe.name, packed, left)
 
 
 def _packed_linear(
-    layer: nn.Linear, bits: int, known: GroupedWeight | None = None
+    layer: nn.Linear, form: WeightFormat, known: GroupedWeight | None = None
 ) -> tuple[nn.Module, str]:
     """The layer over packed weights, and what it is called in the manifest."""
+    first, weight, bits = form.leading, layer.weight, form.bits if known is None else known.bits
+    if first and bits == 8:
+        leading = _linear(_rows(weight[:, :first]), layer.bias)
+        return PartedLinear(leading, _linear(_rows(weight[:, first:]), None)), str(form)
     if bits > 4 or layer.in_features % GROUP:
-        return _linear(_rows(layer.weight), layer.bias), _ROWS
-    groups = choose_groups(layer.weight) if known is None else take_over(known)
+        return _linear(_rows(weight), layer.bias), _ROWS
+    exact = None if known is None else take_over(known)
+    groups = exact or choose_groups(weight[:, first:], offsets=not first)
+    if first:
+        codes = _four_bits(refined(weight[:, :first], groups))
+        return RefinedLinear(_linear(codes, layer.bias), first), str(form)
     codes = _linear(_four_bits(groups), layer.bias)
     if groups.offsets is None:
         return codes, _GROUPS
     return OffsetLinear(codes, _linear(_rows(groups.offsets), None)), _OFFSETS
+
+
+def _packed_table(weight: torch.Tensor, factor: float, first: int) -> tuple[nn.Module, str]:
+    """An embedding, and what it is called in the manifest."""
+    if not first:
+        return QuantizedEmbedding(weight, factor), _ROWS
+    leading, rest = weight[:, :first], weight[:, first:]
+    tables = QuantizedEmbedding(leading, factor), QuantizedEmbedding(rest, factor)
+    return PartedEmbedding(*tables), str(WeightFormat(8, leading=first))
 
 
 def _linear(weight: IntxUnpackedToInt8Tensor, bias: torch.Tensor | None) -> nn.Linear:

@@ -20,7 +20,7 @@ from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.models.grouped_weight import GroupedWeight
 
 Rounded = dict[str, GroupedWeight]
-"""By weight."""
+"""By weight; without the first inputs where these have 8 bits (`leading` of the format)."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,16 @@ class CalibratedRounding:
             if form is None or inputs is None or looked_up:
                 continue
             before = (known or {}).get(name)
-            if before is not None and _form_of(before) == form:
+            if before is not None and _is_of(before, form, weight):
                 found[name] = before
                 continue
             self.progress(f"rounding {name}", index / len(names))
             if inputs is not shared:  # Q, K and V read the same
                 factor, shared = inverse_factor(inputs), inputs
             assert factor is not None
-            found[name] = round_by_inputs(weight, factor, form, self.backend.scale_type)
+            # What its first inputs lose in 8 bits isn't worth making up for.
+            rest, own = weight[:, form.leading :], factor[form.leading :, form.leading :]
+            found[name] = round_by_inputs(rest, own, form, self.backend.scale_type)
             self.done()
         return found
 
@@ -84,7 +86,13 @@ class CalibratedRounding:
         """
         shares, by_kind = {}, defaultdict(list)
         for name, weight in rounded.items():
-            error = weight.dequantized() - self.model.get_parameter(name).detach().float()
+            original = self.model.get_parameter(name).detach().float()
+            leading = original.shape[1] - weight.codes.shape[1]
+            error = weight.dequantized() - original[:, leading:]
+            if leading:  # these inputs as they are for every rounding
+                form = WeightFormat.parse(mix[name].format)
+                first = self.backend.rounded(original, form, embedding=False)[0][:, :leading]
+                error = torch.cat((first - original[:, :leading], error), dim=1)
             share = self.statistics[name].loss(error) / max(mix[name].loss, 1e-12)
             shares[name] = min(share, 1.0)
             by_kind[_kind(name)].append(shares[name])
@@ -106,14 +114,16 @@ class CalibratedRounding:
         """What the back end makes of a rule, if that is worth choosing codes for."""
         if asked is None or asked.bits == 8:
             return None
-        for form in (asked, WeightFormat(asked.bits)):
-            if form in self.backend.formats and weight.shape[1] % form.group == 0:
+        for form in (asked, WeightFormat(asked.bits, leading=asked.leading)):
+            known = replace(form, leading=0) in self.backend.formats
+            if known and weight.shape[1] % form.group == 0:
                 return form
         return None
 
 
-def _form_of(weight: GroupedWeight) -> WeightFormat:
-    return WeightFormat(weight.bits, weight.group, weight.symmetric)
+def _is_of(rounded: GroupedWeight, form: WeightFormat, weight: torch.Tensor) -> bool:
+    leading = weight.shape[1] - rounded.codes.shape[1]
+    return WeightFormat(rounded.bits, rounded.group, rounded.symmetric, leading) == form
 
 
 def _kind(name: str) -> str:

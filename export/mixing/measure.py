@@ -17,6 +17,7 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend
 from edgeinfinite.export.mixing.calibration import READING, calibration_texts, read_texts
 from edgeinfinite.export.mixing.knapsack import Choice
+from edgeinfinite.export.mixing.ordering import can_be_ordered, order_inputs
 from edgeinfinite.export.mixing.scaling import scale_inputs
 from edgeinfinite.export.mixing.statistics import Progress, WeightStatistics
 from edgeinfinite.export.recipes import Recipe, WeightFormat, computed_bits
@@ -33,6 +34,9 @@ Row = dict[str, Any]
 Rounded = Iterator[tuple[int, tuple[torch.Tensor, int]]]
 """Parts of a weight: the first row, the rows as the artifact would compute with them, their bytes.
 """
+
+GROUP = 32
+"""Of a weight whose first inputs have more bits."""
 
 _PART = 2**22
 """Numbers of a weight that are rounded at a time: an embedding can take half of a model's memory,
@@ -126,9 +130,26 @@ def _candidates(
     integers = backbone.integers.get(name)
     if integers is not None and backend.held(integers.rows(slice(1)), embedding=embedding):
         yield AS_LOADED, partial(_held, backend, integers, embedding)
-    for form in backend.embedding_formats if embedding else backend.formats:
+    for form in _formats(backbone, backend, weight, embedding=embedding):
         if weight.shape[1] % form.group == 0:
             yield str(form), partial(_rounded, backend, weight, form, embedding)
+
+
+def _formats(
+    backbone: Backbone, backend: Backend, weight: torch.Tensor, *, embedding: bool
+) -> Iterator[WeightFormat]:
+    """What a weight may have, also with more bits for its first inputs."""
+    inputs = weight.shape[1]
+    if embedding:
+        head = weight is backbone.model.get_output_embeddings().weight
+        ordered = backend.leading_shares and can_be_ordered(backbone.model, backbone.integers)
+        # Rounding an LM head's inputs costs three times as much with one scale for all of them.
+        first = GROUP if head and ordered and inputs > GROUP else 0
+        yield from (replace(form, leading=first) for form in backend.embedding_formats)
+        return
+    yield from backend.formats
+    leading = {round(share * inputs / GROUP) * GROUP for share in backend.leading_shares}
+    yield from (WeightFormat(4, GROUP, leading=first) for first in sorted(leading - {0, inputs}))
 
 
 def _held(backend: Backend, integers: GroupedWeight, embedding: bool) -> Rounded:
@@ -199,12 +220,14 @@ def subject_of(backbone: Backbone, backend: Backend, text: str) -> dict[str, str
 
 
 def statistics_of(
-    backbone: Backbone, text: str, progress: Progress, rows: Path | None = None
+    backbone: Backbone, backend: Backend, text: str, progress: Progress, rows: Path | None = None
 ) -> Callable[[], Statistics]:
-    """Collects them once, when they are first asked for, and scales the model by them.
+    """Collects them once, when they are first asked for, and scales and orders the model by them.
 
     Args:
-        backbone: attached; its model is changed then (`scaling.py`), it computes the same function.
+        backbone: attached; its model is changed then (`scaling.py`, `ordering.py`), it computes the
+            same function.
+        backend: whose formats its channels are ordered for.
         text: for calibration.
         progress: told what is done.
         rows: the report's file; what was read of the text is kept beside it, so that a killed run
@@ -228,6 +251,8 @@ def statistics_of(
             )
             known.append(found)
             scale_inputs(backbone.model, found, backbone.integers)
+            if backend.leading_shares:
+                order_inputs(backbone.model, found, backend, backbone.integers)
             backbone.release()
         return known[0]
 

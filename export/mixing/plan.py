@@ -90,7 +90,7 @@ def plan_quantization(
     _check(recipe, options)
     text, _ = chosen_text(options.calibrate)
     digest = subject_of(backbone, backend, text)  # before the model is scaled
-    statistics = statistics_of(backbone, text, progress, options.report)
+    statistics = statistics_of(backbone, backend, text, progress, options.report)
     rounding = CalibratedRounding(backbone.model, backend, statistics(), progress, backbone.release)
     if not mixes:
         rounded = rounding.round(recipe, integers)

@@ -69,7 +69,7 @@ def quantize_report(options: ReportOptions, progress: Progress) -> Choices:
         backbone,
         backend,
         recipe_named("int4"),
-        statistics_of(backbone, text, progress, options.output),
+        statistics_of(backbone, backend, text, progress, options.output),
         progress,
         known=rows.rows,
         save=rows.add,

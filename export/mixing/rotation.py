@@ -23,18 +23,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from edgeinfinite.export.mixing.scaling import norm_shift
-from edgeinfinite.models.row_modules import embedding_factor, is_linear
-
-_READERS = {
-    "input_layernorm": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
-    "post_attention_layernorm": ("mlp.gate_proj", "mlp.up_proj"),
-}
-_FUSED_READERS = {
-    "input_layernorm": ("self_attn.qkv_proj",),
-    "post_attention_layernorm": ("mlp.gate_up_proj",),
-}
-_WRITERS = ("self_attn.o_proj", "mlp.down_proj")
-_LAST_NORM = "norm"
+from edgeinfinite.export.mixing.stream import Stream, stream_of, weight_of_norm
 
 _PART = 2**22
 """Numbers of a weight that are turned at a time, in float64."""
@@ -69,69 +58,37 @@ def rotate_residual(model: PreTrainedModel) -> bool:
         Whether it was turned. Layers built otherwise than Llama's are left alone, those with norms
         behind what writes the stream among them (Gemma 2 and 3, OLMo 2).
     """
-    decoder: Any = model.get_decoder()
-    head: Any = model.get_output_embeddings()
-    embedding: Any = model.get_input_embeddings()
-    readers = [_readers(layer) for layer in decoder.layers]
-    last = getattr(decoder, _LAST_NORM, None)
-    ends = is_linear(head) and embedding_factor(embedding) is not None and _is_rms_norm(last)
-    if not ends or not all(readers):
+    stream = stream_of(model)
+    if stream is None:
         return False
-    turn = _orthogonal(embedding.weight.shape[1])
+    turn = _orthogonal(stream.embedding.weight.shape[1])
     with torch.no_grad():
-        _turn_ends(decoder, head, embedding, turn)
-        for layer, found in zip(decoder.layers, readers, strict=True):
-            for norm, linears in found:
+        _turn_ends(stream, turn)
+        for readers, writers in zip(stream.readers, stream.writers, strict=True):
+            for norm, linears in readers:
                 for linear in linears:
-                    _read(linear.weight, _weight_of(norm), turn)
+                    _read(linear.weight, weight_of_norm(norm), turn)
                 _forget(norm)
-            for name in _WRITERS:
-                _write(layer.get_submodule(name), turn)
+            for linear in writers:
+                _write(linear, turn)
     return True
-
-
-def _readers(layer: Any) -> list[tuple[Any, list[Any]]]:
-    """Norms and the linear layers that read them; nothing if the layer is built otherwise."""
-    known = dict(layer.named_modules())
-    norms = {name for name, _ in layer.named_children() if name.endswith("norm")}
-    for kinds in (_READERS, _FUSED_READERS):
-        names = [*_WRITERS, *(name for group in kinds.values() for name in group)]
-        fits = norms == set(kinds) and all(is_linear(known.get(name, layer)) for name in names)
-        if fits and all(_is_rms_norm(known[norm]) for norm in kinds):
-            return [(known[norm], [known[n] for n in group]) for norm, group in kinds.items()]
-    return []
-
-
-def _is_rms_norm(norm: Any) -> bool:
-    """Whether it computes x / sqrt(mean(x²) + ε) times a weight, so that Q passes through."""
-    weight = getattr(norm, "weight", None)
-    if weight is None or weight.dim() != 1 or len(list(norm.parameters())) != 1:
-        return False
-    x = torch.linspace(-2, 3, 3 * len(weight)).reshape(3, -1).sin() * 1e3 + 100.0
-    wanted = x * torch.rsqrt(x.square().mean(-1, keepdim=True)) * _weight_of(norm)
-    return torch.allclose(norm(x), wanted, rtol=1e-4, atol=1e-5)
-
-
-def _weight_of(norm: Any) -> torch.Tensor:
-    weight: torch.Tensor = norm.weight.detach() + norm_shift(norm)
-    return weight
 
 
 def _forget(norm: Any) -> None:
     norm.weight.fill_(1.0 - norm_shift(norm))
 
 
-def _turn_ends(decoder: Any, head: Any, embedding: Any, turn: torch.Tensor) -> None:
+def _turn_ends(stream: Stream, turn: torch.Tensor) -> None:
     """The embedding, the last norm, and the LM head."""
-    norm = getattr(decoder, _LAST_NORM)
-    weight = _weight_of(norm)
+    norm, head, embedding = stream.last_norm, stream.head, stream.embedding
+    weight = weight_of_norm(norm)
     tied = head.weight is embedding.weight
     _read(embedding.weight, None, turn)
     if tied:
         width = len(weight)
         behind = nn.Linear(width, width, bias=False, dtype=weight.dtype).requires_grad_(False)
         behind.weight.copy_(turn.T @ (weight.double().unsqueeze(1) * turn))
-        setattr(decoder, _LAST_NORM, TurnedNorm(norm, behind))
+        stream.replace_last_norm(TurnedNorm(norm, behind))
     else:
         _read(head.weight, weight, turn)
     _forget(norm)

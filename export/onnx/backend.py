@@ -86,6 +86,7 @@ class OnnxBackend:
         WeightFormat(6),
         WeightFormat(8),
     )
+    leading_shares: tuple[float, ...] = ()
     embedding_formats: tuple[WeightFormat, ...] = formats
     graph_bytes = 36_000  # the demo model's and Gemma's are 28,000
     scale_type = ScaleType(torch.float16, signed=True)

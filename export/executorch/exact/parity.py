@@ -22,7 +22,7 @@ from edgeinfinite.artifact.manifest import Manifest
 from edgeinfinite.artifact.tensors import DECODE, PREFILL
 from edgeinfinite.export.executorch.exact.program import ExactProgram
 from edgeinfinite.export.executorch.exact.xnnpack import UnknownPart
-from edgeinfinite.export.executorch.quantize import unrounded_inputs
+from edgeinfinite.export.executorch.layers import unrounded_inputs
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.state_errors import cache_errors, copy_state, relative_error
 from edgeinfinite.runtime_py.engines import Engine

@@ -67,6 +67,8 @@ def _is_token_by_token(node: Node) -> bool:
         return node.args[1] == [-1]
     if node.target is aten.reshape.default:  # x[1, T, ...] as groups of its last axis
         return node.args[1][:2] == [1, -1] and len(shape_of(node)) > len(shape_of(node.args[0]))
+    if node.target in (aten.slice.Tensor, aten.cat.default):  # of its last axis
+        return node.args[1] in (-1, len(shape_of(node)) - 1)
     return node.target is operator.getitem or str(node.target) in _TOKEN_BY_TOKEN
 
 

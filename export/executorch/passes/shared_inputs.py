@@ -1,7 +1,7 @@
 """Lets Q, K and V share one quantized input, and also the MLP's first two projections.
 
-torchao quantizes the input separately for every linear layer, and every layer with offsets sums the
-groups of its input separately.
+torchao quantizes the input separately for every linear layer, every layer with offsets sums the
+groups of its input separately, and every divided layer slices it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def shared_inputs(program: ExportedProgram) -> int:
     found = 0
     for node in nodes_of(
         program,
+        aten.cat.default,
         aten.reshape.default,
+        aten.slice.Tensor,
         aten.sum.dim_IntList,
         torchao.choose_qparams_affine.default,
         torchao.quantize_affine.default,

@@ -61,6 +61,7 @@ class QnnBackend(OnnxBackend):
         WeightFormat(4),
         WeightFormat(8),
     )
+    leading_shares: tuple[float, ...] = ()
     embedding_formats: tuple[WeightFormat, ...] = (WeightFormat(8),)
     tools: tuple[str, ...] = (*OnnxBackend.tools, "onnxruntime-qnn")
 

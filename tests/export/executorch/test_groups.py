@@ -10,7 +10,9 @@ pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
 from edgeinfinite.export.executorch.groups import GROUP, choose_groups, take_over
-from edgeinfinite.export.executorch.quantize import OffsetLinear, _packed_linear
+from edgeinfinite.export.executorch.layers import OffsetLinear
+from edgeinfinite.export.executorch.quantize import _packed_linear
+from edgeinfinite.export.recipes import WeightFormat
 from edgeinfinite.models.grouped_weight import GroupedWeight
 
 
@@ -72,7 +74,7 @@ def test_a_layer_with_offsets_computes_what_the_weight_does() -> None:
     weight = weight_of_levels()
     layer = nn.Linear(weight.shape[1], weight.shape[0])
     layer.weight = nn.Parameter(weight)
-    packed, kind = _packed_linear(layer, 4)
+    packed, kind = _packed_linear(layer, WeightFormat(4))
     assert isinstance(packed, OffsetLinear) and kind == "int4 symmetric g32 with int8 offsets"
     x = torch.randn(1, 7, weight.shape[1]) + 0.5  # sums that aren't near zero
     with torch.no_grad():
@@ -82,5 +84,5 @@ def test_a_layer_with_offsets_computes_what_the_weight_does() -> None:
 
 
 def test_inputs_that_do_not_divide_into_groups_get_eight_bits() -> None:
-    packed, kind = _packed_linear(nn.Linear(48, 8), 4)
+    packed, kind = _packed_linear(nn.Linear(48, 8), WeightFormat(4))
     assert isinstance(packed, nn.Linear) and kind == "int8 symmetric, one scale a row"

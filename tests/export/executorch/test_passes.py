@@ -14,6 +14,7 @@ from transformers.models.llama.modeling_llama import LlamaRMSNorm, rotate_half
 pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
+from edgeinfinite.export.executorch.layers import OffsetLinear
 from edgeinfinite.export.executorch.passes.elu_as_exp import elu_as_exp
 from edgeinfinite.export.executorch.passes.folded_constants import folded_constants
 from edgeinfinite.export.executorch.passes.gelu_as_sigmoid import gelu_as_sigmoid
@@ -27,7 +28,6 @@ from edgeinfinite.export.executorch.passes.shapes_as_views import shapes_as_view
 from edgeinfinite.export.executorch.passes.shared_inputs import shared_inputs
 from edgeinfinite.export.executorch.passes.sort_as_topk import sort_as_topk
 from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
-from edgeinfinite.export.executorch.quantize import OffsetLinear
 from edgeinfinite.models.memory.compressive import retrieve
 from edgeinfinite.models.memory.feature_map import elu_features
 from tiny import tiny_llama

@@ -1,0 +1,144 @@
+"""More bits for a weight's first inputs, in one partition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+pytest.importorskip("executorch")
+pytest.importorskip("torchao")
+
+from tiny_artifact import VOCABULARY, tiny_artifact
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from edgeinfinite.artifact.manifest import load_manifest
+from edgeinfinite.export.executorch import BACKEND, sharing
+from edgeinfinite.export.executorch.layers import (
+    PartedEmbedding,
+    PartedLinear,
+    RefinedLinear,
+    unrounded_inputs,
+)
+from edgeinfinite.export.executorch.quantize import quantized, stored_bytes
+from edgeinfinite.export.mixing.rounding import inverse_factor, round_by_inputs
+from edgeinfinite.export.recipes import WeightFormat, exact_recipe
+from edgeinfinite.export.verify import verify_artifact
+
+
+def wide_llama(*, tied: bool = False) -> LlamaForCausalLM:
+    """Weights of four and eight groups; some channels are larger than others."""
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        initializer_range=0.1,
+        tie_word_embeddings=tied,
+    )
+    model = LlamaForCausalLM(config).eval()
+    with torch.no_grad():
+        for layer in model.model.layers:
+            layer.mlp.up_proj.weight *= torch.linspace(0.2, 3.0, 256)[:, None]
+            layer.input_layernorm.weight *= torch.linspace(0.2, 3.0, 128)
+    return model
+
+
+def made(folder: Path, *options: str) -> Path:
+    """An artifact in 4 bits."""
+    options = ("--backend", "executorch", "--quantize", "int4", *options)
+    return tiny_artifact(folder, *options, model=wide_llama())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A mix: some weights of it are divided."""
+    return made(tmp_path_factory.mktemp("parted") / "mix", "--max-loss", "0.01")
+
+
+def test_a_mix_has_divided_weights_and_computes_what_pytorch_computes(folder: Path) -> None:
+    manifest = load_manifest(folder)
+    formats = [WeightFormat.parse(name) for name in manifest.quantization.quantized.values()]
+    leading = {form.leading for form in formats}
+    assert len(leading) > 1 and leading <= set(range(0, 256, 32))
+    assert all(form.bits == 4 for form in formats if form.leading)
+    model = str(folder.with_name("mix-checkpoint"))
+    checks = verify_artifact(folder, model=model)
+    assert [check for check in checks if not check.passed] == []
+
+
+def test_slices_make_no_partitions_and_leave_one_token_to_the_last_layer(
+    folder: Path, tmp_path: Path
+) -> None:
+    plain, divided = load_manifest(made(tmp_path / "plain")), load_manifest(folder)
+    for graph in ("prefill_segment", "decode_step"):
+        before, after = plain.details[graph], divided.details[graph]
+        assert after["partitions"] == before["partitions"]
+        assert after["undelegated"] == before["undelegated"]
+        for operator in ("aten.slice_copy", "aten.cat"):
+            assert after["delegated"][operator] > before["delegated"].get(operator, 0)
+
+
+@pytest.mark.parametrize("form", [WeightFormat(4), WeightFormat(4, leading=96), WeightFormat(8)])
+def test_a_divided_layer_has_both_parts_and_the_bytes_that_were_counted(form: WeightFormat) -> None:
+    model, name = wide_llama().requires_grad_(False), "model.layers.0.mlp.down_proj.weight"
+    recipe = exact_recipe("int4", {name: form})
+    without = stored_bytes(model, exact_recipe("int4", {}))
+    weight = model.get_parameter(name)
+    values, size = BACKEND.rounded(weight, form, embedding=False)
+    assert stored_bytes(model, recipe) == without - 4 * weight.numel() + size
+    twin, info = quantized(model, recipe)
+    layer = twin.model.layers[0].mlp.down_proj
+    assert isinstance(layer, RefinedLinear) == bool(form.leading)
+    assert WeightFormat.parse(info.quantized[name]).leading == form.leading
+    x = torch.randn(1, 5, 256)
+    computed = BACKEND.quantized_reference(model, recipe).model.layers[0].mlp.down_proj
+    with unrounded_inputs(computed):
+        torch.testing.assert_close(computed(x), x @ values.T, atol=1e-5, rtol=1e-5)
+    if form.leading:
+        in_four, lost = BACKEND.rounded(weight, WeightFormat(4), embedding=False)[0], {}
+        for part in (slice(96), slice(96, None)):
+            lost[part.start] = float((values - weight)[:, part].norm() / weight[:, part].norm())
+        assert lost[None] < 0.01 and torch.equal(values[:, 96:], in_four[:, 96:])
+
+
+def test_codes_that_were_chosen_for_the_rest_are_taken_over() -> None:
+    model, name = wide_llama().requires_grad_(False), "model.layers.0.mlp.down_proj.weight"
+    form, weight = WeightFormat(4, leading=64), model.get_parameter(name)
+    factor = inverse_factor(torch.eye(256))
+    chosen = round_by_inputs(weight[:, 64:], factor[64:, 64:], form, BACKEND.scale_type)
+    reference = BACKEND.quantized_reference(
+        model, exact_recipe("int4", {name: form}), {name: chosen}
+    )
+    codes = reference.model.layers[0].mlp.down_proj.codes
+    torch.testing.assert_close(codes.weight[:, 64:256], chosen.dequantized())
+
+
+def test_a_tied_head_is_divided_with_its_table_and_stored_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "_LEAST", 1 << 10)
+    model, options = wide_llama(tied=True), ("--backend", "executorch", "--quantize", "int4")
+    folder = tiny_artifact(tmp_path / "mix", *options, "--max-loss", "0.01", model=model)
+    manifest = load_manifest(folder)
+    formats = manifest.quantization.quantized
+    head = WeightFormat.parse(formats["lm_head.weight"])
+    assert head == WeightFormat(8, leading=32)
+    assert formats["model.embed_tokens.weight"] == formats["lm_head.weight"]
+    assert all(c.passed for c in verify_artifact(folder, model=str(tmp_path / "mix-checkpoint")))
+    recipe = exact_recipe("int4", {"model.embed_tokens.weight": head})
+    twin, _ = quantized(model, recipe)
+    assert isinstance(twin.get_input_embeddings(), PartedEmbedding)
+    assert isinstance(twin.get_output_embeddings(), PartedLinear)
+    values, size = BACKEND.rounded(model.lm_head.weight, head, embedding=True)
+    without = stored_bytes(model, exact_recipe("int4", {}))
+    assert stored_bytes(model, recipe) == without - 4 * values.numel() + size
+    tokens = torch.arange(VOCABULARY)[None]
+    torch.testing.assert_close(twin.get_input_embeddings()(tokens)[0], values)
+    stored = (folder / "model.pte").read_bytes()
+    assert stored.count(twin.get_input_embeddings().rest.weight.numpy().tobytes()) <= 1
