@@ -87,9 +87,10 @@ def table(choices: Mapping[str, Sequence[Choice]]) -> Iterator[str]:
             key = (kind_of(name), choice.format)
             loss, size = sums[key]
             sums[key] = (loss + choice.loss, size + choice.bytes)
-    yield f"{'weights':<24}{'format':<26}{'nats':>9}{'MB':>9}"
+    width = 2 + max(len(form) for _, form in sums)
+    yield f"{'weights':<24}{'format':<{width}}{'nats':>9}{'MB':>9}"
     for (kind, form), (loss, size) in sums.items():
-        yield f"{kind:<24}{form:<26}{loss:>9.4f}{size / 1e6:>9.2f}"
+        yield f"{kind:<24}{form:<{width}}{loss:>9.4f}{size / 1e6:>9.2f}"
 
 
 def kind_of(name: str) -> str:
@@ -118,14 +119,19 @@ def plot(choices: Mapping[str, Sequence[Choice]], path: Path) -> None:
     axes = figure.subplots()
     mixes = frontier(choices)
     axes.plot([c.bytes / 1e6 for c in mixes], [c.loss for c in mixes], label="best mix")
-    uniform: dict[str, list[Choice]] = defaultdict(list)
-    for options in choices.values():
-        for choice in options:
-            uniform[choice.format].append(choice)
-    for form, same in uniform.items():
+    for form in dict.fromkeys(c.format for options in choices.values() for c in options):
+        same = _throughout(choices, form)
         if len(same) == len(choices):
             size, loss = sum(c.bytes for c in same), sum(c.loss for c in same)
             axes.plot(size / 1e6, loss, "o", label=f"{form} throughout")
     axes.set(xlabel="MB of weights", ylabel="nats a token, to second order", yscale="log")
     axes.legend(fontsize="small")
     figure.savefig(path, dpi=120)
+
+
+def _throughout(choices: Mapping[str, Sequence[Choice]], form: str) -> list[Choice]:
+    """One format for all weights that have a choice; shorter if one of them lacks it."""
+    found = []
+    for options in choices.values():
+        found += [c for c in options if c.format == form or len(options) == 1]
+    return found
