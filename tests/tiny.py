@@ -46,6 +46,27 @@ def tiny_llama(
     return LlamaForCausalLM(config).eval()
 
 
+def wide_llama(*, tied: bool = False, vocabulary: int = VOCABULARY) -> PreTrainedModel:
+    """Weights of four and eight groups of 32 inputs; some channels are larger than others."""
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=vocabulary,
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        initializer_range=0.1,
+        tie_word_embeddings=tied,
+    )
+    model = LlamaForCausalLM(config).eval().requires_grad_(False)
+    for layer in model.model.layers:
+        layer.mlp.up_proj.weight *= torch.linspace(0.2, 3.0, 256)[:, None]
+        layer.input_layernorm.weight *= torch.linspace(0.2, 3.0, 128)
+    return model
+
+
 def attached(
     geometry: Geometry,
     *,

@@ -70,20 +70,18 @@ class Groups:
         return torch.cat((weight[:, :first] + more, weight[:, first:]), dim=1)
 
 
-def choose_groups(weight: torch.Tensor, *, offsets: bool = True) -> Groups:
-    """Rounds a weight `[O, I]`, I a multiple of 32, with the least squared error.
-
-    Args:
-        weight: any dtype.
-        offsets: whether groups may have them, where they pay.
-    """
+def choose_groups(weight: torch.Tensor) -> Groups:
+    """Rounds a weight `[O, I]`, I a multiple of 32, with the least squared error."""
     groups = weight.detach().float().unflatten(1, (-1, GROUP))
-    if not offsets:
-        return _symmetric(groups)
     some = groups[:: max(1, len(groups) // _JUDGED_ROWS)]
     if _error(some, _with_offsets(some)) < _OFFSETS_PAY * _error(some, _symmetric(some)):
         return _with_offsets(groups)
     return _symmetric(groups)
+
+
+def symmetric_groups(weight: torch.Tensor) -> Groups:
+    """The same without offsets."""
+    return _symmetric(weight.detach().float().unflatten(1, (-1, GROUP)))
 
 
 def refined(first: torch.Tensor, rest: Groups) -> Groups:
@@ -94,10 +92,8 @@ def refined(first: torch.Tensor, rest: Groups) -> Groups:
         rest: the other columns, without offsets.
     """
     assert rest.offsets is None
-    coarse = _symmetric(first.detach().float().unflatten(1, (-1, GROUP)))
-    left = first.detach().float() - coarse.dequantized()
-    fine = _symmetric(left.unflatten(1, (-1, GROUP)))
-    parts = (coarse, rest, fine)
+    coarse = symmetric_groups(first)
+    parts = (coarse, rest, symmetric_groups(first - coarse.dequantized()))
     return Groups(
         torch.cat([part.codes for part in parts], dim=1),
         torch.cat([part.scales for part in parts], dim=1),

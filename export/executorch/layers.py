@@ -41,8 +41,8 @@ class RefinedLinear(nn.Module):
     """A layer of 4 bits whose first inputs have 8: they come twice, W x + R x_first.
 
     One product over `[x, x_first]`, with the codes of W and of R, the error that W leaves. A second
-    product beside the first takes three times as long: a token is few numbers, and each operator
-    waits for all threads.
+    product beside the first would cost a token more than its numbers do: each operator waits for
+    all threads (experiments/quantization.md).
 
     Args:
         codes: the layer over both, `[O, I + first]`.

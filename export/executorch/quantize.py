@@ -23,7 +23,14 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.manifest import QuantizationInfo
 from edgeinfinite.export.backend import Integers
-from edgeinfinite.export.executorch.groups import GROUP, Groups, choose_groups, refined, take_over
+from edgeinfinite.export.executorch.groups import (
+    GROUP,
+    Groups,
+    choose_groups,
+    refined,
+    symmetric_groups,
+    take_over,
+)
 from edgeinfinite.export.executorch.layers import (
     OffsetLinear,
     PartedEmbedding,
@@ -125,10 +132,10 @@ def rounded(weight: torch.Tensor, form: WeightFormat) -> tuple[torch.Tensor, int
     """A weight `[O, I]` as the artifact would compute with it, and the bytes it would take."""
     first = form.leading
     if form.bits == 4 and weight.shape[1] % GROUP == 0:
-        groups = choose_groups(weight[:, first:], offsets=not first)
         if not first:
+            groups = choose_groups(weight)
             return groups.dequantized(), groups.stored_bytes
-        both = refined(weight[:, :first], groups)
+        both = refined(weight[:, :first], symmetric_groups(weight[:, first:]))
         return both.folded(first), both.stored_bytes + _DIVIDED_BYTES
     if not first:
         return _rows(weight).dequantize(), weight.numel() + 4 * len(weight)
@@ -172,10 +179,11 @@ def _packed_linear(
     if bits > 4 or layer.in_features % GROUP:
         return _linear(_rows(weight), layer.bias), _ROWS
     exact = None if known is None else take_over(known)
-    groups = exact or choose_groups(weight[:, first:], offsets=not first)
     if first:
-        codes = _four_bits(refined(weight[:, :first], groups))
-        return RefinedLinear(_linear(codes, layer.bias), first), str(form)
+        rest = exact or symmetric_groups(weight[:, first:])
+        both = _four_bits(refined(weight[:, :first], rest))
+        return RefinedLinear(_linear(both, layer.bias), first), str(form)
+    groups = exact or choose_groups(weight)
     codes = _linear(_four_bits(groups), layer.bias)
     if groups.offsets is None:
         return codes, _GROUPS

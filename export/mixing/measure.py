@@ -35,9 +35,6 @@ Rounded = Iterator[tuple[int, tuple[torch.Tensor, int]]]
 """Parts of a weight: the first row, the rows as the artifact would compute with them, their bytes.
 """
 
-GROUP = 32
-"""Of a weight whose first inputs have more bits."""
-
 _PART = 2**22
 """Numbers of a weight that are rounded at a time: an embedding can take half of a model's memory,
 and choosing its codes some ten times as much."""
@@ -140,16 +137,18 @@ def _formats(
 ) -> Iterator[WeightFormat]:
     """What a weight may have, also with more bits for its first inputs."""
     inputs = weight.shape[1]
+    divisible = WeightFormat(4)
+    group = divisible.group
     if embedding:
         head = weight is backbone.model.get_output_embeddings().weight
         ordered = backend.leading_shares and can_be_ordered(backbone.model, backbone.integers)
         # Rounding an LM head's inputs costs three times as much with one scale for all of them.
-        first = GROUP if head and ordered and inputs > GROUP else 0
+        first = group if head and ordered and inputs > group else 0
         yield from (replace(form, leading=first) for form in backend.embedding_formats)
         return
     yield from backend.formats
-    leading = {round(share * inputs / GROUP) * GROUP for share in backend.leading_shares}
-    yield from (WeightFormat(4, GROUP, leading=first) for first in sorted(leading - {0, inputs}))
+    leading = {round(share * inputs / group) * group for share in backend.leading_shares}
+    yield from (replace(divisible, leading=first) for first in sorted(leading - {0, inputs}))
 
 
 def _held(backend: Backend, integers: GroupedWeight, embedding: bool) -> Rounded:

@@ -11,7 +11,6 @@ pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
 from tiny_artifact import VOCABULARY, tiny_artifact
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.export.executorch import BACKEND, sharing
@@ -25,34 +24,13 @@ from edgeinfinite.export.executorch.quantize import quantized, stored_bytes
 from edgeinfinite.export.mixing.rounding import inverse_factor, round_by_inputs
 from edgeinfinite.export.recipes import WeightFormat, exact_recipe
 from edgeinfinite.export.verify import verify_artifact
-
-
-def wide_llama(*, tied: bool = False) -> LlamaForCausalLM:
-    """Weights of four and eight groups; some channels are larger than others."""
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=128,
-        intermediate_size=256,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=512,
-        initializer_range=0.1,
-        tie_word_embeddings=tied,
-    )
-    model = LlamaForCausalLM(config).eval()
-    with torch.no_grad():
-        for layer in model.model.layers:
-            layer.mlp.up_proj.weight *= torch.linspace(0.2, 3.0, 256)[:, None]
-            layer.input_layernorm.weight *= torch.linspace(0.2, 3.0, 128)
-    return model
+from tiny import wide_llama
 
 
 def made(folder: Path, *options: str) -> Path:
     """An artifact in 4 bits."""
     options = ("--backend", "executorch", "--quantize", "int4", *options)
-    return tiny_artifact(folder, *options, model=wide_llama())
+    return tiny_artifact(folder, *options, model=wide_llama(vocabulary=VOCABULARY))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +64,7 @@ def test_slices_make_no_partitions_and_leave_one_token_to_the_last_layer(
 
 @pytest.mark.parametrize("form", [WeightFormat(4), WeightFormat(4, leading=96), WeightFormat(8)])
 def test_a_divided_layer_has_both_parts_and_the_bytes_that_were_counted(form: WeightFormat) -> None:
-    model, name = wide_llama().requires_grad_(False), "model.layers.0.mlp.down_proj.weight"
+    model, name = wide_llama(), "model.layers.0.mlp.down_proj.weight"
     recipe = exact_recipe("int4", {name: form})
     without = stored_bytes(model, exact_recipe("int4", {}))
     weight = model.get_parameter(name)
@@ -108,7 +86,7 @@ def test_a_divided_layer_has_both_parts_and_the_bytes_that_were_counted(form: We
 
 
 def test_codes_that_were_chosen_for_the_rest_are_taken_over() -> None:
-    model, name = wide_llama().requires_grad_(False), "model.layers.0.mlp.down_proj.weight"
+    model, name = wide_llama(), "model.layers.0.mlp.down_proj.weight"
     form, weight = WeightFormat(4, leading=64), model.get_parameter(name)
     factor = inverse_factor(torch.eye(256))
     chosen = round_by_inputs(weight[:, 64:], factor[64:, 64:], form, BACKEND.scale_type)
@@ -123,7 +101,10 @@ def test_a_tied_head_is_divided_with_its_table_and_stored_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sharing, "_LEAST", 1 << 10)
-    model, options = wide_llama(tied=True), ("--backend", "executorch", "--quantize", "int4")
+    model, options = (
+        wide_llama(tied=True, vocabulary=VOCABULARY),
+        ("--backend", "executorch", "--quantize", "int4"),
+    )
     folder = tiny_artifact(tmp_path / "mix", *options, "--max-loss", "0.01", model=model)
     manifest = load_manifest(folder)
     formats = manifest.quantization.quantized

@@ -4,37 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from edgeinfinite.export.executorch import BACKEND
 from edgeinfinite.export.mixing.ordering import order_inputs
 from edgeinfinite.export.mixing.scaling import scale_inputs
 from edgeinfinite.export.mixing.statistics import collect
 from edgeinfinite.export.recipes import WeightFormat
-from tiny import VOCABULARY
+from tiny import VOCABULARY, wide_llama
 
 TEXTS = torch.randint(0, VOCABULARY, (8, 48), generator=torch.Generator().manual_seed(0))
-
-
-def wide_llama(*, tied: bool = False) -> PreTrainedModel:
-    """Weights of several groups, with channels that differ."""
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=128,
-        intermediate_size=256,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        initializer_range=0.1,
-        tie_word_embeddings=tied,
-    )
-    model = LlamaForCausalLM(config).eval()
-    with torch.no_grad():
-        for layer in model.model.layers:
-            layer.mlp.up_proj.weight *= torch.linspace(0.2, 3.0, 256)[:, None]
-            layer.input_layernorm.weight *= torch.linspace(0.2, 3.0, 128)
-    return model.requires_grad_(False)
 
 
 @pytest.mark.parametrize("tied", [True, False])
