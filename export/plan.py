@@ -57,9 +57,10 @@ class ExportPlan:
         geometry, target = self.config.geometry, self.options.target
         shape = ModelShape.of(self.backbone.model)
         every = "every layer" if not geometry.has_windows else "every other layer"
+        what = "caches" if geometry.shares_layers else "layers"
         slots = ", ".join(
-            f"{count} in layers {_ranges(layers)}" if geometry.varies else f"{count} in {every}"
-            for count, layers in _layers_by_slots(geometry, shape.layers).items()
+            f"{count} in {what} {_ranges(layers)}" if geometry.varies else f"{count} in {every}"
+            for count, layers in _layers_by_slots(geometry, shape.caches).items()
         )
         windows = ", ".join(
             f"{window} in layers {_ranges(layers)}, which hold nothing else"
@@ -74,7 +75,7 @@ class ExportPlan:
             "segment": f"{geometry.segment_length}",
             "window": f"{geometry.window_length}",
             **({"sliding": windows} if windows else {}),
-            "slots in all": f"{sum(shape.capacities) / shape.layers:,.0f} in an average layer",
+            "slots in all": f"{self._average_slots(shape):,.0f} in an average layer",
             "KV cache": self.config.cache_type,
             "memory gate": Path(self.config.gate).name,
             "scorer": Path(self.config.scorer).name if self.config.scorer else "none",
@@ -82,6 +83,11 @@ class ExportPlan:
             "state": f"{self.state_bytes / 1e6:,.1f} MB",
         }
         return "\n".join(f"{name:<14}{value}" for name, value in rows.items())
+
+    @staticmethod
+    def _average_slots(shape: ModelShape) -> float:
+        heads = sum(c * n for c, n in zip(shape.capacities, shape.cache_heads, strict=True))
+        return heads / sum(shape.cache_heads)
 
 
 def plan_export(options: ExportOptions) -> ExportPlan:

@@ -18,6 +18,7 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from edgeinfinite.models.attention_call import AttentionCall
+from edgeinfinite.models.head_groups import attend_by_groups
 from edgeinfinite.models.memory.gate import log_positions
 
 ATTENTION_NAME = "edgeinfinite"
@@ -69,6 +70,9 @@ def edgeinfinite_attention(
     """
     state: AttentionState = kwargs[STATE_ARGUMENT]
     call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
+    caches = getattr(module, "edgeinfinite_caches", None)
+    if caches is not None:
+        return attend_by_groups(state.attend, call, caches).transpose(1, 2), None
     combined = state.attend(call)
     gate = getattr(module, "memory_gate", None)
     if gate is not None:

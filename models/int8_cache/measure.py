@@ -12,10 +12,9 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.attach import attention_layers, config_of
+from edgeinfinite.models.attach import cache_tables, caches_of, config_of, heads_of_caches
 from edgeinfinite.models.attention import run_tokens
 from edgeinfinite.models.int8_cache.scales import LARGEST_CODE, CacheScales
-from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.models.state import TensorState
 
 MEASURED_TOKENS = 2048
@@ -48,22 +47,22 @@ def add_cache_scales(model: PreTrainedModel, tokens: Sequence[int]) -> list[Cach
             f"the text has {len(tokens)} tokens, the scales of an int8 cache need at least "
             f"{_LEAST_TOKENS}; give a longer one with --calibrate"
         )
-    layers = attention_layers(model)
+    caches = caches_of(model)
     state = _read(model, tokens[: min(MEASURED_TOKENS, architecture_of(model).positions)])
-    moved = rotary_tables(model, 2) if config_of(model).geometry.policy == "carry" else None
-    for index, layer in enumerate(layers):
+    moved = cache_tables(model, 2) if config_of(model).geometry.policy == "carry" else None
+    for index, cache in enumerate(caches):
         cosine = moved[index].cos if moved else None
         largest = _largest_key(state.k_cache[index][:], 0 if cosine is None else cosine.shape[-1])
         scales = [largest, state.v_cache[index][:].abs().amax((0, 2))]
         if not all(torch.isfinite(scale).all() for scale in scales):
             raise EdgeInfiniteError(
-                f"K or V of layer {index} isn't finite, so an int8 cache can't hold it; export "
-                "with --cache-type float32"
+                f"K or V of layer {cache.layer_idx} isn't finite, so an int8 cache can't hold it; "
+                "export with --cache-type float32"
             )
-        layer.cache_scales = CacheScales(
+        cache.cache_scales = CacheScales(
             *((scale / LARGEST_CODE).clamp(min=_LEAST_SCALE) for scale in scales)
         )
-    return [layer.cache_scales for layer in layers]
+    return [cache.cache_scales for cache in caches]
 
 
 def _largest_key(keys: torch.Tensor, half: int) -> torch.Tensor:
@@ -80,13 +79,14 @@ def _largest_key(keys: torch.Tensor, half: int) -> torch.Tensor:
 def _read(model: PreTrainedModel, tokens: Sequence[int]) -> TensorState:
     """The state after tokens, in caches that hold all of them in float32."""
     facts = architecture_of(model)
-    count, heads, size = len(facts.layers), facts.kv_heads, facts.head_dim
+    layers, heads, size = len(facts.layers), facts.kv_heads, facts.head_dim
+    caches = heads_of_caches(model)
     state = TensorState(
-        length=torch.zeros(count, dtype=torch.int64),
-        k_cache=[torch.zeros(1, heads, len(tokens), size) for _ in range(count)],
-        v_cache=[torch.zeros(1, heads, len(tokens), size) for _ in range(count)],
-        memory=torch.zeros(count, heads, size, size),
-        memory_norm=torch.zeros(count, heads, size),
+        length=torch.zeros(len(caches), dtype=torch.int64),
+        k_cache=[torch.zeros(1, count, len(tokens), size) for count in caches],
+        v_cache=[torch.zeros(1, count, len(tokens), size) for count in caches],
+        memory=torch.zeros(layers, heads, size, size),
+        memory_norm=torch.zeros(layers, heads, size),
         has_memory=torch.zeros(1),
     )
     with torch.inference_mode():

@@ -5,6 +5,8 @@ Letters: K KV heads, n pairs, D head dimension, F hidden width.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import nn
 
@@ -100,6 +102,17 @@ class RetentionScorer(nn.Module):
         deviation = deviation.clamp(min=_LEAST_DEVIATION)
         self.w2.copy_(self.w2 / deviation)
         self.b2.copy_((self.b2 - mean) / deviation)
+
+    @torch.no_grad()
+    def of_heads(self, heads: Sequence[int]) -> RetentionScorer:
+        """A scorer for some of the KV heads; the others' weights aren't in it."""
+        chosen, (_, inputs, width) = list(heads), self.w1.shape
+        found = RetentionScorer(len(chosen), inputs // 2, width).requires_grad_(False)
+        of_self = dict(self.named_parameters()) | dict(self.named_buffers())
+        for name, tensor in (*found.named_parameters(), *found.named_buffers()):
+            tensor.data = of_self[name][chosen].clone()
+        found.find_retrieval_heads()
+        return found
 
     def find_retrieval_heads(self) -> None:
         """Updates `retrieval` from the weights; call it after loading them."""

@@ -145,6 +145,7 @@ ERRORS = [
     ("export --model {checkpoint} --output {tmp}/new --cache-type int3", "invalid choice"),
     ("export --model {checkpoint} --output {tmp}/new --recall-slots {tmp}/blank", "a JSON list"),
     ("export --model {checkpoint} --output {tmp}/new --recall-slots {tmp}/latin1", "a JSON list"),
+    ("export --model {checkpoint} --output {tmp}/new --recall-slots [[1,0]]", "a JSON list"),
     ("export --model {checkpoint}", "required: --output"),
     ("verify {tmp}/nowhere", "nowhere"),
     ("dance", "invalid choice: 'dance'"),

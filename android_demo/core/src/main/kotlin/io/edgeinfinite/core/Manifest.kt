@@ -300,7 +300,7 @@ public data class Manifest(
     }
 
     private fun check(where: String) {
-        geometry.check(backbone.layers)
+        geometry.check(backbone.layers, backbone.kvHeads)
         val problem = ManifestCheck(this).problem() ?: return
         throw EdgeInfiniteException(ErrorCode.ARTIFACT_DAMAGED, "$where can't be used: $problem; export it again")
     }

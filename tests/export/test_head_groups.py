@@ -1,0 +1,73 @@
+"""Artifacts whose layers have more than one cache, on both back ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_artifact import tiny_artifact
+
+from edgeinfinite.artifact.manifest import load_manifest
+from edgeinfinite.cli import main
+from edgeinfinite.export.verify import verify_artifact
+from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session import Session
+
+CACHES = [[0, 0, 0], [64, 0, 1], [32, 1, 0, 1]]
+CARRY = ["--policy", "carry", "--scorer", "untrained"]
+
+
+@pytest.fixture(params=["onnx", "executorch"])
+def backend(request: pytest.FixtureRequest) -> str:
+    pytest.importorskip({"onnx": "onnxruntime", "executorch": "executorch"}[request.param])
+    return str(request.param)
+
+
+@pytest.fixture
+def slots(tmp_path: Path) -> Path:
+    path = tmp_path / "slots.json"
+    path.write_text(json.dumps(CACHES))
+    return path
+
+
+@pytest.mark.parametrize("cache_type", ["float32", "int8"])
+def test_an_artifact_with_shared_layers_computes_what_the_checkpoint_computes(
+    tmp_path: Path, slots: Path, backend: str, cache_type: str
+) -> None:
+    if (backend, cache_type) == ("executorch", "int8"):
+        pytest.skip("ExecuTorch has float32 caches")
+    given = str(slots) if cache_type == "int8" else json.dumps(CACHES)  # a file, or its text
+    options = ["--backend", backend, "--recall-slots", given, "--cache-type", cache_type]
+    folder = tiny_artifact(tmp_path / "shared", *CARRY, *options)
+    geometry = load_manifest(folder).geometry
+    assert geometry.caches == ((0, 0), (0, 1), (1, 0, 1)) and geometry.recall_slots == (0, 64, 32)
+    checks = verify_artifact(folder, model=str(tmp_path / "shared-checkpoint"))
+    assert [check for check in checks if not check.passed] == []
+    session = Session(load_engine(folder))
+    session.append([number % 250 for number in range(300)])
+    behind = len(session.residual)
+    assert session.state.length.tolist() == [4 + behind, 68 + behind, 36 + behind]
+
+
+def test_a_saved_session_goes_on(tmp_path: Path, slots: Path) -> None:
+    folder = tiny_artifact(tmp_path / "shared", *CARRY, "--recall-slots", str(slots))
+    first, tokens = Session(load_engine(folder)), [number % 250 for number in range(200)]
+    first.append(tokens)
+    save_session(first, tmp_path / "session")
+    second, _ = load_session(load_engine(folder), tmp_path / "session")
+    np.testing.assert_array_equal(first.append([7, 8]), second.append([7, 8]))
+
+
+def test_a_file_of_caches_that_miss_a_head_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tiny_artifact(tmp_path / "plain", *CARRY, "--recall-slots", "32")
+    slots = tmp_path / "slots.json"
+    slots.write_text(json.dumps([[0, 0, 0], [64, 1, 0, 1]]))
+    checkpoint = str(folder.with_name("plain-checkpoint"))
+    command = ["export", "--model", checkpoint, "--output", str(tmp_path / "x"), *CARRY]
+    assert main([*command, "--recall-slots", str(slots)]) == 2
+    assert "each KV head of each layer once" in capsys.readouterr().err
