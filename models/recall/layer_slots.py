@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 OTHERS_SHARE = 0.5
 """Slots of the other heads or layers as a share of the average. They act as a longer window, which
@@ -145,7 +145,7 @@ def _divided(
     steps = [min(int(OTHERS_SHARE * average), largest) // step] * len(weights)
     left = total // step - steps[0] * sum(weights)
     for group, most in stages:
-        for cache in _in_turn(group, lambda cache, most=most: (steps[cache] + 1) * step <= most):
+        for cache in _in_turn(group, steps, most // step):
             if weights[cache] > left:
                 break
             steps[cache] += 1
@@ -153,7 +153,7 @@ def _divided(
     return tuple(step * number for number in steps)
 
 
-def _in_turn(group: Sequence[int], grows: Callable[[int], bool]) -> Iterator[int]:
-    """Round after round those of a group that can still grow."""
-    while growing := [cache for cache in group if grows(cache)]:
+def _in_turn(group: Sequence[int], steps: Sequence[int], most: int) -> Iterator[int]:
+    """Round after round the caches of a group that have less than `most` steps by then."""
+    while growing := [cache for cache in group if steps[cache] < most]:
         yield from growing
