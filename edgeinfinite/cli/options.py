@@ -108,7 +108,7 @@ GEOMETRY = {
         "or by-head:1920, more in retrieval heads "
         f"(default: trained:{CARRY_SLOTS} if there is a scorer)",
         type=_slots,
-        metavar="G|trained:G|FILE",
+        metavar="G|trained:G|by-head:G|FILE",
     ),
     "--scorer": option("retention scorer (default: the model's)", metavar="FILE"),
 }
