@@ -150,13 +150,20 @@ def rank(
         evicted: `[1, K, N]`, the layer's part of `evicted_scores`.
     """
     newest, order, count = rule.newest_slots(slots), candidates.order, candidates.count
+    repeats = scorer.repeats if isinstance(scorer, RetentionScorer) else None
+    if repeats is not None:
+        newest = min(newest, rule.ranked_slots)
     found: torch.Tensor | None = None
     if known is not None and evicted is not None and isinstance(scorer, RetentionScorer):
         found = _in_order(known, evicted, count)
         value = with_neighbours(found, rule)
         if slots - newest > rule.ranked_slots:
             kept = _above_threshold(rule, value, scorer, order, count - newest)
-            value = torch.where(kept, value, scorer.keep_threshold - _FAR_BELOW)
+            others = scorer.keep_threshold
+            if repeats is not None:
+                key = table.shift_back(as_numbers(candidates.key), candidates.positions)
+                others = repeats(key, as_numbers(candidates.value))
+            value = torch.where(kept, value, others - _FAR_BELOW)
         value = value + rule.recency * order
     elif isinstance(scorer, RetentionScorer):  # streaming heads only
         value = torch.zeros(candidates.key.shape[:-1]) + rule.recency * order

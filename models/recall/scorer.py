@@ -18,12 +18,11 @@ KEEP_ALL = -1e4
 _LEAST_DEVIATION = 1e-3
 
 
-class RetentionScorer(nn.Module):
+class PairNetwork(nn.Module):
     """An MLP 2D -> F -> 1 for each KV head of one layer, on standardised inputs.
 
-    It sees the un-rotated key and the value, so the score doesn't depend on the position in the
-    cache. Over ordinary text, the scores of all heads have the same mean and spread
-    (`standardise`), so that they can be pooled (`ranking.pooled_scores`).
+    It sees the un-rotated key and the value, so what it says of a pair doesn't depend on the
+    position in the cache.
 
     Args:
         kv_heads: K.
@@ -33,30 +32,22 @@ class RetentionScorer(nn.Module):
 
     mean: torch.Tensor
     deviation: torch.Tensor
-    head_weights: torch.Tensor
-    """`[K, 1]` float32: a head's weight in the pooled score; 1 until fitted."""
-    keep_threshold: torch.Tensor
-    """`[K, 1]` float32: pairs that rank no higher stay only while they are new. Few tokens of
-    ordinary text exceed it. `KEEP_ALL` until fitted."""
-    retrieval: torch.Tensor
-    """`[K, 1]` float32: 1 for retrieval heads, which score; 0 for streaming heads, which keep the
-    newest pairs (DuoAttention's terms, arXiv 2410.10819)."""
-    retrieval_heads: int
-    """How many heads score."""
 
     def __init__(self, kv_heads: int, head_dim: int, width: int = HIDDEN_WIDTH) -> None:
         super().__init__()
         inputs = 2 * head_dim
         self.register_buffer("mean", torch.zeros(kv_heads, 1, inputs))
         self.register_buffer("deviation", torch.ones(kv_heads, 1, inputs))
-        self.register_buffer("head_weights", torch.ones(kv_heads, 1))
-        self.register_buffer("keep_threshold", torch.full((kv_heads, 1), KEEP_ALL))
-        self.register_buffer("retrieval", torch.ones(kv_heads, 1), persistent=False)
-        self.retrieval_heads = kv_heads
         self.w1 = nn.Parameter(torch.randn(kv_heads, inputs, width) * inputs**-0.5)
         self.b1 = nn.Parameter(torch.zeros(kv_heads, 1, width))
         self.w2 = nn.Parameter(torch.randn(kv_heads, width, 1) * width**-0.5)
         self.b2 = nn.Parameter(torch.zeros(kv_heads, 1, 1))
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """K, D, F."""
+        kv_heads, inputs, width = self.w1.shape
+        return kv_heads, inputs // 2, width
 
     def forward(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         """Scores pairs; greater is more worth keeping.
@@ -74,6 +65,46 @@ class RetentionScorer(nn.Module):
         dim = key.shape[-1]
         hidden = key.float() @ w1[:, :dim] + value.float() @ w1[:, dim:] + b1
         return (torch.relu(hidden) @ self.w2 + self.b2).squeeze(-1)
+
+    def copy_heads(self, other: PairNetwork, heads: Sequence[int]) -> None:
+        """Takes over the weights of some KV heads of another network."""
+        of_other = dict(other.named_parameters()) | dict(other.named_buffers())
+        for name, tensor in (*self.named_parameters(), *self.named_buffers()):
+            tensor.data = of_other[name][list(heads)].clone()
+
+
+class RetentionScorer(PairNetwork):
+    """How much later text will need a pair: a network for each KV head of one layer.
+
+    Over ordinary text, the scores of all heads have the same mean and spread (`standardise`), so
+    that they can be pooled (`ranking.pooled_scores`).
+
+    Args:
+        kv_heads, head_dim, width: see `PairNetwork`.
+    """
+
+    head_weights: torch.Tensor
+    """`[K, 1]` float32: a head's weight in the pooled score; 1 until fitted."""
+    keep_threshold: torch.Tensor
+    """`[K, 1]` float32: pairs that rank no higher stay only while they are new. Few tokens of
+    ordinary text exceed it. `KEEP_ALL` until fitted."""
+    retrieval: torch.Tensor
+    """`[K, 1]` float32: 1 for retrieval heads, which score; 0 for streaming heads, which keep the
+    newest pairs (DuoAttention's terms, arXiv 2410.10819)."""
+    retrieval_heads: int
+    """How many heads score."""
+    repeats: PairNetwork | None
+    """Estimates the logarithm of the attention that a pair gets while the model repeats the text
+    (KVzip, arXiv 2505.23416). It ranks the pairs that the score leaves, where a head has slots for
+    them; None: the newest of those stay."""
+
+    def __init__(self, kv_heads: int, head_dim: int, width: int = HIDDEN_WIDTH) -> None:
+        super().__init__(kv_heads, head_dim, width)
+        self.repeats = None
+        self.register_buffer("head_weights", torch.ones(kv_heads, 1))
+        self.register_buffer("keep_threshold", torch.full((kv_heads, 1), KEEP_ALL))
+        self.register_buffer("retrieval", torch.ones(kv_heads, 1), persistent=False)
+        self.retrieval_heads = kv_heads
 
     @torch.no_grad()
     def make_streaming(self, heads: torch.Tensor) -> None:
@@ -106,13 +137,19 @@ class RetentionScorer(nn.Module):
     @torch.no_grad()
     def of_heads(self, heads: Sequence[int]) -> RetentionScorer:
         """A scorer for some of the KV heads; the others' weights aren't in it."""
-        chosen, (_, inputs, width) = list(heads), self.w1.shape
-        found = RetentionScorer(len(chosen), inputs // 2, width).requires_grad_(False)
-        of_self = dict(self.named_parameters()) | dict(self.named_buffers())
-        for name, tensor in (*found.named_parameters(), *found.named_buffers()):
-            tensor.data = of_self[name][chosen].clone()
+        _, dim, width = self.sizes
+        found = RetentionScorer(len(heads), dim, width)
+        if self.repeats is not None:
+            found.add_repeats(self.repeats.sizes[-1])
+        found.requires_grad_(False).copy_heads(self, heads)
         found.find_retrieval_heads()
         return found
+
+    def add_repeats(self, width: int) -> PairNetwork:
+        """Adds `repeats`, with random weights, and returns it."""
+        kv_heads, dim, _ = self.sizes
+        self.repeats = PairNetwork(kv_heads, dim, width)
+        return self.repeats
 
     def find_retrieval_heads(self) -> None:
         """Updates `retrieval` from the weights; call it after loading them."""

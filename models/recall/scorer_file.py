@@ -38,7 +38,10 @@ def load_scorers(path: Path, layers: int, kv_heads: int, head_dim: int) -> list[
     """
     scorers = []
     for tensors in read_layers(path, layers, "scorer"):
-        scorer = RetentionScorer(kv_heads, head_dim).requires_grad_(False)
+        scorer = RetentionScorer(kv_heads, head_dim)
+        if "repeats.w1" in tensors:
+            scorer.add_repeats(tensors["repeats.w1"].shape[-1])
+        scorer.requires_grad_(False)
         load_into(scorer, tensors, path, "scorer")
         scorer.find_retrieval_heads()
         scorers.append(scorer)
