@@ -37,6 +37,17 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--passes": option("texts to collect pairs from", type=int, metavar="N"),
     "--tokens": option("tokens of each text", type=int, metavar="N"),
     "--held-out-passes": option("more texts, held out for the score", type=int, metavar="N"),
+    "--repeated-passes": option(
+        "texts that the model reads and repeats, for the slots beyond those that the score fills; "
+        "0 for none",
+        type=int,
+        metavar="N",
+    ),
+    "--base": option(
+        "a scorer of this checkpoint that stays as it is and gets what --repeated-passes find",
+        type=Path,
+        metavar="SCORER",
+    ),
     "--gap": option("fewest tokens between a pair and a query that counts", type=int, metavar="N"),
     "--long": option("make one text in N twice as long; 0 for none", type=int, metavar="N"),
     "--asked": option(

@@ -11,6 +11,9 @@ import torch
 from torch import nn
 
 HIDDEN_WIDTH = 32
+REPEATS_WIDTH = 8
+"""F of `RetentionScorer.repeats`: with 32 the correlation is as good, and the file larger
+(experiments/recall.md)."""
 
 KEEP_ALL = -1e4
 """A keep threshold below every score: every pair may stay for its rank. Exact in float16."""

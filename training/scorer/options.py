@@ -68,6 +68,10 @@ class ScorerOptions:
         hold_out: share of the documents that training leaves alone; the score is measured there.
         passes: forward passes of the backbone.
         held_out_passes: further passes over held-out documents, for the score.
+        repeated_passes: further passes in which the model repeats what it has read, for the second
+            network; 0 for a scorer without one.
+        base: a scorer for the same checkpoint that stays as it is and gets a second network; None
+            trains both.
         watched: length, facts and gap of a pass.
         target: which figure of the later attention is fitted, one of `TARGETS`.
         retrieval_share: this share of all KV heads, those that pay most attention to planted facts,
@@ -89,6 +93,8 @@ class ScorerOptions:
     hold_out: float = 0.25
     passes: int = 84
     held_out_passes: int = 4
+    repeated_passes: int = 64
+    base: Path | None = None
     watched: PassOptions = field(default_factory=PassOptions)
     target: str = "largest"
     retrieval_share: float = 1 / 3
@@ -102,6 +108,10 @@ class ScorerOptions:
         for name in ("passes", "held_out_passes", "steps", "batch"):
             if getattr(self, name) < 1:
                 raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be at least 1")
+        if self.repeated_passes < 0:
+            raise EdgeInfiniteError("repeated passes must be at least 0")
+        if self.base is not None and not self.repeated_passes:
+            raise EdgeInfiniteError("--base gets what --repeated-passes find; give at least 1")
         if not 0 < self.hold_out < 1:
             raise EdgeInfiniteError(f"hold out is {self.hold_out}; give a share between 0 and 1")
         if not 0 < self.retrieval_share <= 1:

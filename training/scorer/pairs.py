@@ -92,20 +92,31 @@ def collect_pairs(
             text = sources[source].compose(tokenizer, tokens, random)
         places, planted = _places(text, options, random)
         if not files.has(name):
-            watched = _watched(model, text, places, tables, options.gap)
+            watched = watched_pairs(model, text, places, tables, options.gap)
             files.save(name, watched | {"planted": planted})
         progress(index + 1)
     return _joined(files, names)
 
 
-def _watched(
+def watched_pairs(
     model: PreTrainedModel,
     text: Composed,
     places: torch.Tensor,
     tables: Sequence[RotaryTable],
     gap: int,
 ) -> dict[str, torch.Tensor]:
-    """The pairs at some places of one text, and what was paid to them, as `Pairs` has them."""
+    """The pairs at some places of one text, and what was paid to them.
+
+    Args:
+        model: the backbone.
+        text: T tokens.
+        places: `[n]` int64, their positions.
+        tables: RoPE of every layer.
+        gap: see `observe`.
+
+    Returns:
+        `inputs` `[L, K, n, 2D]` float16, and what `Pairs.paid` has, `[L, K, n]` each.
+    """
     seen: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def keep(layer: int, of: Observation) -> None:

@@ -14,7 +14,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from torch.nn import functional
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.rank_rule import RankRule
@@ -23,7 +22,9 @@ from edgeinfinite.models.architecture import architecture_of, check_supported
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import save_scorers
+from edgeinfinite.training.scorer.base import Base, read_base
 from edgeinfinite.training.scorer.composed import TextSource
+from edgeinfinite.training.scorer.fit import fit_networks
 from edgeinfinite.training.scorer.head_weights import fit_head_weights
 from edgeinfinite.training.scorer.held_out import held_out_score, score_of
 from edgeinfinite.training.scorer.keep_threshold import fit_keep_thresholds, ordinary_texts
@@ -32,6 +33,7 @@ from edgeinfinite.training.scorer.options import ScorerOptions
 from edgeinfinite.training.scorer.pairs import Pairs, collect_pairs
 from edgeinfinite.training.scorer.pass_files import PassFiles, pass_files
 from edgeinfinite.training.scorer.questions.sources import question_files, question_sources
+from edgeinfinite.training.scorer.repetition import Repeated, collect_repeated, fit_repeats
 from edgeinfinite.training.scorer.retrieval_heads import (
     planted_attention,
     retrieval_heads,
@@ -45,6 +47,7 @@ Progress = Callable[[str, float], None]
 
 _ON_THE_CARD = (
     "passes",
+    "repeated_passes",
     "target",
     "retrieval_share",
     "emphasis",
@@ -87,14 +90,18 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
     )
     sources = question_sources(options.questions, trained, bool(backbone.tokenizer.chat_template))
     held_and_trained = {"trained": trained, "held out": held_out}
+    base = read_base(options.base, backbone) if options.base is not None else None
     with pass_files(options.output, _subject(backbone, options, held_and_trained)) as files:
+        repeated = _repeat(backbone, trained, options, progress, files, sources)
+        if base is not None and repeated is not None:
+            return _add_repeats(backbone, base, repeated, options, progress)
         pairs = watch(backbone, trained, held_out, options, progress, files, sources)
         card = {
             "trained_on": json.dumps([path.name for path in trained]),
             "questions": json.dumps([path.name for path in question_files(options.questions)]),
             "held_out_documents": json.dumps([path.name for path in held_out]),
         }
-        return _fit_and_save(backbone, *pairs, ordinary, card, options, progress)
+        return _fit_and_save(backbone, *pairs, repeated, ordinary, card, options, progress)
 
 
 def _subject(
@@ -106,7 +113,12 @@ def _subject(
         "edgeinfinite": __version__,
         "weights": backbone.weights_sha256,
         "watched": asdict(options.watched),
-        "passes": [options.passes, options.held_out_passes, options.seed],
+        "passes": [
+            options.passes,
+            options.held_out_passes,
+            options.repeated_passes,
+            options.seed,
+        ],
         **{
             name: [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
             for name, paths in files.items()
@@ -118,6 +130,7 @@ def _fit_and_save(
     backbone: Backbone,
     fitted: Pairs,
     measured: Pairs,
+    repeated: Repeated | None,
     ordinary: list[list[int]],
     card: dict[str, str],
     options: ScorerOptions,
@@ -136,6 +149,11 @@ def _fit_and_save(
     metrics["planted_in_retrieval_heads"] = float(
         paid[is_retrieval].sum() / paid.sum().clamp(min=1e-9)
     )
+    _bring_together(scorers, is_retrieval, fitted)
+    if repeated is not None:
+        metrics["repeated_correlation"] = fit_repeats(
+            scorers, repeated, options, _fitting(progress, _FITTED)
+        )
     settings = {name: getattr(options, name) for name in _ON_THE_CARD}
     card |= {
         "edgeinfinite": __version__,
@@ -149,7 +167,6 @@ def _fit_and_save(
         ),
     }
     rule = _rank_rule(len(watched), layers)
-    _bring_together(scorers, is_retrieval, fitted)
     scorers = _of_every_layer(scorers, watched, layers)
     with _fast(backbone.model) as model:
         fit_keep_thresholds(
@@ -161,7 +178,7 @@ def _fit_and_save(
                 "reading ordinary text", _FITTED + (1 - _FITTED) * done / _ORDINARY_PASSES
             ),
         )
-    save_scorers(options.output, [scorer.half() for scorer in scorers], rule, card)
+    _save(options.output, scorers, rule, card)
     return metrics
 
 
@@ -234,7 +251,6 @@ def watch(
     sources: Sequence[TextSource] = (),
 ) -> tuple[Pairs, Pairs]:
     """Pairs of the passes to fit to, and of those over held-out documents with planted facts."""
-    total = options.passes + options.held_out_passes
 
     def pairs(
         documents: Sequence[Path], passes: int, before: int, sources: Sequence[TextSource] = ()
@@ -247,7 +263,8 @@ def watch(
             passes,
             options.seed + before,
             lambda done: progress(
-                "watching the backbone's attention", _WATCHED * (before + done) / total
+                "watching the backbone's attention",
+                _watched(options, options.repeated_passes + before + done),
             ),
             files,
             sources,
@@ -258,6 +275,72 @@ def watch(
             pairs(trained, options.passes, 0, sources),
             pairs(held_out, options.held_out_passes, options.passes),
         )
+
+
+def _watched(options: ScorerOptions, done: int) -> float:
+    """The share of the time after so many passes."""
+    others = 0 if options.base is not None else options.passes + options.held_out_passes
+    return _WATCHED * done / (options.repeated_passes + others)
+
+
+def _repeat(
+    backbone: Backbone,
+    documents: Sequence[Path],
+    options: ScorerOptions,
+    progress: Progress,
+    files: PassFiles,
+    sources: Sequence[TextSource],
+) -> Repeated | None:
+    """Pairs of texts that the model repeats; None if none are asked for, or none are needed.
+
+    Where layers have sliding windows, the first network ranks every slot (`_rank_rule`).
+    """
+    hybrid = len(watched_layers(backbone.model)) < len(architecture_of(backbone.model).layers)
+    if hybrid and options.base is not None:
+        raise EdgeInfiniteError(
+            f"{backbone.name} has layers with sliding windows, where the score ranks every slot; "
+            "leave --base out"
+        )
+    if hybrid or not options.repeated_passes:
+        return None
+    with _fast(backbone.model):
+        return collect_repeated(
+            backbone.model,
+            backbone.tokenizer,
+            documents,
+            options.watched,
+            options.repeated_passes,
+            options.seed,
+            lambda done: progress("watching repetitions", _watched(options, done)),
+            files,
+            sources,
+        )
+
+
+def _add_repeats(
+    backbone: Backbone, base: Base, repeated: Repeated, options: ScorerOptions, progress: Progress
+) -> dict[str, float]:
+    """Fits second networks to the scorers of `options.base` and writes them with their card."""
+    watched = watched_layers(backbone.model)
+    metrics = {
+        "repeated_correlation": fit_repeats(
+            [base.scorers[layer] for layer in watched], repeated, options, _fitting(progress, 1.0)
+        )
+    }
+    settings = {name: getattr(options, name) for name in _ON_THE_CARD}
+    about = {"options": settings | asdict(options.watched), "held_out_score": metrics}
+    _save(options.output, base.scorers, base.rule, base.card | {"repeats": json.dumps(about)})
+    return metrics
+
+
+def _save(
+    path: Path, scorers: Sequence[RetentionScorer], rule: RankRule, card: dict[str, str]
+) -> None:
+    """Writes the file; streaming heads keep what is newest, so they need no second network."""
+    for scorer in scorers:
+        if scorer.streams:
+            scorer.repeats = None
+    save_scorers(path, [scorer.half() for scorer in scorers], rule, card)
 
 
 @contextmanager
@@ -272,49 +355,19 @@ def _fast(model: PreTrainedModel) -> Iterator[PreTrainedModel]:
 
 
 def fit_scorers(pairs: Pairs, options: ScorerOptions, progress: Progress) -> list[RetentionScorer]:
-    """Huber regression of all layers and heads, each on its own pairs, with AdamW.
-
-    Returns:
-        One scorer for each layer.
-    """
-    _, kv_heads, count, width = pairs.inputs.shape
-    generator = torch.Generator().manual_seed(options.seed)
+    """One scorer for each layer; see `fit_networks`."""
+    _, kv_heads, _, width = pairs.inputs.shape
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(options.seed)
         scorers = [RetentionScorer(kv_heads, width // 2) for _ in pairs.inputs]
-    wanted = pairs.paid[options.target]
-    for scorer, inputs, targets in zip(scorers, pairs.inputs, wanted, strict=True):
-        values = inputs.float()
-        scorer.mean.copy_(values.mean(dim=1, keepdim=True))
-        scorer.deviation.copy_(values.std(dim=1, keepdim=True).clamp(min=1e-3))
-        scorer.b2.data.copy_(targets.mean(dim=1)[:, None, None])
-    optimizer = torch.optim.AdamW(
-        [p for scorer in scorers for p in scorer.parameters()],
-        lr=options.learning_rate,
-        weight_decay=0.01,
+    fit_networks(
+        scorers, pairs.inputs, pairs.paid[options.target], options, _fitting(progress, _FITTED)
     )
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.steps)
-    for step in range(options.steps):
-        chosen = torch.randint(count, (min(options.batch, count),), generator=generator)
-        total = 0.0
-        for layer, scorer in enumerate(scorers):
-            score = score_of(scorer, pairs.inputs[layer][:, chosen])
-            loss = _fit_loss(score, wanted[layer][:, chosen], options.emphasis)
-            loss.backward()
-            total += float(loss.detach())
-        optimizer.step()
-        optimizer.zero_grad()
-        schedule.step()
-        done = (step + 1) / options.steps
-        progress(
-            f"fitting, loss {total / len(scorers):.3f}",
-            _WATCHED + (_FITTED - _WATCHED) * done,
-        )
-    return [scorer.requires_grad_(False) for scorer in scorers]
+    return scorers
 
 
-def _fit_loss(score: torch.Tensor, wanted: torch.Tensor, emphasis: float) -> torch.Tensor:
-    """Huber loss of scores `[K, n]`, pairs weighted by attention ** emphasis, the mean weight 1."""
-    weight = (emphasis * wanted).exp()
-    weight = weight / weight.mean(dim=1, keepdim=True)
-    return (weight * functional.huber_loss(score, wanted, reduction="none")).mean()
+def _fitting(progress: Progress, end: float) -> Callable[[float, float], None]:
+    def show(done: float, loss: float) -> None:
+        progress(f"fitting, loss {loss:.3f}", _WATCHED + (end - _WATCHED) * done)
+
+    return show

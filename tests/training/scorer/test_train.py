@@ -34,7 +34,20 @@ from edgeinfinite.training.scorer.train import fit_scorers, watch
 from edgeinfinite.training.texts import split_documents
 from tiny import tiny_hybrid
 
-QUICK = ["--passes", "3", "--tokens", "480", "--gap", "48", "--facts", "1", "--steps", "8"]
+QUICK = [
+    "--passes",
+    "3",
+    "--repeated-passes",
+    "2",
+    "--tokens",
+    "480",
+    "--gap",
+    "48",
+    "--facts",
+    "1",
+    "--steps",
+    "8",
+]
 
 
 def train(checkpoint: Path, texts: Path, output: Path, *more: str) -> int:
@@ -280,15 +293,40 @@ def test_a_killed_training_goes_on_with_the_passes_that_it_watched(
     monkeypatch.setattr(pairs_module, "observe", dies_after_two)
     assert train(checkpoint, texts, killed) == 130
     folder = tmp_path / "killed.safetensors.passes"
-    first = folder / "0-0.safetensors"
-    assert sorted(f.name for f in folder.glob("*.safetensors")) == [first.name, "0-1.safetensors"]
+    first = folder / "repeated-0-0.safetensors"
+    names = sorted(f.name for f in folder.glob("*.safetensors"))
+    assert names == [first.name, "repeated-0-1.safetensors"]
     first.write_bytes(first.read_bytes()[:100])  # as a power failure may leave it
     monkeypatch.setattr(pairs_module, "observe", lambda *given: seen.append(observe(*given)))
     assert train(checkpoint, texts, killed) == 0
-    assert len(seen) == 2 + 1 + 1 + 4  # of three passes the first again, and four held out
+    assert len(seen) == 2 + 1 + 3 + 4  # of two repetitions the first again, then all others
     one, other = load_file(whole), load_file(killed)
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert {path.name for path in tmp_path.iterdir()} == {whole.name, killed.name}
+
+
+def test_a_scorer_gets_a_second_network_and_stays_as_it_is(checkpoint, texts, tmp_path, capsys):
+    base, both, whole = (tmp_path / f"{name}.safetensors" for name in ("base", "both", "whole"))
+    share = ("--retrieval-share", "0.25")  # one of four heads: a layer only streams
+    assert train(checkpoint, texts, base, *share, "--repeated-passes", "0") == 0
+    assert train(checkpoint, texts, both, "--base", str(base)) == 0
+    assert "repeated correlation: " in capsys.readouterr().out
+    before, after = load_file(base), load_file(both)
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    ((layer, _),) = json.loads(read_metadata(base)["retrieval_heads"])
+    added = {name for name in after if name not in before}
+    assert added == {name for name in after if name.startswith(f"layers.{layer}.repeats.")} != set()
+    assert "repeated_passes" in read_metadata(both)["repeats"]
+    assert read_metadata(both)["rank_rule"] == read_metadata(base)["rank_rule"]
+    # Trained in one go, the same second network.
+    assert train(checkpoint, texts, whole, *share) == 0
+    assert all(torch.equal(load_file(whole)[name], after[name]) for name in after)
+    changed = load_backbone(str(checkpoint)).model
+    changed.model.norm.weight.data += 1
+    other = tiny_checkpoint(tmp_path / "other", model=changed)
+    assert train(other, texts, tmp_path / "x.safetensors", "--base", str(base)) == 2
+    assert "another checkpoint" in capsys.readouterr().err
+    assert train(checkpoint, texts, tmp_path / "x", "--base", str(tmp_path / "no")) == 2
 
 
 def test_passes_of_another_training_are_not_taken(checkpoint, texts, tmp_path, monkeypatch):
