@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from edgeinfinite.artifact.rank_rule import RankRule
-from edgeinfinite.models.recall.ranking import pooled_scores, with_neighbours
-from edgeinfinite.models.recall.scorer import RetentionScorer
+from edgeinfinite.models.recall.candidates import Candidates
+from edgeinfinite.models.recall.ranking import pooled_scores, rank, with_neighbours
+from edgeinfinite.models.recall.rotary import RotaryTable
+from edgeinfinite.models.recall.scorer import KEEP_ALL, RetentionScorer
 
 
 def scorer(retrieval: list[bool]) -> RetentionScorer:
@@ -42,3 +44,29 @@ def test_a_rank_is_half_a_pairs_own_score_and_half_the_best_nearby(neighbours):
     for i in range(9):
         near = score[..., max(0, i - neighbours) : i + neighbours + 1].max(-1).values
         torch.testing.assert_close(found[..., i], (score[..., i] + near) / 2)
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_second_network_ranks_what_the_first_leaves(streams):
+    """Two slots by score, two for the newest, the others by the second network."""
+    torch.manual_seed(0)
+    made, rule = scorer([True, not streams]), RankRule(neighbours=0, ranked_slots=2)
+    made.keep_threshold.copy_(torch.tensor([[1e4], [KEEP_ALL if streams else 1e4]]))
+    made.add_repeats(3).requires_grad_(False)
+    slots, segment = 6, 4
+    count = slots + segment
+    order, (key, value) = torch.arange(count), torch.randn(2, 1, 2, count, 4)
+    candidates = Candidates(torch.tensor(count), order, order, key, value)
+    score = torch.randn(1, 2, count) * made.retrieval
+    known, evicted = score.split((slots, segment), -1)
+    nowhere = RotaryTable(None, None)
+    found = rank(rule, candidates, slots, nowhere, made, known, evicted).rank
+    told = made.repeats(key, value)[0]
+    for head, kept in enumerate(found.topk(slots, dim=-1).indices[0].tolist()):
+        older = range(count - 2)
+        best = sorted(older, key=lambda pair, head=head: -score[0, head, pair])[:2]
+        rest = [pair for pair in older if pair not in best]
+        rest.sort(key=lambda pair, head=head: -told[head, pair])
+        wanted = [count - 2, count - 1, *best, *rest[: slots - 4]]
+        streaming = list(range(count - slots, count))
+        assert sorted(kept) == (streaming if streams and head else sorted(wanted))
