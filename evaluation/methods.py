@@ -274,11 +274,11 @@ class _MeasuringEngine(PlacedEngine):
     @property
     def lola_sums(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """M and z of every layer's `Lola`, part of the text's state; empty for other scorers."""
-        return [(s.memory, s.norm) for s in self._scorers if isinstance(s, Lola)]
+        return [(s.memory, s.norm) for s in self.scorers if isinstance(s, Lola)]
 
     @lola_sums.setter
     def lola_sums(self, sums: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
-        for scorer, (memory, norm) in zip(self._scorers, sums, strict=bool(sums)):
+        for scorer, (memory, norm) in zip(self.scorers, sums, strict=bool(sums)):
             scorer.memory, scorer.norm = memory, norm
 
     def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
@@ -306,7 +306,7 @@ class _MeasuringEngine(PlacedEngine):
         """
         geometry, shared = self.geometry, self._shared(state)
         end = int(shared.length[0]) - geometry.window_length
-        for layer, (scorer, table) in enumerate(zip(self._scorers, self._tables, strict=True)):
+        for layer, (scorer, table) in enumerate(zip(self.scorers, self._tables, strict=True)):
             start = end - geometry.segment_length if scorer.norm.any() else geometry.sink_length
             keys, values = (c[layer][0, :, start:end] for c in (shared.k_cache, shared.v_cache))
             scorer.fold(table.shift_back(keys, torch.arange(start, end)), values)

@@ -3,13 +3,17 @@
 Under policy `carry` a compression decides which pairs stay. Both engines compute the ranks in
 float32. If two pairs rank alike to the sixth digit (in one of a hundred compressions of 30 heads),
 either of them may stay, and all slots between the two differ. Neither choice is wrong. So if slots
-differ, the reference decides again, several times, from scores changed in the sixth digit. The
-smallest error of each layer counts.
+differ, the reference decides again, several times, from scores changed in the sixth digit, those of
+its second networks too. The smallest error of each layer counts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
+import torch
 
 from edgeinfinite.artifact.tensors import CACHES, SCORES, SUMS
 from edgeinfinite.export.parity.state_errors import (
@@ -67,7 +71,8 @@ class CompressionParity:
         for name in scores.values() if nudge else ():
             array = self._wanted.arrays[name]
             array += nudge * self._random.standard_normal(array.shape, dtype=np.float32)
-        self._reference.compress_memory(self._wanted)
+        with _nudged(self._reference, nudge, self._random):
+            self._reference.compress_memory(self._wanted)
         wanted, geometry = self._wanted.arrays, self._subject.geometry
         errors: dict[str, dict[int, float]] = {
             name: {0: relative_error(state.arrays[name], wanted[name])}
@@ -91,3 +96,22 @@ class CompressionParity:
             for role in CACHES:
                 errors[role] = dict(enumerate(cache_errors(role, state, self._wanted, left)))
         return errors
+
+
+@contextmanager
+def _nudged(engine: Engine, nudge: float, random: np.random.Generator) -> Iterator[None]:
+    """Changes what the second networks of a checkpoint's engine say by so much, relatively.
+
+    An artifact's engine computes them in its graph and stays as it is.
+    """
+    scorers = getattr(engine, "scorers", ()) if nudge else ()
+    networks = [found for s in scorers if (found := getattr(s, "repeats", None)) is not None]
+    before = [network.w2.data for network in networks]
+    for network, weights in zip(networks, before, strict=True):
+        noise = random.standard_normal(weights.shape, dtype=np.float32)
+        network.w2.data = weights * (1 + nudge * torch.from_numpy(noise))
+    try:
+        yield
+    finally:
+        for network, weights in zip(networks, before, strict=True):
+            network.w2.data = weights

@@ -56,7 +56,8 @@ class TorchEngine:
         caches = caches_of(model)
         self.reads_memory = caches[0].memory_gate is not None
         self._rule = rank_rule_of(model)
-        self._scorers: list[Any] = [cache.retention_scorer for cache in caches]
+        self.scorers: list[Any] = [cache.retention_scorer for cache in caches]
+        """The scorer of each cache; None where it has no recall slots."""
         self._scales = cache_scales_of(model)
         carries = self.geometry.policy == "carry"
         self._tables = cache_tables(model, self.geometry.capacity) if carries else []
@@ -125,7 +126,7 @@ class TorchEngine:
                     shared.k_cache,
                     shared.v_cache,
                     self._tables,
-                    self._scorers,
+                    self.scorers,
                     shared.scores,
                 )
 
