@@ -16,7 +16,9 @@ from edgeinfinite.cli import main
 from edgeinfinite.evaluation import perplexity
 from edgeinfinite.models.trained_file import read_metadata
 
-TRAIN = "--passes 3 --tokens 480 --gap 48 --facts 1 --steps 8 --held-out-passes 1"
+TRAIN = (
+    "--passes 3 --tokens 480 --gap 48 --facts 1 --steps 8 --held-out-passes 1 --repeated-passes 2"
+)
 CACHE = [
     *("--segment-length", "32", "--sink-length", "4", "--window-length", "8"),
     *("--recall-slots", "trained:32"),

@@ -148,6 +148,7 @@ def test_training_documents_are_not_tested_on(checkpoint, texts, tmp_path, capsy
     scorer, out = tmp_path / "scorer.safetensors", tmp_path / "rows.json"
     command = ["train-scorer", "--model", str(checkpoint), "--data", str(texts)]
     command += ["--output", str(scorer), "--passes", "1", "--held-out-passes", "1", "--steps", "1"]
+    command += ["--repeated-passes", "1"]
     assert main([*command, "--tokens", "400", "--gap", "40", "--facts", "1"]) == 0
     held_out = json.loads(read_metadata(scorer)["held_out_documents"])
     more = ["--recall-slots", "32", "--scorer", str(scorer), "--methods", "edgeinfinite"]

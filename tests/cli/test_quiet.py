@@ -50,6 +50,7 @@ def test_train_scorer_prints_its_progress_and_nothing_else(tmp_path):
     lines = stderr_of(
         *("train-scorer", "--model", str(checkpoint), "--data", str(texts)),
         *("--output", str(tmp_path / "scorer.safetensors"), "--tokens", "400", "--passes", "2"),
+        *("--repeated-passes", "1"),
         *("--held-out-passes", "1", "--gap", "40", "--facts", "1", "--steps", "1"),
     )
     assert lines

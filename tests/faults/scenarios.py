@@ -102,6 +102,7 @@ SCENARIOS = (
         lambda given: [
             *("train-scorer", "--model", str(given.checkpoint), "--data", str(given.texts)),
             *("--output", "trained.safetensors", "--passes", "3", "--tokens", "480"),
+            *("--repeated-passes", "2"),
             *("--gap", "48", "--facts", "1", "--steps", "8"),
         ],
         tensors,

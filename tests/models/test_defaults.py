@@ -73,7 +73,18 @@ def package(tmp_path_factory) -> Path:
         (texts / f"{number}.txt").write_text("A dog went home.\n" * 300)
     train = ["train-scorer", "--model", str(checkpoint), "--data", str(texts)]
     train += ["--output", str(folder / "scorers" / "tiny.safetensors"), "--tokens", "400"]
-    train += ["--passes", "2", "--held-out-passes", "1", "--gap", "40", "--facts", "1"]
+    train += [
+        "--passes",
+        "2",
+        "--repeated-passes",
+        "2",
+        "--held-out-passes",
+        "1",
+        "--gap",
+        "40",
+        "--facts",
+        "1",
+    ]
     assert main([*train, "--steps", "1", "--retrieval-share", "0.25"]) == 0  # one of four heads
     return folder
 
