@@ -23,6 +23,10 @@ from edgeinfinite.models.recall.scorer import RetentionScorer
 _FAR_BELOW = 10.0
 """More than `recency` adds, so that among pairs below the keep threshold only age counts."""
 
+_REPEATS_RECENCY = 5e-5
+"""In place of `recency` among the pairs that the second network ranks: documents lose with more
+(experiments/recall.md)."""
+
 
 class PairRanking(Protocol):
     """Another way to rank pairs, which looks at all of them at each compression."""
@@ -163,6 +167,7 @@ def rank(
             if repeats is not None:
                 key = table.shift_back(as_numbers(candidates.key), candidates.positions)
                 others = repeats(key, as_numbers(candidates.value))
+                others = others - (rule.recency - _REPEATS_RECENCY) * order
             value = torch.where(kept, value, others - _FAR_BELOW)
         value = value + rule.recency * order
     elif isinstance(scorer, RetentionScorer):  # streaming heads only
