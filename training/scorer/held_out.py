@@ -10,16 +10,16 @@ from collections.abc import Sequence
 import torch
 from torch.nn import functional
 
-from edgeinfinite.models.recall.scorer import RetentionScorer
+from edgeinfinite.models.recall.scorer import PairNetwork, RetentionScorer
 from edgeinfinite.training.scorer.pairs import Pairs
 
 _SHARE_KEPT = 0.25
 
 
-def score_of(scorer: RetentionScorer, inputs: torch.Tensor) -> torch.Tensor:
-    """The scores `[K, n]` of pairs `[K, n, 2D]`."""
+def score_of(network: PairNetwork, inputs: torch.Tensor) -> torch.Tensor:
+    """What a network says, `[K, n]`, of pairs `[K, n, 2D]`."""
     key, value = inputs.float().chunk(2, dim=-1)
-    return scorer(key, value)
+    return network(key, value)
 
 
 def held_out_score(
