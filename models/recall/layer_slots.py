@@ -66,9 +66,10 @@ def slots_by_head(
 ) -> tuple[Cache, ...]:
     """The caches of every layer.
 
-    The retrieval heads get slots first, up to `most_slots_of_retrieval`; then those of them that
-    copy, up to `MOST_COPYING`; then the streaming heads. An attention operator has as many slots
-    for each of its heads, and a cache more costs a token time. So a layer has at most two caches.
+    The retrieval heads get slots first, up to `most_slots_of_retrieval`, those of them that copy
+    before the others; then the copying heads up to `MOST_COPYING`; then the streaming heads. An
+    attention operator has as many slots for each of its heads, and a cache more costs a token time.
+    So a layer has at most two caches.
 
     Args:
         retrieval: layer and KV head of each retrieval head, the most important first.
@@ -85,6 +86,7 @@ def slots_by_head(
     every = range(len(caches))
     useful = min(most, most_slots_of_retrieval(average))
     stages = (
+        (copies, useful),
         (retrieves, useful),
         (copies, min(most, MOST_COPYING)),
         ([cache for cache in every if cache not in retrieves], useful),
