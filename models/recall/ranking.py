@@ -18,7 +18,7 @@ from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.models.int8_cache.scales import Cache, as_numbers
 from edgeinfinite.models.recall.candidates import Candidates
 from edgeinfinite.models.recall.rotary import RotaryTable
-from edgeinfinite.models.recall.scorer import RetentionScorer
+from edgeinfinite.models.recall.scorer import PairNetwork, RetentionScorer
 
 _FAR_BELOW = 10.0
 """More than `recency` adds, so that among pairs below the keep threshold only age counts."""
@@ -26,6 +26,10 @@ _FAR_BELOW = 10.0
 _REPEATS_RECENCY = 5e-5
 """In place of `recency` among the pairs that the second network ranks: documents lose with more
 (experiments/recall.md)."""
+
+_BESIDE_REPEATS = 0.5
+"""Beside a second network, so much of `ranked_slots` is filled by score, and as many slots hold the
+newest pairs (experiments/recall.md)."""
 
 
 class PairRanking(Protocol):
@@ -153,16 +157,16 @@ def rank(
         known: `[1, K, G]`, scores of the pairs in the slots; None if no head scores.
         evicted: `[1, K, N]`, the layer's part of `evicted_scores`.
     """
-    newest, order, count = rule.newest_slots(slots), candidates.order, candidates.count
-    repeats = scorer.repeats if isinstance(scorer, RetentionScorer) else None
+    repeats, order, count = _second_network(rule, slots, scorer), candidates.order, candidates.count
+    newest, ranked = rule.newest_slots(slots), rule.ranked_slots
     if repeats is not None:
-        newest = min(newest, rule.ranked_slots)
+        newest = ranked = max(1, int(_BESIDE_REPEATS * ranked))
     found: torch.Tensor | None = None
     if known is not None and evicted is not None and isinstance(scorer, RetentionScorer):
         found = _in_order(known, evicted, count)
         value = with_neighbours(found, rule)
-        if slots - newest > rule.ranked_slots:
-            kept = _above_threshold(rule, value, scorer, order, count - newest)
+        if slots - newest > ranked:
+            kept = _above_threshold(rule, value, scorer, order, count - newest, ranked)
             others = scorer.keep_threshold
             if repeats is not None:
                 key = table.shift_back(as_numbers(candidates.key), candidates.positions)
@@ -184,24 +188,32 @@ def rank(
     return Ranks(value, found, retrieval)
 
 
+def _second_network(rule: RankRule, slots: int, scorer: Scorer) -> PairNetwork | None:
+    """What ranks the pairs that the score leaves; None where a cache has too few slots for it."""
+    large = slots > 2 * rule.ranked_slots
+    return scorer.repeats if large and isinstance(scorer, RetentionScorer) else None
+
+
 def _above_threshold(
     rule: RankRule,
     value: torch.Tensor,
     scorer: RetentionScorer,
     order: torch.Tensor,
-    ranked: torch.Tensor,
+    older: torch.Tensor,
+    ranked: int,
 ) -> torch.Tensor:
     """`[1, K, n]`: which pairs may stay for their rank, not only because they are new.
 
     Args:
-        rule: how many slots are always filled by rank.
+        rule: how much recency counts.
         value: `[1, K, n]`, ranks without recency.
         scorer: its threshold.
         order: see `Candidates`.
-        ranked: number of oldest pairs, among which the best always stay for their rank.
+        older: number of oldest pairs, among which the best always stay for their rank.
+        ranked: number of these.
     """
-    best = torch.where(order < ranked, value + rule.recency * order, float("-inf"))
-    least = best.topk(rule.ranked_slots, dim=-1).values[..., -1:]
+    best = torch.where(order < older, value + rule.recency * order, float("-inf"))
+    least = best.topk(ranked, dim=-1).values[..., -1:]
     return (best >= least) | (value > scorer.keep_threshold)
 
 

@@ -17,7 +17,7 @@ from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.session import Session
 
 RULE = RankRule(ranked_slots=16)
-"""Of 64 slots, 32 are left to the second network."""
+"""Of 64 slots, 48 are left to the second network."""
 
 
 @pytest.fixture(params=["onnx", "executorch"])

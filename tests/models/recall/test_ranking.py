@@ -48,12 +48,12 @@ def test_a_rank_is_half_a_pairs_own_score_and_half_the_best_nearby(neighbours):
 
 @pytest.mark.parametrize("streams", [False, True])
 def test_a_second_network_ranks_what_the_first_leaves(streams):
-    """Two slots by score, two for the newest, the others by the second network."""
+    """Of ten slots two by score, two for the newest, the others by the second network."""
     torch.manual_seed(0)
-    made, rule = scorer([True, not streams]), RankRule(neighbours=0, ranked_slots=2)
+    made, rule = scorer([True, not streams]), RankRule(neighbours=0, ranked_slots=4)
     made.keep_threshold.copy_(torch.tensor([[1e4], [KEEP_ALL if streams else 1e4]]))
     made.add_repeats(3).requires_grad_(False)
-    slots, segment = 6, 4
+    slots, segment = 10, 4
     count = slots + segment
     order, (key, value) = torch.arange(count), torch.randn(2, 1, 2, count, 4)
     candidates = Candidates(torch.tensor(count), order, order, key, value)
@@ -70,3 +70,18 @@ def test_a_second_network_ranks_what_the_first_leaves(streams):
         wanted = [count - 2, count - 1, *best, *rest[: slots - 4]]
         streaming = list(range(count - slots, count))
         assert sorted(kept) == (streaming if streams and head else sorted(wanted))
+
+
+@pytest.mark.parametrize("slots", [2, 7, 8, 9])
+def test_a_second_network_changes_nothing_in_caches_with_few_slots(slots):
+    torch.manual_seed(0)
+    made, rule = scorer([True, True]), RankRule(neighbours=0, ranked_slots=4)
+    made.keep_threshold.fill_(1e4)
+    count = slots + 4
+    order, (key, value) = torch.arange(count), torch.randn(2, 1, 2, count, 4)
+    candidates = Candidates(torch.tensor(count), order, order, key, value)
+    parts = torch.randn(1, 2, count).split((slots, 4), -1)
+    before = rank(rule, candidates, slots, RotaryTable(None, None), made, *parts).rank
+    made.add_repeats(3).requires_grad_(False)
+    after = rank(rule, candidates, slots, RotaryTable(None, None), made, *parts).rank
+    assert torch.equal(before, after) == (slots <= 8)
