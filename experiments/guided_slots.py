@@ -148,7 +148,7 @@ class Guided(Simulated):
         paid = self.paid[layer][:, sinks : sinks + len(age)]
         paid = with_neighbours(paid[None], self._rule)[0]
         paid = (paid - paid.mean(1, keepdim=True)) / paid.std(1, keepdim=True)
-        by_rank = self.scorers[layer].retrieval.bool()
+        by_rank = self._scorers[layer].retrieval.bool()
         mixed = paid
         if way.scorer:
             mixed = way.scorer * shipped + (1 - way.scorer) * (paid + age)
