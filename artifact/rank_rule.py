@@ -33,6 +33,9 @@ class RankRule:
             ones.
         ranked_slots: number of a layer's slots that are filled by rank, if it has that many.
             Further slots hold pairs above the scorer's keep threshold, else the newest pairs.
+            In a cache of more than twice as many slots a scorer's second network ranks the pairs
+            that are left: half of `ranked_slots` are filled by score then, as many hold the newest
+            pairs.
 
     Raises:
         EdgeInfiniteError: a number is out of range.

@@ -12,7 +12,7 @@ from torch import nn
 
 HIDDEN_WIDTH = 32
 REPEATS_WIDTH = 8
-"""F of `RetentionScorer.repeats`: with 32 the correlation is as good, and the file larger
+"""F of `RetentionScorer.repeats`: with 32 answers lose as much, and the file is larger
 (experiments/recall.md)."""
 
 KEEP_ALL = -1e4
