@@ -1,8 +1,9 @@
 """Which parts a prompt may be cut into without a number changing.
 
 A row of a matrix product doesn't depend on the other rows, but how its sum is rounded depends on
-how many there are: MKL sums other ways for fewer than four rows a thread. So what is computed for
-one token, or for a short rest, is computed in as many rows as round like a whole prompt's.
+how many there are: MKL sums other ways for fewer than four rows a thread, on processors with AVX512-FP16 for
+fewer than sixteen. So what is computed for one token, or for a short rest, is computed in as many
+rows as round like a whole prompt's.
 Measured: float32, x86, one and two threads, `experiments/exact_rounding.py`.
 """
 
@@ -12,8 +13,12 @@ from collections.abc import Iterator
 
 import torch
 
-_FEWEST = 4
-"""Rows of a product in one thread from which on its rows round the same, however many there are."""
+_FEWEST, _FEWEST_A_THREAD = 16, 4
+"""Rows of a product, in all and in a thread, from which on they round the same, however many there
+are."""
+
+_FEWEST_QUERIES = 4
+"""The same for queries in the products of PyTorch's attention."""
 
 _LONG_QUERIES, _QUERIES_OF_LONG = 768, 256
 _MEDIUM_QUERIES, _QUERIES_OF_MEDIUM = 192, 64
@@ -24,7 +29,7 @@ _QUERIES_OF_SHORT = 32
 
 def like_many(tokens: int) -> int:
     """Rows that round like those of a call of so many tokens."""
-    return min(tokens, max(2 * _FEWEST, _FEWEST * torch.get_num_threads()))
+    return min(tokens, max(_FEWEST, _FEWEST_A_THREAD * torch.get_num_threads()))
 
 
 def chunks(tokens: int, size: int) -> Iterator[tuple[int, int]]:
@@ -81,4 +86,4 @@ def stand_alone(queries: int) -> int:
     else:
         at_a_time = _QUERIES_OF_MEDIUM if queries >= _MEDIUM_QUERIES else _QUERIES_OF_SHORT
     rest = queries % at_a_time
-    return rest if rest < _FEWEST else 0
+    return rest if rest < _FEWEST_QUERIES else 0

@@ -47,12 +47,14 @@ def test_blocks_of_queries_cover_a_chunk_and_end_where_the_whole_prompts_do() ->
 def _rounds_alike() -> bool:
     """Whether on this machine a row's rounding doesn't depend on how many other rows there are."""
     generator = torch.Generator().manual_seed(0)
-    rows = torch.randn(2_048, 128, generator=generator)
-    weights = [torch.randn(n, 128, generator=generator) for n in (128, 256, 512)]
-    few = like_many(len(rows))
+    shapes = [(128, 128), (256, 128), (512, 128), (128, 256)]  # those of the model below
+    weights = [torch.randn(shape, generator=generator) for shape in shapes]
+    inputs = {n: torch.randn(2_048, n, generator=generator) for n in (128, 256)}
+    few = like_many(2_048)
     products = all(
         torch.equal(functional.linear(rows[-count:], w), functional.linear(rows, w)[-count:])
         for w in weights
+        for rows in [inputs[w.shape[1]]]
         for count in (few, 33, 512)
     )
     query, key = torch.randn(2, 1, 4, 2_048, 32, generator=generator)
