@@ -1,9 +1,9 @@
 """Which parts a prompt may be cut into without a number changing.
 
 A row of a matrix product doesn't depend on the other rows, but how its sum is rounded depends on
-how many there are: MKL sums other ways for fewer than four rows a thread, on processors with AVX512-FP16 for
-fewer than sixteen. So what is computed for one token, or for a short rest, is computed in as many
-rows as round like a whole prompt's.
+how many there are: MKL sums other ways for fewer than four rows a thread, on processors with
+AVX512-FP16 for fewer than sixteen. So what is computed for one token, or for a short rest, is
+computed in as many rows as round like a whole prompt's.
 Measured: float32, x86, one and two threads, `experiments/exact_rounding.py`.
 """
 
