@@ -48,13 +48,14 @@ def _rounds_alike() -> bool:
     """Whether on this machine a row's rounding doesn't depend on how many other rows there are."""
     generator = torch.Generator().manual_seed(0)
     shapes = [(128, 128), (256, 128), (512, 128), (128, 256)]  # those of the model below
-    weights = [torch.randn(shape, generator=generator) for shape in shapes]
-    inputs = {n: torch.randn(2_048, n, generator=generator) for n in (128, 256)}
+    pairs = [
+        (torch.randn(2_048, i, generator=generator), torch.randn(o, i, generator=generator))
+        for o, i in shapes
+    ]
     few = like_many(2_048)
     products = all(
         torch.equal(functional.linear(rows[-count:], w), functional.linear(rows, w)[-count:])
-        for w in weights
-        for rows in [inputs[w.shape[1]]]
+        for rows, w in pairs
         for count in (few, 33, 512)
     )
     query, key = torch.randn(2, 1, 4, 2_048, 32, generator=generator)
