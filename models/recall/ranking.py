@@ -23,14 +23,6 @@ from edgeinfinite.models.recall.scorer import PairNetwork, RetentionScorer
 _FAR_BELOW = 10.0
 """More than `recency` adds, so that among pairs below the keep threshold only age counts."""
 
-_REPEATS_RECENCY = 5e-5
-"""In place of `recency` among the pairs that the second network ranks: documents lose with more
-(experiments/recall.md)."""
-
-_BESIDE_REPEATS = 0.5
-"""Beside a second network, so much of `ranked_slots` is filled by score, and as many slots hold the
-newest pairs (experiments/recall.md)."""
-
 
 class PairRanking(Protocol):
     """Another way to rank pairs, which looks at all of them at each compression."""
@@ -160,7 +152,7 @@ def rank(
     repeats, order, count = _second_network(rule, slots, scorer), candidates.order, candidates.count
     newest, ranked = rule.newest_slots(slots), rule.ranked_slots
     if repeats is not None:
-        newest = ranked = max(1, int(_BESIDE_REPEATS * ranked))
+        ranked, newest = rule.beside_repeats(slots)
     found: torch.Tensor | None = None
     if known is not None and evicted is not None and isinstance(scorer, RetentionScorer):
         found = _in_order(known, evicted, count)
@@ -171,7 +163,7 @@ def rank(
             if repeats is not None:
                 key = table.shift_back(as_numbers(candidates.key), candidates.positions)
                 others = repeats(key, as_numbers(candidates.value))
-                others = others - (rule.recency - _REPEATS_RECENCY) * order
+                others = others - (rule.recency - rule.repeats_recency) * order
             value = torch.where(kept, value, others - _FAR_BELOW)
         value = value + rule.recency * order
     elif isinstance(scorer, RetentionScorer):  # streaming heads only
@@ -190,7 +182,7 @@ def rank(
 
 def _second_network(rule: RankRule, slots: int, scorer: Scorer) -> PairNetwork | None:
     """What ranks the pairs that the score leaves; None where a cache has too few slots for it."""
-    large = slots > 2 * rule.ranked_slots
+    large = rule.needs_repeats(slots)
     return scorer.repeats if large and isinstance(scorer, RetentionScorer) else None
 
 
