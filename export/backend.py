@@ -70,11 +70,17 @@ class Backend(Protocol):
     """Shares of a weight's inputs that may have 8 bits where the others have 4 (`leading` of
     `WeightFormat`)."""
 
+    offsets_read: int
+    """Bytes that decoding a token reads in the time that the sums for a weight's offsets take."""
+
     embedding_formats: tuple[WeightFormat, ...]
     """The same for an embedding, whether it is the LM head's weight or not."""
 
     graph_bytes: int
     """Of the graphs and the manifest without weights, for each layer, rounded up."""
+
+    keeps_angles: bool
+    """Whether its graphs for tokens hold tables of RoPE's angles, those that compression needs."""
 
     scale_type: ScaleType
     """How it stores the scales of groups."""

@@ -187,6 +187,8 @@ def _left_for_weights(plan: ExportPlan, folder: Path) -> float:
         others += 2 * 2 * 4 * shape.layers * shape.kv_heads * shape.head_dim
         others += _INT8_GRAPH_BYTES * shape.caches
     geometry = shape.geometry
+    if geometry.policy != "carry" and plan.backend.keeps_angles:
+        others += 2 * 4 * geometry.capacity * shape.head_dim
     if geometry.policy == "carry":
         others += _rotary_bytes(model, geometry.capacity)
         others += _SLOT_BYTES * shape.caches * (geometry.most_slots + geometry.segment_length)

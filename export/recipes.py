@@ -32,17 +32,21 @@ class WeightFormat:
         symmetric: False gives each group a zero point as well.
         leading: so many of the first inputs have 8 bits instead, with one scale a row; a multiple
             of the group.
+        offsets: gives each group an offset, a multiple of one step a row. It does what a zero
+            point does, where an operator has symmetric groups only (`executorch/layers.py`).
     """
 
     bits: int
     group: int = 32
     symmetric: bool = True
     leading: int = 0
+    offsets: bool = False
 
     def __str__(self) -> str:
         symmetry = "symmetric" if self.symmetric else "asymmetric"
         leading = f", the first {self.leading} inputs int8" if self.leading else ""
-        return f"int{self.bits} {symmetry} g{self.group}{leading}"
+        offsets = ", offsets" if self.offsets else ""
+        return f"int{self.bits} {symmetry} g{self.group}{offsets}{leading}"
 
     @classmethod
     def parse(cls, text: str) -> WeightFormat:
@@ -52,12 +56,14 @@ class WeightFormat:
             EdgeInfiniteError: it is something else.
         """
         match = re.match(
-            r"int(\d) (a?)symmetric(?: g(\d+))?(?:, the first (\d+) inputs int8)?", text
+            r"int(\d) (a?)symmetric(?: g(\d+))?(, offsets)?(?:, the first (\d+) inputs int8)?",
+            text,
         )
         if match is None:
             raise EdgeInfiniteError(f"{text!r} is no format of weights")
-        bits, asymmetric, group, leading = match.groups()
-        return cls(int(bits), int(group or 32), symmetric=not asymmetric, leading=int(leading or 0))
+        bits, asymmetric, group, offsets, leading = match.groups()
+        symmetric, first = not asymmetric, int(leading or 0)
+        return cls(int(bits), int(group or 32), symmetric, first, offsets=bool(offsets))
 
 
 @dataclass(frozen=True)

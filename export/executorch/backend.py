@@ -12,12 +12,15 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import Manifest
+from edgeinfinite.artifact.tensors import COMPRESS
 from edgeinfinite.export.backend import ExportedGraphs, Integers, Progress
 from edgeinfinite.export.executorch.exact.parity import exact_parity
 from edgeinfinite.export.executorch.graphs import Graph, graphs_of, state_of
-from edgeinfinite.export.executorch.groups import take_over
+from edgeinfinite.export.executorch.groups import SCALE_TYPE, take_over
 from edgeinfinite.export.executorch.lowering import lower, write_program
 from edgeinfinite.export.executorch.passes import run_passes
+from edgeinfinite.export.executorch.passes.graph_tools import finish
+from edgeinfinite.export.executorch.passes.half_constants import half_constants
 from edgeinfinite.export.executorch.passes.rope_tables import rope_tables
 from edgeinfinite.export.executorch.quantize import quantized, reference, rounded, stored_bytes
 from edgeinfinite.export.executorch.report import describe
@@ -25,7 +28,6 @@ from edgeinfinite.export.executorch.signature import check_signatures
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe, WeightFormat
-from edgeinfinite.export.scale_type import ScaleType
 from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.attach import config_of
 from edgeinfinite.models.grouped_weight import GroupedWeight
@@ -40,11 +42,13 @@ class ExecuTorchBackend:
 
     name = "executorch"
     cache_types = ("float32",)
-    formats = (WeightFormat(4), WeightFormat(8))
+    formats = (WeightFormat(4), WeightFormat(4, offsets=True), WeightFormat(8))
+    offsets_read = 50_000  # 6 µs, where a token reads 8 GB/s (docs/quantization.md)
     leading_shares = tuple(sixteenth / 16 for sixteenth in (1, 2, 3, 4, 6, 8, 12))
     embedding_formats = (WeightFormat(8),)  # in 4, a tied LM head would be stored beside it
-    graph_bytes = 130_000  # the demo model's: 105,000 under reencode, 125,000 under carry
-    scale_type = ScaleType(torch.bfloat16, signed=False)
+    graph_bytes = 36_000  # the demo model's: MEASURE
+    keeps_angles = True
+    scale_type = SCALE_TYPE
     rounds_by_token = True
     reads_stored = False
     tools = ("executorch", "torchao")
@@ -74,6 +78,9 @@ class ExecuTorchBackend:
                 progress(f"tracing {graph.name}", 0.05 + 0.1 * index)
                 programs[graph.name] = _trace(graph)
                 found[graph.name] = run_passes(programs[graph.name])
+        if COMPRESS in programs:
+            found[COMPRESS]["half_constants"] = half_constants(programs[COMPRESS])
+            finish(programs[COMPRESS])
         progress("lowering to XNNPACK", 0.35)
         manager = lower(programs)
         details = describe(manager, found)  # before writing, which changes the graphs

@@ -88,7 +88,8 @@ def _is_known(node: Node) -> bool:
     if node.target is aten.chunk.default:
         return all(user.target is operator.getitem for user in node.users)
     if node.target is aten.to.dtype:
-        return node.args[0].meta["val"].dtype == torch.int64 or _changes_nothing(node)
+        known = node.args[0].meta["val"].dtype in (torch.int64, torch.float16)
+        return known or _changes_nothing(node)
     return node.target in _REWRITES
 
 

@@ -15,11 +15,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 
+from edgeinfinite.export.mixing.grids import choose_offsets, offset_steps
+from edgeinfinite.export.scale_type import ScaleType
 from edgeinfinite.models.grouped_weight import GroupedWeight
 
 GROUP = 32
 """The smallest that XNNPACK takes, and that of GGUF's formats."""
+
+SCALE_TYPE = ScaleType(torch.bfloat16, signed=False)
+"""How XNNPACK stores the scales of groups."""
+
+SUM_FACTOR = 0.25
+"""The sums over groups are multiplied by it, and their weights divided, so that they are as large
+as the inputs, with which they are rounded on one scale. A power of 2."""
 
 _LOWEST, _HIGHEST = -8, 7
 
@@ -63,11 +73,22 @@ class Groups:
             weight = weight + self.offsets.unsqueeze(2)
         return weight.flatten(1)
 
-    def folded(self, first: int) -> torch.Tensor:
-        """The weight `[O, I - first]` of `refined` codes: the last columns added to the first."""
-        both = self.dequantized()
-        weight, more = both[:, :-first], both[:, -first:]
-        return torch.cat((weight[:, :first] + more, weight[:, first:]), dim=1)
+    def folded(self, inputs: int, first: int) -> torch.Tensor:
+        """The weight `[O, I]` of `refined` codes: their other columns added to the inputs'.
+
+        Args:
+            inputs, first: I and F, see `refined`.
+        """
+        weight, more, *sums = self.dequantized().split(self._parts(inputs, first), dim=1)
+        weight = torch.cat((weight[:, :first] + more, weight[:, first:]), dim=1)
+        for offsets in sums:
+            whole = offsets[:, -(inputs // GROUP) :] * SUM_FACTOR
+            weight = weight + whole.repeat_interleave(GROUP, dim=1)
+        return weight
+
+    def _parts(self, inputs: int, first: int) -> list[int]:
+        sums = self.codes.shape[1] - inputs - first
+        return [inputs, first, *([sums] if sums else [])]
 
 
 def choose_groups(weight: torch.Tensor) -> Groups:
@@ -84,20 +105,53 @@ def symmetric_groups(weight: torch.Tensor) -> Groups:
     return _symmetric(weight.detach().float().unflatten(1, (-1, GROUP)))
 
 
-def refined(first: torch.Tensor, rest: Groups) -> Groups:
-    """Codes for `[x, x_first]`: of the first columns, of the rest, and of what the former lost.
+def stepped_groups(weight: torch.Tensor) -> Groups:
+    """Rounds a weight `[O, I]` with offsets that are multiples of a step (`mixing/grids.py`)."""
+    weight = weight.detach().float()
+    steps, alike = offset_steps(weight, GROUP), torch.ones(GROUP)
+    codes, scales, offsets = [], [], []
+    for block in weight.split(GROUP, dim=1):
+        scale, multiple = choose_offsets(block, alike, steps, SCALE_TYPE)
+        offset = multiple * steps
+        codes.append(_codes(block - offset.unsqueeze(1), scale.unsqueeze(1)))
+        scales.append(scale)
+        offsets.append(offset)
+    return Groups(
+        torch.cat(codes, dim=1).to(torch.int8), torch.stack(scales, 1), torch.stack(offsets, 1)
+    )
+
+
+def refined(first: torch.Tensor, rest: Groups, steps: torch.Tensor | None = None) -> Groups:
+    """Codes for `[x, x_first, sums]` (`layers.RefinedLinear`).
+
+    Of the first columns and of the rest; then of what the former lost; then, if the rest has
+    offsets, zeros up to a full group, and the offsets. They belong to sums over each group of the
+    inputs, times `SUM_FACTOR`, those of the first columns too, whose offsets are 0.
 
     Args:
-        first: `[O, F]`, columns of a weight that get 8 bits, as two codes of 4.
-        rest: the other columns, without offsets.
+        first: `[O, F]`, columns of a weight that get 8 bits, as two codes of 4; F may be 0.
+        rest: the other columns.
+        steps: `[O]`; the rest's offsets are -8 .. 7 times these.
     """
-    assert rest.offsets is None
     coarse = symmetric_groups(first)
-    parts = (coarse, rest, symmetric_groups(first - coarse.dequantized()))
+    parts = [coarse, rest, symmetric_groups(first - coarse.dequantized())]
+    if rest.offsets is not None:
+        assert steps is not None
+        multiples = (rest.offsets / steps.unsqueeze(1)).round()
+        before = first.shape[1] // GROUP
+        before += padding((before + multiples.shape[1]) * GROUP)
+        codes = nn.functional.pad(multiples.to(torch.int8), (before, 0))
+        scales = (steps / SUM_FACTOR).unsqueeze(1).expand(-1, codes.shape[1] // GROUP)
+        parts.append(Groups(codes, scales))
     return Groups(
         torch.cat([part.codes for part in parts], dim=1),
         torch.cat([part.scales for part in parts], dim=1),
     )
+
+
+def padding(inputs: int) -> int:
+    """Columns of zeros beside the sums of a layer's groups: all together they are full groups."""
+    return -(inputs // GROUP) % GROUP
 
 
 def take_over(weight: GroupedWeight) -> Groups:

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torchao.quantization import IntxUnpackedToInt8Tensor
 
-from edgeinfinite.export.executorch.groups import GROUP
+from edgeinfinite.export.executorch.groups import GROUP, SUM_FACTOR, padding
 from edgeinfinite.export.parity.sensitivity import RoundsInput
 
 
@@ -38,25 +38,34 @@ class OffsetLinear(nn.Module):
 
 
 class RefinedLinear(nn.Module):
-    """A layer of 4 bits whose first inputs have 8: they come twice, W x + R x_first.
+    """A layer of 4 bits with more for its first inputs, or with offsets: W x + R x_first + B s.
 
-    One product over `[x, x_first]`, with the codes of W and of R, the error that W leaves. A second
-    product beside the first would cost a token more than its numbers do: each operator waits for
-    all threads (experiments/quantization.md).
+    One product over `[x, x_first, s]`: with the codes of W, those of R, the error that W leaves in
+    its first columns, and those of the groups' offsets B, which are multiplied with the sums s of x
+    over each group. A second product beside the first would cost a token more than its numbers do:
+    each operator waits for all threads (experiments/quantization.md).
 
     Args:
-        codes: the layer over both, `[O, I + first]`.
-        first: inputs that come twice.
+        codes: the layer over all of them (`groups.refined`).
+        inputs: I.
+        first: inputs that come twice for R.
+        sums: whether there are offsets.
     """
 
-    def __init__(self, codes: nn.Linear, first: int) -> None:
+    def __init__(self, codes: nn.Linear, inputs: int, first: int, *, sums: bool) -> None:
         super().__init__()
         self.codes = codes
-        self._first = first
+        self.sums = sums
+        self._groups = inputs // GROUP if sums else 0
+        # Codes of 0 fill the sums up to full groups: some of the inputs stand there.
+        self._again = first + (padding(inputs) if sums else 0)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """`[1, T, I]` to `[1, T, O]`."""
-        result: torch.Tensor = self.codes(torch.cat((x, x[..., : self._first]), dim=-1))
+        parts = [x, x[..., : self._again]] if self._again else [x]
+        if self._groups:
+            parts.append(x.reshape(1, -1, self._groups, GROUP).sum(-1) * SUM_FACTOR)
+        result: torch.Tensor = self.codes(torch.cat(parts, dim=-1))
         return result
 
 

@@ -2,7 +2,8 @@
 
 XNNPACK has symmetric weights only: 4 bits in groups of 32, or 8 bits with one scale a row. A
 recipe's 4 bits become the former, with offsets where they pay (`groups.py`), its 5, 6 and 8 bits
-the latter. The first inputs of a weight of 4 bits may have 8, as two groups of 4 (`RefinedLinear`).
+the latter. The first inputs of a weight of 4 bits may have 8, as two groups of 4, and its groups
+offsets in the same product (`RefinedLinear`).
 The inputs of such layers are quantized to 8 bits, token by token, while they run.
 
 Letters: T tokens, O outputs, I inputs, n groups in a row, V vocabulary, d width.
@@ -28,6 +29,7 @@ from edgeinfinite.export.executorch.groups import (
     Groups,
     choose_groups,
     refined,
+    stepped_groups,
     symmetric_groups,
     take_over,
 )
@@ -39,6 +41,7 @@ from edgeinfinite.export.executorch.layers import (
     RefinedLinear,
     RoundedInputLinear,
 )
+from edgeinfinite.export.mixing.grids import offset_steps
 from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.models.grouped_weight import GroupedWeight
 
@@ -47,6 +50,9 @@ _GROUPS = f"int4 symmetric g{GROUP}"
 _OFFSETS = f"{_GROUPS} with int8 offsets"
 _DIVIDED_BYTES = 800
 """What dividing a weight's inputs adds to the graphs of tokens: nodes and names."""
+
+_OFFSETS_BYTES = 1_000
+"""What the sums for a weight's offsets add to them."""
 
 _PER_TOKEN = ActivationQuantization.INT8_ASYM_PER_TOKEN
 
@@ -95,8 +101,9 @@ def stored_bytes(model: PreTrainedModel, recipe: Recipe, integers: Integers | No
     tied = model.get_input_embeddings().weight is model.get_output_embeddings().weight
     head = twin.get_output_embeddings()
     shared = _shared(head) if tied else set()
-    divided = sum(isinstance(m, PartedLinear | RefinedLinear) for m in twin.modules())
-    own = 4 * len(model.get_output_embeddings().weight) if len(shared) > 1 else 0  # more scales
+    parted = [m for m in twin.modules() if isinstance(m, PartedLinear | RefinedLinear)]
+    divided = len(parted) * _DIVIDED_BYTES
+    divided += sum(isinstance(m, RefinedLinear) and m.sums for m in parted) * _OFFSETS_BYTES
     for module in twin.modules():
         if module in shared:
             continue
@@ -104,7 +111,7 @@ def stored_bytes(model: PreTrainedModel, recipe: Recipe, integers: Integers | No
             sizes[id(module)] = sum(buffer.nbytes for buffer in module.buffers(recurse=False))
         for parameter in module.parameters(recurse=False):
             sizes[id(parameter)] = _bytes(parameter)
-    return sum(sizes.values()) + own + divided * _DIVIDED_BYTES
+    return sum(sizes.values()) + divided
 
 
 def _shared(head: nn.Module) -> set[nn.Module]:
@@ -132,15 +139,16 @@ def rounded(weight: torch.Tensor, form: WeightFormat) -> tuple[torch.Tensor, int
     """A weight `[O, I]` as the artifact would compute with it, and the bytes it would take."""
     first = form.leading
     if form.bits == 4 and weight.shape[1] % GROUP == 0:
-        if not first:
+        if not first and not form.offsets:
             groups = choose_groups(weight)
             return groups.dequantized(), groups.stored_bytes
-        both = refined(weight[:, :first], symmetric_groups(weight[:, first:]))
-        return both.folded(first), both.stored_bytes + _DIVIDED_BYTES
+        both = _refined(weight, form)
+        more = _DIVIDED_BYTES + (_OFFSETS_BYTES if form.offsets else 0)
+        return both.folded(weight.shape[1], first), both.stored_bytes + more
     if not first:
         return _rows(weight).dequantize(), weight.numel() + 4 * len(weight)
     parts = [_rows(part).dequantize() for part in (weight[:, :first], weight[:, first:])]
-    scales = 3 * 4 * len(weight)  # of both parts of a table, and of one more of an LM head
+    scales = 2 * 4 * len(weight)
     return torch.cat(parts, dim=1), weight.numel() + scales + _DIVIDED_BYTES
 
 
@@ -179,15 +187,29 @@ def _packed_linear(
     if bits > 4 or layer.in_features % GROUP:
         return _linear(_rows(weight), layer.bias), _ROWS
     exact = None if known is None else take_over(known)
-    if first:
-        rest = exact or symmetric_groups(weight[:, first:])
-        both = _four_bits(refined(weight[:, :first], rest))
-        return RefinedLinear(_linear(both, layer.bias), first), str(form)
+    if first or form.offsets:
+        codes = _linear(_four_bits(_refined(weight, form, exact)), layer.bias)
+        return RefinedLinear(codes, weight.shape[1], first, sums=form.offsets), str(form)
     groups = exact or choose_groups(weight)
     codes = _linear(_four_bits(groups), layer.bias)
     if groups.offsets is None:
         return codes, _GROUPS
     return OffsetLinear(codes, _linear(_rows(groups.offsets), None)), _OFFSETS
+
+
+def _refined(weight: torch.Tensor, form: WeightFormat, rest: Groups | None = None) -> Groups:
+    """Codes of a weight `[O, I]` with more for its first inputs, offsets, or both.
+
+    Args:
+        weight: in floats.
+        form: of 4 bits.
+        rest: of all but the first inputs, if they are chosen already.
+    """
+    first, others = weight[:, : form.leading], weight[:, form.leading :]
+    if not form.offsets:
+        return refined(first, rest or symmetric_groups(others))
+    steps = offset_steps(others.detach().float(), GROUP)
+    return refined(first, rest or stepped_groups(others), steps)
 
 
 def _packed_table(weight: torch.Tensor, factor: float, first: int) -> tuple[nn.Module, str]:

@@ -1,9 +1,9 @@
 """Stores a tied embedding once in the file, though two parts of the program own it.
 
 The embedding operator reads a constant of the program. The weights of the LM head are data of an
-XNNPACK partition. In 8 bits both have the same bytes. A program finds its data through a table of
-segments (offset and size), so the partition's segment can lie inside the segment of the constants.
-The layout follows ExecuTorch's `schema/program.fbs` and its extended header.
+XNNPACK partition. In 8 bits both have the same bytes, codes and scales. A program finds its data
+through a table of segments (offset and size), so the partition's segment can lie inside the segment
+of the constants. The layout follows ExecuTorch's `schema/program.fbs` and its extended header.
 """
 
 from __future__ import annotations
@@ -12,14 +12,19 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 _HEADER = struct.Struct("<4sIQQQ")
 """At byte 8: magic, length, size of the program, offset of the segments, their size."""
 
 _MAGIC = b"eh00"
 _SEGMENTS_FIELD = 4
 _ALIGNMENT = 128
-_LEAST = 1 << 20
+_LEAST = 1 << 14
 """Smaller segments aren't worth a search."""
+
+_STEP = 16
+"""Constants begin at multiples of this many bytes."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +51,13 @@ def share_segments(path: Path) -> int:
     if not segments or not segments[0].size:
         return 0
     constants = bytes(data[base : base + segments[0].size])
+    steps = np.frombuffer(constants, f"V{_STEP}", len(constants) // _STEP)
     new = bytearray(constants)
     shared = 0
     for segment in segments[1:]:
         content = bytes(data[base + segment.offset : base + segment.offset + segment.size])
-        found = constants.find(content) if segment.size >= _LEAST else -1
-        if found < 0 or found % 16:
+        found = _place_in(constants, steps, content) if segment.size >= _LEAST else None
+        if found is None:
             new.extend(bytes(-len(new) % _ALIGNMENT))
             found = len(new)
             new.extend(content)
@@ -64,6 +70,16 @@ def share_segments(path: Path) -> int:
     _HEADER.pack_into(data, 8, magic, length, program, base, len(new))
     path.write_bytes(bytes(data[:base]) + bytes(new))
     return whole - len(new)
+
+
+def _place_in(constants: bytes, steps: np.ndarray, content: bytes) -> int | None:
+    """Where `constants` has `content`, at a multiple of `_STEP`; `steps` are its parts."""
+    first = np.frombuffer(content, f"V{_STEP}", 1)
+    for step in np.flatnonzero(steps == first):
+        place = int(step) * _STEP
+        if constants[place : place + len(content)] == content:
+            return place
+    return None
 
 
 def _segments(data: bytearray) -> list[_Segment]:

@@ -123,7 +123,8 @@ class CalibratedRounding:
 
 def _is_of(rounded: GroupedWeight, form: WeightFormat, weight: torch.Tensor) -> bool:
     leading = weight.shape[1] - rounded.codes.shape[1]
-    return WeightFormat(rounded.bits, rounded.group, rounded.symmetric, leading) == form
+    stored = replace(form, symmetric=form.symmetric and not form.offsets, offsets=False)
+    return WeightFormat(rounded.bits, rounded.group, rounded.symmetric, leading) == stored
 
 
 def _kind(name: str) -> str:

@@ -1,8 +1,8 @@
-"""A group's scale and zero point, chosen by a weighted squared error.
+"""A group's scale and zero point, or offset, chosen by a weighted squared error.
 
 Every candidate (some ranges narrower than the group's own, the whole numbers around each range's
-zero point) is refitted by weighted least squares: codes, then the scale that suits them best, and
-once more. Letters: O outputs (rows), g group.
+zero point, or the steps around its middle) is refitted by weighted least squares: codes, then the
+scale that suits them best, and once more. Letters: O outputs (rows), I inputs, g group.
 """
 
 from __future__ import annotations
@@ -19,6 +19,13 @@ _SHRINKS_OF_MORE_BITS = (0.88, 0.94, 1.0, 1.04)
 """Ranges tried, as a share of the full range of a group's weights."""
 
 _REFITS = 2
+
+_OFFSETS = 8
+"""An offset is -8 .. 7 steps."""
+
+_REACH = 2.5
+"""Times the root mean square of a row's middles that its offsets reach; further ones are clipped.
+"""
 
 
 def choose_grid(
@@ -51,6 +58,57 @@ def choose_grid(
         else:
             better = new[0] < best[0]
             best = tuple(torch.where(better, a, b) for a, b in zip(new, best, strict=True))
+    assert best is not None
+    return best[1].squeeze(1), best[2].squeeze(1)
+
+
+def offset_steps(weight: torch.Tensor, group: int) -> torch.Tensor:
+    """The step of each row's offsets `[O]`, so that eight of them reach most groups' middles.
+
+    Args:
+        weight: `[O, I]` float32, I a multiple of the group.
+        group: g.
+    """
+    low, high = weight.unflatten(1, (-1, group)).aminmax(dim=2)
+    middles = (low + high) / 2
+    steps = middles.square().mean(1).sqrt() * (_REACH / _OFFSETS)
+    return ScaleType(torch.bfloat16, signed=False).stored(steps)
+
+
+def choose_offsets(
+    block: torch.Tensor, weights: torch.Tensor, steps: torch.Tensor, scale_type: ScaleType
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """As `choose_grid`, for codes of -8 .. 7 and w = scale * code + k * step.
+
+    Args:
+        block, weights, scale_type: see there.
+        steps: `[O]`, see `offset_steps`.
+
+    Returns:
+        Scales as stored and k, -8 .. 7, both `[O]` float32.
+    """
+    low, high = block.amin(1, keepdim=True), block.amax(1, keepdim=True)
+    step = steps.unsqueeze(1)
+    full = ((high - low) / 15).clamp_min(LEAST)
+    best: tuple[torch.Tensor, ...] | None = None
+    for shrink in _SHRINKS[4]:
+        exact = ((low + high + full * shrink) / 2) / step
+        for k in (exact.floor(), exact.ceil()):
+            k = k.clamp(-_OFFSETS, _OFFSETS - 1)
+            rest, scale = block - k * step, full * shrink
+            for _ in range(_REFITS):
+                codes = (rest / scale).round_().clamp_(-8, 7)
+                power = (weights * codes.square()).sum(1, keepdim=True).clamp_min(1e-30)
+                fitted = (weights * codes * rest).sum(1, keepdim=True) / power
+                scale = torch.where(fitted <= 0, scale, fitted)
+            scale = scale_type.stored(scale)
+            moved = (rest / scale).round_().clamp_(-8, 7) * scale - rest
+            new = ((weights * moved.square()).sum(1, keepdim=True), scale, k)
+            if best is None:
+                best = new
+            else:
+                better = new[0] < best[0]
+                best = tuple(torch.where(better, a, b) for a, b in zip(new, best, strict=True))
     assert best is not None
     return best[1].squeeze(1), best[2].squeeze(1)
 

@@ -82,7 +82,7 @@ def measure(
                     backbone.release()
                 choice = Choice(label, size, loss)
                 save(_row(name, choice))
-            choice = replace(choice, read=_bytes_read(backbone, name, choice))
+            choice = replace(choice, read=_bytes_read(backbone, backend, name, choice))
             choices.setdefault(name, []).append(choice)
     return choices
 
@@ -96,15 +96,17 @@ def _row(name: str, choice: Choice) -> Row:
     }
 
 
-def _bytes_read(backbone: Backbone, name: str, choice: Choice) -> int:
+def _bytes_read(backbone: Backbone, backend: Backend, name: str, choice: Choice) -> int:
     """What decoding a token reads of a weight: all of it, but only a row of an embedding."""
     weight = backbone.model.get_parameter(name)
     head = backbone.model.get_output_embeddings().weight
     if weight is backbone.model.get_input_embeddings().weight and weight is not head:
         return 0
     loaded = choice.format == AS_LOADED
-    bits = backbone.integers[name].bits if loaded else WeightFormat.parse(choice.format).bits
-    return choice.bytes + weight.numel() * (computed_bits(bits) - bits) // 8
+    form = None if loaded else WeightFormat.parse(choice.format)
+    bits = backbone.integers[name].bits if form is None else form.bits
+    more = backend.offsets_read if form is not None and form.offsets else 0
+    return choice.bytes + weight.numel() * (computed_bits(bits) - bits) // 8 + more
 
 
 def _choice(row: Row) -> Choice:
@@ -137,8 +139,7 @@ def _formats(
 ) -> Iterator[WeightFormat]:
     """What a weight may have, also with more bits for its first inputs."""
     inputs = weight.shape[1]
-    divisible = WeightFormat(4)
-    group = divisible.group
+    group = WeightFormat(4).group
     if embedding:
         head = weight is backbone.model.get_output_embeddings().weight
         ordered = backend.leading_shares and can_be_ordered(backbone.model, backbone.integers)
@@ -148,7 +149,9 @@ def _formats(
         return
     yield from backend.formats
     leading = {round(share * inputs / group) * group for share in backend.leading_shares}
-    yield from (replace(divisible, leading=first) for first in sorted(leading - {0, inputs}))
+    for form in backend.formats:
+        if form.bits == 4:
+            yield from (replace(form, leading=first) for first in sorted(leading - {0, inputs}))
 
 
 def _held(backend: Backend, integers: GroupedWeight, embedding: bool) -> Rounded:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from edgeinfinite.export.mixing.grids import choose_grid
+from edgeinfinite.export.mixing.grids import choose_grid, choose_offsets, offset_steps
 from edgeinfinite.export.recipes import WeightFormat
 from edgeinfinite.export.scale_type import ScaleType
 from edgeinfinite.models.grouped_weight import GroupedWeight
@@ -26,24 +26,33 @@ def round_by_inputs(
     Args:
         weight: `[O, I]` float32, I a multiple of the group; left as it is.
         factor: `[I, I]`, see `inverse_factor`.
-        form: bits, group and symmetry.
+        form: bits, group, and symmetry or offsets.
         scale_type: how the back end stores scales.
     """
+    steps = offset_steps(weight.detach().float(), form.group) if form.offsets else None
     rest = weight.detach().float().clone()
     size = form.group
     codes = torch.empty(rest.shape, dtype=torch.uint8)
     scales = torch.empty(len(rest), rest.shape[1] // size)
-    zeros = torch.empty_like(scales)
+    levels = torch.empty_like(scales)
     for group, start in enumerate(range(0, rest.shape[1], size)):
         end = start + size
         own = factor[start:end, start:end]
-        scale, zero = choose_grid(rest[:, start:end], own.diagonal().pow(-2), form, scale_type)
-        scales[:, group], zeros[:, group] = scale, zero
-        columns, errors = _round_group(rest[:, start:end], own, scale, zero, 2.0**form.bits - 1)
+        block, weights = rest[:, start:end], own.diagonal().pow(-2)
+        if steps is None:
+            scale, zero = choose_grid(block, weights, form, scale_type)
+            level = -zero * scale
+        else:
+            scale, offset = choose_offsets(block, weights, steps, scale_type)
+            zero = torch.full_like(scale, 2.0 ** (form.bits - 1))
+            level = offset * steps - zero * scale
+            block = block - (offset * steps).unsqueeze(1)
+        scales[:, group], levels[:, group] = scale, level
+        columns, errors = _round_group(block, own, scale, zero, 2.0**form.bits - 1)
         codes[:, start:end] = columns
         rest[:, end:] -= errors @ factor[start:end, end:]
-    levels = None if form.symmetric else -zeros * scales
-    return GroupedWeight(form.bits, size, codes, scales, levels)
+    stored = None if form.symmetric and not form.offsets else levels
+    return GroupedWeight(form.bits, size, codes, scales, stored)
 
 
 def inverse_factor(inputs: torch.Tensor) -> torch.Tensor:

@@ -87,8 +87,10 @@ class OnnxBackend:
         WeightFormat(8),
     )
     leading_shares: tuple[float, ...] = ()
+    offsets_read: int = 0
     embedding_formats: tuple[WeightFormat, ...] = formats
     graph_bytes = 36_000  # the demo model's and Gemma's are 28,000
+    keeps_angles = False
     scale_type = ScaleType(torch.float16, signed=True)
     rounds_by_token = False
     reads_stored = True

@@ -15,6 +15,7 @@ from edgeinfinite.export.executorch.passes.rotation_as_product import rotation_a
 from edgeinfinite.export.executorch.passes.shapes_as_views import shapes_as_views
 from edgeinfinite.export.executorch.passes.shared_inputs import shared_inputs
 from edgeinfinite.export.executorch.passes.sort_as_topk import sort_as_topk
+from edgeinfinite.export.executorch.passes.unused_constants import unused_constants
 from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
 
 PASSES = (
@@ -29,6 +30,7 @@ PASSES = (
     matmul_as_bmm,
     shapes_as_views,
     sort_as_topk,
+    unused_constants,
 )
 
 

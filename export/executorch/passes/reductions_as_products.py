@@ -34,6 +34,9 @@ def reductions_as_products(program: ExportedProgram) -> int:
         width = shape_of(x)[-1]
         of_sum = node.target is aten.sum.dim_IntList
         name, factor = (f"sum_of_{width}", 1.0) if of_sum else (f"mean_of_{width}", 1.0 / width)
+        node, times = _multiplied(node)
+        if times != 1.0:
+            name, factor = f"{name}_times_{times!r}".replace(".", "_"), factor * times
         weight = constant(program, name, torch.full((1, width), factor))
         product = insert(node, aten.linear.default, x, weight)
         if len(shape_of(node)) < len(shape_of(x)):
@@ -42,6 +45,16 @@ def reductions_as_products(program: ExportedProgram) -> int:
         replace(node, product)
         found += 1
     return found
+
+
+def _multiplied(node: Node) -> tuple[Node, float]:
+    """The product with a number that alone reads the result, and that number; or the node and 1."""
+    users = list(node.users)
+    if len(users) == 1 and users[0].target is aten.mul.Tensor:
+        other = users[0].args[1]
+        if isinstance(other, float) and shape_of(users[0]) == shape_of(node):
+            return users[0], other
+    return node, 1.0
 
 
 def reduces_last_axis(node: Node) -> bool:

@@ -1,7 +1,9 @@
 """Reads RoPE's angles from tables: one row of cosines and sines for every slot of the cache.
 
 Positions are slots, so there are only C of them. In the graph the angles would be ten small
-operators. XNNPACK takes only some of them, at less precision, which would split the graph.
+operators. XNNPACK takes only some of them, at less precision, which would split the graph. Where
+both halves of a head are turned by the same angles, a table has one half, as that for moving keys
+(`models.recall.rotary`): the file holds them once.
 """
 
 from __future__ import annotations
@@ -29,19 +31,32 @@ class RopeTables(nn.Module):
     def __init__(self, rotary: nn.Module, capacity: int, kinds: Sequence[str] = ()) -> None:
         super().__init__()
         positions = torch.arange(capacity).unsqueeze(0)
+        self._dims: dict[str, int] = {}
         for kind in kinds or (None,):
             with torch.no_grad():
                 tables = rotary(torch.zeros(1), positions, *([kind] if kind else []))
             for name, table in zip(_names(kind), tables, strict=True):
-                self.register_buffer(name, table[0].clone(), persistent=False)
+                self._dims[name] = table.shape[-1]
+                self.register_buffer(name, _half_if_twice(table[0]), persistent=False)
 
     def forward(
         self, x: torch.Tensor, position_ids: torch.Tensor, layer_type: str | None = None
     ) -> tuple[Any, Any]:
         """Cosines and sines `[1, T, D]` float32 of positions `[1, T]` int64."""
-        cosines, sines = (self.get_buffer(name) for name in _names(layer_type))
-        embedding = nn.functional.embedding
-        return embedding(position_ids, cosines), embedding(position_ids, sines)
+        cosines, sines = (self._rows(name, position_ids) for name in _names(layer_type))
+        return cosines, sines
+
+    def _rows(self, name: str, position_ids: torch.Tensor) -> torch.Tensor:
+        """`[1, T, D]` of a table `[C, D]` or `[C, D / 2]`."""
+        rows = nn.functional.embedding(position_ids, self.get_buffer(name))
+        return torch.cat((rows, rows), dim=-1) if rows.shape[-1] < self._dims[name] else rows
+
+
+def _half_if_twice(table: torch.Tensor) -> torch.Tensor:
+    """The first half of columns, if the second is the same bit for bit; `[C, D]`."""
+    half = table.shape[-1] // 2
+    alike = torch.equal(table[:, :half], table[:, half:])
+    return (table[:, :half] if alike else table).clone()
 
 
 def _names(kind: str | None) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Lets Q, K and V share one quantized input, and also the MLP's first two projections.
 
 torchao quantizes the input separately for every linear layer, every layer with offsets sums the
-groups of its input separately, and every divided layer slices it.
+groups of its input separately, and every divided layer slices it and sums up its groups.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ def shared_inputs(program: ExportedProgram) -> int:
     for node in nodes_of(
         program,
         aten.cat.default,
+        aten.mul.Tensor,
         aten.reshape.default,
         aten.slice.Tensor,
         aten.sum.dim_IntList,

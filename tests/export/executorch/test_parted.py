@@ -1,7 +1,8 @@
-"""More bits for a weight's first inputs, in one partition."""
+"""More bits for a weight's first inputs, and offsets of its groups, in one partition."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tiny_artifact import VOCABULARY, tiny_artifact
 
 from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.export.executorch import BACKEND, sharing
+from edgeinfinite.export.executorch.backend import ExecuTorchBackend
 from edgeinfinite.export.executorch.layers import (
     PartedEmbedding,
     PartedLinear,
@@ -33,18 +35,28 @@ def made(folder: Path, *options: str) -> Path:
     return tiny_artifact(folder, *options, model=wide_llama(vocabulary=VOCABULARY))
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A mix: some weights of it are divided."""
-    return made(tmp_path_factory.mktemp("parted") / "mix", "--max-loss", "0.01")
+@pytest.fixture(scope="module", params=["first inputs", "offsets"])
+def folder(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """A mix: some weights of it are divided; or all of 4 bits have offsets, and some are."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "offsets":
+            formats = WeightFormat(4, offsets=True), WeightFormat(8)
+            patch.setattr(ExecuTorchBackend, "formats", formats)
+        yield made(tmp_path_factory.mktemp("parted") / "mix", "--max-loss", "0.01")
 
 
-def test_a_mix_has_divided_weights_and_computes_what_pytorch_computes(folder: Path) -> None:
+def test_a_mix_has_divided_weights_and_computes_what_pytorch_computes(
+    folder: Path, request: pytest.FixtureRequest
+) -> None:
     manifest = load_manifest(folder)
     formats = [WeightFormat.parse(name) for name in manifest.quantization.quantized.values()]
     leading = {form.leading for form in formats}
     assert len(leading) > 1 and leading <= set(range(0, 256, 32))
-    assert all(form.bits == 4 for form in formats if form.leading)
+    assert all(form.bits == 4 for form in formats if form.leading or form.offsets)
+    with_offsets = {form.offsets for form in formats if form.bits == 4}
+    assert with_offsets == {request.node.callspec.params["folder"] == "offsets"}
     model = str(folder.with_name("mix-checkpoint"))
     checks = verify_artifact(folder, model=model)
     assert [check for check in checks if not check.passed] == []
@@ -62,7 +74,17 @@ def test_slices_make_no_partitions_and_leave_one_token_to_the_last_layer(
             assert after["delegated"][operator] > before["delegated"].get(operator, 0)
 
 
-@pytest.mark.parametrize("form", [WeightFormat(4), WeightFormat(4, leading=96), WeightFormat(8)])
+@pytest.mark.parametrize(
+    "form",
+    [
+        WeightFormat(4),
+        WeightFormat(4, leading=96),
+        WeightFormat(4, offsets=True),
+        WeightFormat(4, leading=96, offsets=True),
+        WeightFormat(8),
+    ],
+    ids=str,
+)
 def test_a_divided_layer_has_both_parts_and_the_bytes_that_were_counted(form: WeightFormat) -> None:
     model, name = wide_llama(), "model.layers.0.mlp.down_proj.weight"
     recipe = exact_recipe("int4", {name: form})
@@ -72,29 +94,35 @@ def test_a_divided_layer_has_both_parts_and_the_bytes_that_were_counted(form: We
     assert stored_bytes(model, recipe) == without - 4 * weight.numel() + size
     twin, info = quantized(model, recipe)
     layer = twin.model.layers[0].mlp.down_proj
-    assert isinstance(layer, RefinedLinear) == bool(form.leading)
-    assert WeightFormat.parse(info.quantized[name]).leading == form.leading
+    assert isinstance(layer, RefinedLinear) == (form.offsets or bool(form.leading))
+    known = WeightFormat.parse(info.quantized[name])
+    assert (known.leading, known.offsets) == (form.leading, form.offsets)
     x = torch.randn(1, 5, 256)
     computed = BACKEND.quantized_reference(model, recipe).model.layers[0].mlp.down_proj
     with unrounded_inputs(computed):
         torch.testing.assert_close(computed(x), x @ values.T, atol=1e-5, rtol=1e-5)
-    if form.leading:
-        in_four, lost = BACKEND.rounded(weight, WeightFormat(4), embedding=False)[0], {}
+    in_four, lost = BACKEND.rounded(weight, WeightFormat(4), embedding=False)[0], {}
+    if form.offsets:
+        assert (values - weight).norm() < 0.9 * (in_four - weight).norm()
+    elif form.leading:
         for part in (slice(96), slice(96, None)):
             lost[part.start] = float((values - weight)[:, part].norm() / weight[:, part].norm())
         assert lost[None] < 0.01 and torch.equal(values[:, 96:], in_four[:, 96:])
 
 
-def test_codes_that_were_chosen_for_the_rest_are_taken_over() -> None:
+@pytest.mark.parametrize("offsets", [False, True])
+def test_codes_that_were_chosen_for_the_rest_are_taken_over(offsets: bool) -> None:
     model, name = wide_llama(), "model.layers.0.mlp.down_proj.weight"
-    form, weight = WeightFormat(4, leading=64), model.get_parameter(name)
+    form, weight = WeightFormat(4, leading=64, offsets=offsets), model.get_parameter(name)
     factor = inverse_factor(torch.eye(256))
     chosen = round_by_inputs(weight[:, 64:], factor[64:, 64:], form, BACKEND.scale_type)
     reference = BACKEND.quantized_reference(
         model, exact_recipe("int4", {name: form}), {name: chosen}
     )
-    codes = reference.model.layers[0].mlp.down_proj.codes
-    torch.testing.assert_close(codes.weight[:, 64:256], chosen.dequantized())
+    layer, x = reference.model.layers[0].mlp.down_proj, torch.randn(1, 5, 256)
+    x[..., :64] = 0
+    with unrounded_inputs(layer):
+        torch.testing.assert_close(layer(x), x[..., 64:] @ chosen.dequantized().T)
 
 
 def test_a_tied_head_is_divided_with_its_table_and_stored_once(
