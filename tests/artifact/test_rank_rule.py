@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import fields, replace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgeinfinite.artifact.manifest import ScorerInfo
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.errors import EdgeInfiniteError
 
@@ -42,6 +44,15 @@ def test_a_rule_is_read_as_it_was_written(rule):
     told = json.loads(rule.to_json())
     assert told["neighbours"] == rule.neighbours
     assert all(value is not None for value in told.values())
+
+
+@pytest.mark.parametrize("rule", [THIRDS, RankRule()])
+def test_a_manifest_holds_the_rule_and_one_from_before_the_shares_the_default(rule):
+    info = ScorerInfo("scorer.safetensors", 1, "0" * 64, rule)
+    told = msgspec.json.encode(info)
+    assert msgspec.json.decode(told, type=ScorerInfo) == info
+    before = json.loads(told) | {"rank_rule": json.loads(FIRST)}
+    assert msgspec.json.decode(json.dumps(before), type=ScorerInfo).rank_rule == RankRule()
 
 
 @pytest.mark.parametrize("field", [f.name for f in fields(RankRule) if "repeats" not in f.name])
