@@ -71,7 +71,8 @@ class Backend(Protocol):
     `WeightFormat`)."""
 
     offsets_read: int
-    """Bytes that decoding a token reads in the time that the sums for a weight's offsets take."""
+    """Bytes that decoding a token reads in the time that the sums for offsets take. Weights that
+    read the same inputs share them."""
 
     embedding_formats: tuple[WeightFormat, ...]
     """The same for an embedding, whether it is the LM head's weight or not."""

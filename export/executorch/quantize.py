@@ -54,6 +54,9 @@ _DIVIDED_BYTES = 800
 _OFFSETS_BYTES = 1_000
 """What the sums for a weight's offsets add to them."""
 
+_SECOND_PRODUCT_BYTES = 2_500
+"""What offsets with a product of their own add to them."""
+
 _PER_TOKEN = ActivationQuantization.INT8_ASYM_PER_TOKEN
 
 
@@ -104,6 +107,8 @@ def stored_bytes(model: PreTrainedModel, recipe: Recipe, integers: Integers | No
     parted = [m for m in twin.modules() if isinstance(m, PartedLinear | RefinedLinear)]
     divided = len(parted) * _DIVIDED_BYTES
     divided += sum(isinstance(m, RefinedLinear) and m.sums for m in parted) * _OFFSETS_BYTES
+    seconds = sum(isinstance(module, OffsetLinear) for module in twin.modules())
+    divided += seconds * _SECOND_PRODUCT_BYTES
     for module in twin.modules():
         if module in shared:
             continue
@@ -135,13 +140,18 @@ def _is_rows(weight: IntxUnpackedToInt8Tensor) -> bool:
     return bool(weight.target_dtype == torch.int8)
 
 
+def held(groups: Groups) -> tuple[torch.Tensor, int]:
+    """A weight `[O, I]` as the artifact computes with these codes, and the bytes it takes."""
+    more = 0 if groups.offsets is None else _SECOND_PRODUCT_BYTES
+    return groups.dequantized(), groups.stored_bytes + more
+
+
 def rounded(weight: torch.Tensor, form: WeightFormat) -> tuple[torch.Tensor, int]:
     """A weight `[O, I]` as the artifact would compute with it, and the bytes it would take."""
     first = form.leading
     if form.bits == 4 and weight.shape[1] % GROUP == 0:
         if not first and not form.offsets:
-            groups = choose_groups(weight)
-            return groups.dequantized(), groups.stored_bytes
+            return held(choose_groups(weight))
         both = _refined(weight, form)
         more = _DIVIDED_BYTES + (_OFFSETS_BYTES if form.offsets else 0)
         return both.folded(weight.shape[1], first), both.stored_bytes + more

@@ -20,6 +20,7 @@ from edgeinfinite.export.mixing.knapsack import Choice
 from edgeinfinite.export.mixing.ordering import can_be_ordered, order_inputs
 from edgeinfinite.export.mixing.scaling import scale_inputs
 from edgeinfinite.export.mixing.statistics import Progress, WeightStatistics
+from edgeinfinite.export.mixing.stream import shares_inputs
 from edgeinfinite.export.recipes import Recipe, WeightFormat, computed_bits
 from edgeinfinite.models.attach import config_of
 from edgeinfinite.models.grouped_weight import GroupedWeight
@@ -67,7 +68,7 @@ def measure(
     choices: Choices = {}
     done = {(row["weight"], row["format"]): _choice(row) for row in known}
     gathered: Statistics | None = None
-    weights = list(_weights(backbone, recipe))
+    weights, alike = list(_weights(backbone, recipe)), shares_inputs(backbone.model)
     for index, (name, owner) in enumerate(weights):
         progress(f"measuring {name}", index / len(weights))
         for label, rounded in _candidates(backbone, backend, name, owner):
@@ -82,7 +83,8 @@ def measure(
                     backbone.release()
                 choice = Choice(label, size, loss)
                 save(_row(name, choice))
-            choice = replace(choice, read=_bytes_read(backbone, backend, name, choice))
+            sums = backend.offsets_read // alike.get(id(backbone.model.get_parameter(name)), 1)
+            choice = replace(choice, read=_bytes_read(backbone, name, choice, sums))
             choices.setdefault(name, []).append(choice)
     return choices
 
@@ -96,8 +98,13 @@ def _row(name: str, choice: Choice) -> Row:
     }
 
 
-def _bytes_read(backbone: Backbone, backend: Backend, name: str, choice: Choice) -> int:
-    """What decoding a token reads of a weight: all of it, but only a row of an embedding."""
+def _bytes_read(backbone: Backbone, name: str, choice: Choice, sums: int) -> int:
+    """What decoding a token reads of a weight: all of it, but only a row of an embedding.
+
+    Args:
+        backbone, name, choice: the weight and its format.
+        sums: added where it has offsets.
+    """
     weight = backbone.model.get_parameter(name)
     head = backbone.model.get_output_embeddings().weight
     if weight is backbone.model.get_input_embeddings().weight and weight is not head:
@@ -105,7 +112,7 @@ def _bytes_read(backbone: Backbone, backend: Backend, name: str, choice: Choice)
     loaded = choice.format == AS_LOADED
     form = None if loaded else WeightFormat.parse(choice.format)
     bits = backbone.integers[name].bits if form is None else form.bits
-    more = backend.offsets_read if form is not None and form.offsets else 0
+    more = sums if form is not None and form.offsets else 0
     return choice.bytes + weight.numel() * (computed_bits(bits) - bits) // 8 + more
 
 

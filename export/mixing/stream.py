@@ -71,6 +71,16 @@ def stream_of(model: PreTrainedModel) -> Stream | None:
     return Stream(decoder, embedding, head, readers, writers)
 
 
+def shares_inputs(model: PreTrainedModel) -> dict[int, int]:
+    """How many weights read the same inputs (Q, K and V; gate and up), by a weight's identity.
+
+    A weight that isn't named reads inputs of its own, as far as is known.
+    """
+    stream = stream_of(model)
+    groups = [] if stream is None else [g for layer in stream.readers for _, g in layer]
+    return {id(linear.weight): len(group) for group in groups for linear in group}
+
+
 def weight_of_norm(norm: Any) -> torch.Tensor:
     """What a norm multiplies with, `[d]`."""
     weight: torch.Tensor = norm.weight.detach() + norm_shift(norm)

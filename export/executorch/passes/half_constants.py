@@ -19,7 +19,7 @@ from edgeinfinite.export.executorch.passes.graph_tools import (
 
 aten = torch.ops.aten
 
-_WORTHWHILE = 4096
+_WORTHWHILE = 1024
 """Constants with fewer elements stay float32; a call more doesn't pay for them."""
 
 

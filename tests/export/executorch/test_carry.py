@@ -120,6 +120,20 @@ def test_a_layer_may_have_only_streaming_heads(tmp_path: Path) -> None:
     test_the_program_keeps_the_same_slots_as_pytorch_at_every_token(folder)
 
 
+def test_a_program_holds_the_scorer_once_and_in_half_precision(tmp_path: Path) -> None:
+    scorers, path = untrained_scorers(2, 2, 8, seed=0), tmp_path / "scorer.safetensors"
+    for scorer in scorers:
+        scorer.w1.copy_(scorer.w1.half())
+    save_scorers(path, scorers, RankRule(), {})
+    command = (*CARRY, "--recall-slots", "16", "--scorer", str(path))
+    folder = tiny_artifact(tmp_path / "artifact", *command)
+    stored = (folder / "model.pte").read_bytes()
+    for scorer in scorers:
+        assert stored.count(scorer.w1.half().numpy().tobytes()) == 1
+        assert stored.count(scorer.w1.numpy().tobytes()) == 0
+    test_the_program_keeps_the_same_slots_as_pytorch_at_every_token(folder)
+
+
 def test_any_chunk_length_gives_the_same_logits(artifact: Path) -> None:
     engine = load_engine(artifact)
     tokens = np.random.default_rng(1).integers(2, 200, 150).tolist()
