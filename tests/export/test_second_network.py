@@ -16,8 +16,17 @@ from edgeinfinite.models.recall.scorer_file import save_scorers, untrained_score
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.session import Session
 
-RULE = RankRule(ranked_slots=16)
-"""Of 64 slots, 48 are left to the second network."""
+RULES = {
+    "a number of slots by score": RankRule(ranked_slots=16),
+    "a third by score": RankRule(
+        ranked_slots=2**20,
+        repeats_above=32,
+        repeats_scored_share=1 / 3,
+        repeats_newest_share=1 / 3,
+        repeats_recency=1e-4,
+    ),
+}
+"""Of 64 slots, the second network ranks the pairs for 48, and for a third."""
 
 
 @pytest.fixture(params=["onnx", "executorch"])
@@ -26,7 +35,7 @@ def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def scorer_file(folder: Path, second: bool) -> Path:
+def scorer_file(folder: Path, rule: RankRule, second: bool) -> Path:
     """A random scorer for the tiny checkpoint, whose first layer's first head streams."""
     folder.mkdir(exist_ok=True)
     scorers = untrained_scorers(2, 2, 8, 0)
@@ -38,13 +47,16 @@ def scorer_file(folder: Path, second: bool) -> Path:
                 torch.manual_seed(5)
                 scorer.add_repeats(4).requires_grad_(False)
     path = folder / f"{second}.safetensors"
-    save_scorers(path, [scorer.half() for scorer in scorers], RULE, {})
+    save_scorers(path, [scorer.half() for scorer in scorers], rule, {})
     return path
 
 
-@pytest.mark.parametrize("cache_type", ["float32", "int8"])
+@pytest.mark.parametrize(
+    ("cache_type", "rule"),
+    [("float32", rule) for rule in RULES] + [("int8", "a number of slots by score")],
+)
 def test_an_artifact_with_a_second_network_computes_what_the_checkpoint_computes(
-    tmp_path: Path, backend: str, cache_type: str
+    tmp_path: Path, backend: str, cache_type: str, rule: str
 ) -> None:
     if (backend, cache_type) == ("executorch", "int8"):
         pytest.skip("ExecuTorch has float32 caches")
@@ -52,7 +64,7 @@ def test_an_artifact_with_a_second_network_computes_what_the_checkpoint_computes
     options += ["--cache-type", cache_type]
     logits = []
     for second in (True, False):
-        scorer = scorer_file(tmp_path / "scorers", second)
+        scorer = scorer_file(tmp_path / "scorers", RULES[rule], second)
         folder = tiny_artifact(tmp_path / f"{second}", *options, "--scorer", str(scorer))
         checks = verify_artifact(folder, model=str(tmp_path / f"{second}-checkpoint"))
         assert [check for check in checks if not check.passed] == []
