@@ -23,6 +23,9 @@ _REFITS = 2
 _OFFSETS = 8
 """An offset is -8 .. 7 steps."""
 
+_Tried = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""Weighted squared error, scale, and zero point or multiple of a step, each `[O, 1]`."""
+
 _REACH = 2.5
 """Times the root mean square of a row's middles that its offsets reach; further ones are clipped.
 """
@@ -43,23 +46,19 @@ def choose_grid(
         Scales as stored and zero points as whole numbers, both `[O]` float32.
     """
     top = 2.0**form.bits - 1
-    best: tuple[torch.Tensor, ...] | None = None
-    for scale, zero in _candidates(block, form, signed=scale_type.signed):
-        for _ in range(_REFITS):
-            centred = _codes(block, scale, zero, top) - zero
-            power = (weights * centred.square()).sum(1, keepdim=True)
-            fitted = (weights * centred * block).sum(1, keepdim=True) / power.clamp_min(1e-30)
-            scale = torch.where(fitted == 0, scale, fitted)
-        scale = scale_type.stored(scale)
-        moved = (_codes(block, scale, zero, top) - zero) * scale - block
-        new = ((weights * moved.square()).sum(1, keepdim=True), scale, zero)
-        if best is None:
-            best = new
-        else:
-            better = new[0] < best[0]
-            best = tuple(torch.where(better, a, b) for a, b in zip(new, best, strict=True))
-    assert best is not None
-    return best[1].squeeze(1), best[2].squeeze(1)
+
+    def tried() -> Iterator[_Tried]:
+        for scale, zero in _candidates(block, form, signed=scale_type.signed):
+            for _ in range(_REFITS):
+                centred = _codes(block, scale, zero, top) - zero
+                power = (weights * centred.square()).sum(1, keepdim=True)
+                fitted = (weights * centred * block).sum(1, keepdim=True) / power.clamp_min(1e-30)
+                scale = torch.where(fitted == 0, scale, fitted)
+            scale = scale_type.stored(scale)
+            moved = (_codes(block, scale, zero, top) - zero) * scale - block
+            yield (weights * moved.square()).sum(1, keepdim=True), scale, zero
+
+    return _best(tried())
 
 
 def offset_steps(weight: torch.Tensor, group: int) -> torch.Tensor:
@@ -90,26 +89,32 @@ def choose_offsets(
     low, high = block.amin(1, keepdim=True), block.amax(1, keepdim=True)
     step = steps.unsqueeze(1)
     full = ((high - low) / 15).clamp_min(LEAST)
-    best: tuple[torch.Tensor, ...] | None = None
-    for shrink in _SHRINKS[4]:
-        exact = ((low + high + full * shrink) / 2) / step
-        for k in (exact.floor(), exact.ceil()):
-            k = k.clamp(-_OFFSETS, _OFFSETS - 1)
-            rest, scale = block - k * step, full * shrink
-            for _ in range(_REFITS):
-                codes = (rest / scale).round_().clamp_(-8, 7)
-                power = (weights * codes.square()).sum(1, keepdim=True).clamp_min(1e-30)
-                fitted = (weights * codes * rest).sum(1, keepdim=True) / power
-                scale = torch.where(fitted <= 0, scale, fitted)
-            scale = scale_type.stored(scale)
-            moved = (rest / scale).round_().clamp_(-8, 7) * scale - rest
-            new = ((weights * moved.square()).sum(1, keepdim=True), scale, k)
-            if best is None:
-                best = new
-            else:
-                better = new[0] < best[0]
-                best = tuple(torch.where(better, a, b) for a, b in zip(new, best, strict=True))
-    assert best is not None
+
+    def tried() -> Iterator[_Tried]:
+        for shrink in _SHRINKS[4]:
+            exact = ((low + high + full * shrink) / 2) / step
+            for k in (exact.floor(), exact.ceil()):
+                k = k.clamp(-_OFFSETS, _OFFSETS - 1)
+                rest, scale = block - k * step, full * shrink
+                for _ in range(_REFITS):
+                    codes = (rest / scale).round_().clamp_(-8, 7)
+                    power = (weights * codes.square()).sum(1, keepdim=True).clamp_min(1e-30)
+                    fitted = (weights * codes * rest).sum(1, keepdim=True) / power
+                    scale = torch.where(fitted <= 0, scale, fitted)
+                scale = scale_type.stored(scale)
+                moved = (rest / scale).round_().clamp_(-8, 7) * scale - rest
+                yield (weights * moved.square()).sum(1, keepdim=True), scale, k
+
+    return _best(tried())
+
+
+def _best(tried: Iterator[_Tried]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Row by row what has the least error, both `[O]`."""
+    best = next(tried)
+    for new in tried:
+        better = new[0] < best[0]
+        error, scale, other = (torch.where(better, a, b) for a, b in zip(new, best, strict=True))
+        best = error, scale, other
     return best[1].squeeze(1), best[2].squeeze(1)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -9,9 +11,16 @@ from torch import nn
 pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
-from edgeinfinite.export.executorch.groups import GROUP, choose_groups, take_over
-from edgeinfinite.export.executorch.layers import OffsetLinear
+from edgeinfinite.export.executorch.groups import (
+    GROUP,
+    choose_groups,
+    refined,
+    stepped_groups,
+    take_over,
+)
+from edgeinfinite.export.executorch.layers import OffsetLinear, RefinedLinear
 from edgeinfinite.export.executorch.quantize import _packed_linear
+from edgeinfinite.export.mixing.grids import offset_steps
 from edgeinfinite.export.recipes import WeightFormat
 from edgeinfinite.models.grouped_weight import GroupedWeight
 
@@ -86,3 +95,18 @@ def test_a_layer_with_offsets_computes_what_the_weight_does() -> None:
 def test_inputs_that_do_not_divide_into_groups_get_eight_bits() -> None:
     packed, kind = _packed_linear(nn.Linear(48, 8), WeightFormat(4))
     assert isinstance(packed, nn.Linear) and kind == "int8 symmetric, one scale a row"
+
+
+@pytest.mark.parametrize("inputs", [32, 64, 576, 1024, 1056])
+def test_offsets_in_one_product_with_any_number_of_groups(inputs: int) -> None:
+    weight, x = torch.randn(8, inputs), torch.randn(1, 3, inputs)
+    for first in {0, 32, inputs - 32} - {inputs}:
+        rest, steps = stepped_groups(weight[:, first:]), offset_steps(weight[:, first:], GROUP)
+        groups = refined(weight[:, :first], rest, steps)
+        assert groups.codes.shape[1] == inputs + first + GROUP * math.ceil(inputs / GROUP**2)
+        codes = nn.Linear(groups.codes.shape[1], 8, bias=False)
+        codes.weight = nn.Parameter(groups.dequantized(), requires_grad=False)
+        layer = RefinedLinear(codes, inputs, first, sums=True)
+        whole = groups.folded(inputs, first)
+        torch.testing.assert_close(layer(x), x @ whole.T, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(whole[:, first:], rest.dequantized())
