@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -36,6 +37,9 @@ class ModelOptions:
             the recall slots (`carry`), and shorter segments for a small state of a hybrid model;
             None keeps the geometry as given.
         cache_type: dtype of the KV cache.
+
+    Raises:
+        EdgeInfiniteError: state_mb isn't a size.
     """
 
     geometry: Geometry | GeometryOptions = field(default_factory=GeometryOptions)
@@ -43,6 +47,10 @@ class ModelOptions:
     scorer: str | None = None
     state_mb: float | None = None
     cache_type: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.state_mb is not None and not 0 < self.state_mb < math.inf:
+            raise EdgeInfiniteError(f"--state-mb is {self.state_mb}; give megabytes, such as 40")
 
     @property
     def asked(self) -> GeometryOptions:

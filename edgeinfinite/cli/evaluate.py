@@ -22,6 +22,7 @@ from edgeinfinite.cli.longbench import add_longbench
 from edgeinfinite.cli.measuring import (
     CACHE_TYPE,
     DEVICE,
+    STATE_MB,
     check_artifact_options,
     check_outputs,
     load_with_setting,
@@ -66,6 +67,7 @@ _COMMON: Options = {
     "--dtype": option("dtype of the backbone (default: float32)", choices=("float32", "bfloat16")),
     "--device": DEVICE,
     "--cache-type": CACHE_TYPE,
+    "--state-mb": STATE_MB,
 }
 _GATE: Options = {"--gate": option("trained gate", metavar="FILE|untrained|none")}
 _PASSKEY: Options = {

@@ -17,7 +17,13 @@ from edgeinfinite.cli.arguments import (
     option,
     positive,
 )
-from edgeinfinite.cli.measuring import CACHE_TYPE, DEVICE, OF_THE_MODEL, load_with_setting
+from edgeinfinite.cli.measuring import (
+    CACHE_TYPE,
+    DEVICE,
+    OF_THE_MODEL,
+    STATE_MB,
+    load_with_setting,
+)
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.files import check_writable
@@ -46,6 +52,7 @@ _OPTIONS: Options = {
     "--include-path": option("folder with your own tasks", type=Path, default=None),
     "--json": file_option("a row for each metric"),
     "--cache-type": CACHE_TYPE,
+    "--state-mb": STATE_MB,
     "--device": DEVICE,
     "--threads": option("threads of the engine", type=cpu_threads, default=None, metavar="N"),
 }

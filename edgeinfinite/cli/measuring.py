@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from edgeinfinite.models.loading import Backbone
 
 OF_THE_MODEL = {"methods", "dtype", "device", "cache_type", "gate", "zero_gate", "scorer"}
+OF_THE_MODEL |= {"state_mb"}
 OF_THE_MODEL |= {field.name for field in fields(GeometryOptions)}
 """Options that are fixed when an artifact is exported, or that its engine doesn't have."""
 
@@ -43,13 +44,21 @@ CACHE_TYPE = option(
 )
 """The same, of a checkpoint's state."""
 
+STATE_MB = option(
+    "largest state; chooses segment length, recall slots or window as export does, and a float16 "
+    "cache if --cache-type isn't given",
+    type=float,
+    metavar="MB",
+)
+"""The same."""
+
 
 def load_with_setting(arguments: argparse.Namespace) -> tuple[Backbone, Setting]:
     """Loads the checkpoint to its device and decides the setting of its methods.
 
     Raises:
-        EdgeInfiniteError: it can't be loaded, the options don't go together, or there is no such
-            device.
+        EdgeInfiniteError: it can't be loaded, the options don't go together or are no sizes, or
+            there is no such device.
     """
     from edgeinfinite.evaluation.placement import device_of
     from edgeinfinite.models.defaults import ModelOptions, resolve
@@ -57,9 +66,14 @@ def load_with_setting(arguments: argparse.Namespace) -> tuple[Backbone, Setting]
 
     device = device_of(vars(arguments).get("device", "cpu"))
     asked = GeometryOptions(**given(arguments, GeometryOptions))
-    backbone = load_backbone(arguments.model)
     parts = {"gate": NO_GATE} | given(arguments, Setting)
-    resolved = resolve(backbone, ModelOptions(asked, parts["gate"], parts.pop("scorer", None)))
+    state_mb = vars(arguments).get("state_mb")
+    if state_mb is not None:
+        parts.setdefault("cache_type", "float16")
+    scorer, cache_type = parts.pop("scorer", None), parts.get("cache_type", "float32")
+    options = ModelOptions(asked, parts["gate"], scorer, state_mb, cache_type)
+    backbone = load_backbone(arguments.model)
+    resolved = resolve(backbone, options)
     for sentence in resolved.notes:
         note(sentence)
     config = resolved.config
