@@ -14,7 +14,6 @@ from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import BatchEncoding
 
-from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.cli import main
 from edgeinfinite.evaluation import artifact as artifact_reader
 from edgeinfinite.evaluation import perplexity
@@ -264,25 +263,6 @@ def test_an_artifacts_loss_is_that_of_the_model_it_was_made_of(
         capsys.readouterr()
         assert main([*ask, *option]) == 2
         assert f"leave {option[0]} out" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("more", [[], ["--cache-type", "int8"], ["--cache-type", "float32"]])
-def test_a_state_of_a_size_has_the_slots_that_an_export_gives_it(
-    checkpoint, texts, tmp_path, capsys, more
-):
-    """Without a cache type in half precision, as an export has it."""
-    out, size = tmp_path / "rows.json", ["--policy", "carry", "--scorer", "untrained"]
-    size += ["--segment-length", "16", "--sink-length", "4", "--window-length", "16"]
-    size += ["--state-mb", "0.05", *more]
-    ask = ["evaluate", "perplexity", "--model", str(checkpoint), "--data", str(texts), *PERPLEXITY]
-    assert main([*ask, *size, "--methods", "edgeinfinite", "--json", str(out)]) == 0
-    folder = tmp_path / "artifact"
-    assert main(["export", "--model", str(checkpoint), "--output", str(folder), *size]) == 0
-    told, made = json.loads(out.read_text()), load_manifest(folder)
-    assert told["options"]["geometry"] == made.geometry.to_dict()
-    assert made.geometry.most_slots > 16
-    caches = {state.dtype for state in made.state if state.is_cache}
-    assert caches == {told["options"]["cache_type"]}
 
 
 def test_a_text_begins_with_bos_where_the_tokenizer_adds_it(checkpoint, texts):
