@@ -108,7 +108,7 @@ def symmetric_groups(weight: torch.Tensor) -> Groups:
 def stepped_groups(weight: torch.Tensor) -> Groups:
     """Rounds a weight `[O, I]` with offsets that are multiples of a step (`mixing/grids.py`)."""
     weight = weight.detach().float()
-    steps, alike = offset_steps(weight, GROUP), torch.ones(GROUP)
+    steps, alike = offset_steps(weight, GROUP, SCALE_TYPE), torch.ones(GROUP)
     codes, scales, offsets = [], [], []
     for block in weight.split(GROUP, dim=1):
         scale, multiple = choose_offsets(block, alike, steps, SCALE_TYPE)

@@ -26,6 +26,7 @@ from edgeinfinite.artifact.manifest import QuantizationInfo
 from edgeinfinite.export.backend import Integers
 from edgeinfinite.export.executorch.groups import (
     GROUP,
+    SCALE_TYPE,
     Groups,
     choose_groups,
     refined,
@@ -218,7 +219,7 @@ def _refined(weight: torch.Tensor, form: WeightFormat, rest: Groups | None = Non
     first, others = weight[:, : form.leading], weight[:, form.leading :]
     if not form.offsets:
         return refined(first, rest or symmetric_groups(others))
-    steps = offset_steps(others.detach().float(), GROUP)
+    steps = offset_steps(others.detach().float(), GROUP, SCALE_TYPE)
     return refined(first, rest or stepped_groups(others), steps)
 
 

@@ -61,17 +61,18 @@ def choose_grid(
     return _best(tried())
 
 
-def offset_steps(weight: torch.Tensor, group: int) -> torch.Tensor:
+def offset_steps(weight: torch.Tensor, group: int, scale_type: ScaleType) -> torch.Tensor:
     """The step of each row's offsets `[O]`, so that eight of them reach most groups' middles.
 
     Args:
         weight: `[O, I]` float32, I a multiple of the group.
         group: g.
+        scale_type: how the back end stores steps, as it does scales.
     """
     low, high = weight.unflatten(1, (-1, group)).aminmax(dim=2)
     middles = (low + high) / 2
     steps = middles.square().mean(1).sqrt() * (_REACH / _OFFSETS)
-    return ScaleType(torch.bfloat16, signed=False).stored(steps)
+    return scale_type.stored(steps)
 
 
 def choose_offsets(

@@ -29,9 +29,9 @@ def round_by_inputs(
         form: bits, group, and symmetry or offsets.
         scale_type: how the back end stores scales.
     """
-    steps = offset_steps(weight.detach().float(), form.group) if form.offsets else None
     rest = weight.detach().float().clone()
     size = form.group
+    steps = offset_steps(rest, size, scale_type) if form.offsets else None
     codes = torch.empty(rest.shape, dtype=torch.uint8)
     scales = torch.empty(len(rest), rest.shape[1] // size)
     levels = torch.empty_like(scales)

@@ -62,8 +62,6 @@ class QnnBackend(OnnxBackend):
         WeightFormat(8),
     )
     leading_shares: tuple[float, ...] = ()
-    offsets_read: int = 0
-    keeps_angles: bool = False
     embedding_formats: tuple[WeightFormat, ...] = (WeightFormat(8),)
     tools: tuple[str, ...] = (*OnnxBackend.tools, "onnxruntime-qnn")
 

@@ -13,6 +13,7 @@ pytest.importorskip("torchao")
 
 from edgeinfinite.export.executorch.groups import (
     GROUP,
+    SCALE_TYPE,
     choose_groups,
     refined,
     stepped_groups,
@@ -101,7 +102,10 @@ def test_inputs_that_do_not_divide_into_groups_get_eight_bits() -> None:
 def test_offsets_in_one_product_with_any_number_of_groups(inputs: int) -> None:
     weight, x = torch.randn(8, inputs), torch.randn(1, 3, inputs)
     for first in {0, 32, inputs - 32} - {inputs}:
-        rest, steps = stepped_groups(weight[:, first:]), offset_steps(weight[:, first:], GROUP)
+        rest, steps = (
+            stepped_groups(weight[:, first:]),
+            offset_steps(weight[:, first:], GROUP, SCALE_TYPE),
+        )
         groups = refined(weight[:, :first], rest, steps)
         assert groups.codes.shape[1] == inputs + first + GROUP * math.ceil(inputs / GROUP**2)
         codes = nn.Linear(groups.codes.shape[1], 8, bias=False)

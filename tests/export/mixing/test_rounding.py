@@ -63,7 +63,9 @@ def test_offsets_are_multiples_of_a_step_a_row_and_move_outputs_less():
     form = WeightFormat(4, offsets=True)
     chosen = round_by_inputs(WEIGHT, FACTOR, form, POSITIVE)
     assert chosen.levels is not None and bool((chosen.scales > 0).all())
-    multiples = (chosen.levels + 8 * chosen.scales) / offset_steps(WEIGHT, 32).unsqueeze(1)
+    multiples = (chosen.levels + 8 * chosen.scales) / offset_steps(WEIGHT, 32, POSITIVE).unsqueeze(
+        1
+    )
     torch.testing.assert_close(multiples, multiples.round(), atol=1e-3, rtol=0)
     assert float(multiples.min()) >= -8 and float(multiples.max()) <= 7
     without = round_by_inputs(WEIGHT, FACTOR, WeightFormat(4), POSITIVE)
