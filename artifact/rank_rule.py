@@ -14,10 +14,8 @@ import msgspec
 
 from edgeinfinite.errors import EdgeInfiniteError
 
-_NEWER = "repeats_"
-"""The first cards don't have fields whose names begin so."""
-
-_ROUNDING = 1e-9
+_NEWER = ("repeats_recency", "reach")
+"""Fields that the first cards don't have."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +35,17 @@ class RankRule:
             hold the newest pairs: few pairs are asked for much later, and ordinary text needs near
             ones.
         ranked_slots: number of a layer's slots that are filled by rank, if it has that many.
-            Further slots hold pairs above the scorer's keep threshold, else the newest pairs.
-        repeats_above: a layer with more slots than this gives some to a scorer's second network,
-            `RetentionScorer.repeats`. None: twice `ranked_slots`.
-        repeats_scored_share: share of such a layer's slots that are filled by rank, beside pairs
-            above the keep threshold. None: half of `ranked_slots`.
-        repeats_newest_share: share of such a layer's slots that hold the newest pairs. None: half
-            of `ranked_slots`. The second network ranks the pairs that are left.
+            Further slots hold pairs above the scorer's keep threshold, else the newest pairs. A
+            layer with more than twice as many slots fills half of this number by rank and as many
+            with the newest pairs; a scorer's second network, `RetentionScorer.repeats`, ranks the
+            pairs that are left.
         repeats_recency: in place of `recency` among the pairs that the second network ranks.
+        reach: retrieval heads find little far away. In a layer that gives slots to the second
+            network, once all its slots are in use, theirs end directly before the window and span
+            at most so many positions. None: they stay behind the sinks, a position each.
 
     Raises:
-        EdgeInfiniteError: a number is out of range, or only some of `repeats_above`,
-            `repeats_scored_share` and `repeats_newest_share` are None.
+        EdgeInfiniteError: a number is out of range.
     """
 
     pooled_share: float = 0.8
@@ -57,49 +54,24 @@ class RankRule:
     recency: float = 2.5e-4
     newest_share: float = 0.5
     ranked_slots: int = 512
-    repeats_above: int | None = None
-    repeats_scored_share: float | None = None
-    repeats_newest_share: float | None = None
     repeats_recency: float = 5e-5
+    reach: int | None = None
 
     def __post_init__(self) -> None:
-        for name in (
-            "pooled_share",
-            "neighbours_share",
-            "newest_share",
-            "repeats_scored_share",
-            "repeats_newest_share",
-        ):
+        for name in ("pooled_share", "neighbours_share", "newest_share"):
             value = getattr(self, name)
-            if value is not None and not 0 <= value <= 1:
+            if not 0 <= value <= 1:
                 raise EdgeInfiniteError(f"rank rule: {name} is {value}; it must be from 0 to 1")
-        for name in ("neighbours", "ranked_slots", "repeats_above"):
+        for name in ("neighbours", "ranked_slots"):
             value = getattr(self, name)
-            if value is not None and value < 0:
+            if value < 0:
                 raise EdgeInfiniteError(f"rank rule: {name} is {value}; it must be 0 or more")
         for name in ("recency", "repeats_recency"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise EdgeInfiniteError(f"rank rule: {name} is {value}; it must be above 0")
-        self._check_shares()
-
-    def _check_shares(self) -> None:
-        """Refuses shares of which some lack, or that are more than all slots."""
-        given = {
-            name: getattr(self, name)
-            for name in ("repeats_above", "repeats_scored_share", "repeats_newest_share")
-        }
-        lacking = [name for name, value in given.items() if value is None]
-        if lacking and len(lacking) < len(given):
-            raise EdgeInfiniteError(
-                f"rank rule: {', '.join(lacking)} must be given too, or none of {', '.join(given)}"
-            )
-        shares = (self.repeats_scored_share or 0) + (self.repeats_newest_share or 0)
-        if shares > 1 + _ROUNDING:
-            raise EdgeInfiniteError(
-                f"rank rule: repeats_scored_share and repeats_newest_share sum to {shares}; they "
-                "must leave the second network its share, so at most 1"
-            )
+        if self.reach is not None and self.reach < 1:
+            raise EdgeInfiniteError(f"rank rule: reach is {self.reach}; it must be 1 or more")
 
     def newest_slots(self, slots: int) -> int:
         """How many of a layer's slots hold what is newest, whatever its rank."""
@@ -107,19 +79,18 @@ class RankRule:
 
     def needs_repeats(self, slots: int) -> bool:
         """Whether a layer with so many slots gives some to a scorer's second network."""
-        above = 2 * self.ranked_slots if self.repeats_above is None else self.repeats_above
-        return slots > above
+        return slots > 2 * self.ranked_slots
 
-    def beside_repeats(self, slots: int) -> tuple[int, int]:
-        """Slots filled by rank, at least one, and slots of the newest pairs.
+    def beside_repeats(self) -> int:
+        """Slots filled by rank, at least one, beside those for which the second network ranks.
 
-        The second network ranks the pairs for the others, where `needs_repeats` is true.
+        As many hold the newest pairs.
         """
-        if self.repeats_scored_share is None or self.repeats_newest_share is None:
-            half = max(1, self.ranked_slots // 2)
-            return half, half
-        scored, newest = self.repeats_scored_share * slots, self.repeats_newest_share * slots
-        return max(1, int(scored)), int(newest)
+        return max(1, self.ranked_slots // 2)
+
+    def reach_of(self, slots: int) -> int | None:
+        """`reach` in a layer with so many slots; None where they stay behind the sinks."""
+        return self.reach if self.needs_repeats(slots) else None
 
     def to_json(self) -> str:
         """One line for a card.
@@ -129,7 +100,7 @@ class RankRule:
         """
         told = asdict(self)
         for field in fields(self):
-            if field.name.startswith(_NEWER) and told[field.name] == field.default:
+            if field.name in _NEWER and told[field.name] == field.default:
                 del told[field.name]
         return msgspec.json.encode(told, order="sorted").decode()
 
@@ -143,7 +114,7 @@ class RankRule:
         try:
             known: dict[str, Any] = msgspec.json.decode(text, type=dict)
             names = {field.name for field in fields(cls)}
-            lacking = {name for name in names - set(known) if not name.startswith(_NEWER)}
+            lacking = names - set(known) - set(_NEWER)
             if lacking or set(known) - names:
                 raise EdgeInfiniteError(f"rank rule {text} isn't one that this version knows")
             return msgspec.json.decode(text, type=cls)

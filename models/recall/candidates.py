@@ -22,7 +22,7 @@ class Candidates:
     Args:
         count: `[]` int64, number of candidates: recall slots in use plus N.
         order: `[n]` int64, 0, 1, ...; greater is newer.
-        positions: `[n]` int64, the keys' current positions.
+        positions: `[n]` int64, the keys' current positions in heads that keep pairs by rank.
         key, value: `[1, K, n, D]`, keys after RoPE.
     """
 
@@ -40,6 +40,7 @@ def candidates_of(
     v_cache: Cache,
     layer: int = 0,
     longest: torch.Tensor | None = None,
+    reach: int | None = None,
 ) -> Candidates:
     """The candidates of a layer.
 
@@ -49,16 +50,45 @@ def candidates_of(
         k_cache, v_cache: `[1, K, C, D]`.
         layer: its index, needed if G differs by layer.
         longest: `[]` int64, slots in use in the longest cache, needed if G differs by layer.
+        reach: `RankRule.reach_of` these slots.
     """
     sinks, segment = geometry.sink_length, geometry.segment_length
-    most = geometry.slots_of(layer) + segment
+    slots = geometry.slots_of(layer)
+    most = slots + segment
     count = length - sinks - geometry.window_length
     order = torch.arange(most)
     positions = order + sinks
     if longest is not None:  # the residual has its positions of the longest cache
         positions = positions + (order >= count - segment) * (longest - length)
+    if reach is not None:
+        residual = (length if longest is None else longest) - segment - geometry.window_length
+        near = slot_positions(sinks, slots, count - segment, residual, reach)
+        near = torch.cat((near, positions[slots:]))
+        positions = torch.where(order < count - segment, near, positions)
     key, value = (
         moved(cache, lambda slots: slots[:, :, sinks : sinks + most])
         for cache in (k_cache, v_cache)
     )
     return Candidates(count, order, positions, key, value)
+
+
+def slot_positions(
+    sinks: int, slots: int, used: torch.Tensor, residual: torch.Tensor, reach: int | None
+) -> torch.Tensor:
+    """`[G]` int64: positions of the recall slots of a head that keeps pairs by rank.
+
+    Behind the sinks, one after the other. With `reach`, once all G are in use, directly before the
+    residual: slot j stands ceil((G - j) min(1, reach / G)) positions before it.
+
+    Args:
+        sinks, slots: S, G.
+        used: `[]` int64, slots in use.
+        residual: `[]` int64, position of the residual's first token.
+        reach: see `candidates_of`.
+    """
+    order = torch.arange(slots)
+    if reach is None:
+        return sinks + order
+    span = min(slots, reach)
+    distance = ((slots - order) * span + slots - 1) // slots
+    return torch.where(used < slots, sinks + order, residual - distance)

@@ -293,15 +293,28 @@ def test_layers_with_different_slots_hold_the_same_total_as_with_equal_slots(slo
     assert sizes == [11 + count for count in slots]
 
 
-def test_keys_stand_at_the_positions_that_their_layers_layout_gives_them():
+@pytest.mark.parametrize(
+    ("slots", "tokens", "rule", "before_the_residual"),
+    [
+        ((9, 3), 70, RankRule(), None),
+        ((9, 6), 70, RankRule(ranked_slots=2, reach=4), [4, 4, 3, 2, 2, 1]),
+        ((9, 6), 70, RankRule(ranked_slots=2, reach=60), [6, 5, 4, 3, 2, 1]),
+        ((6, 6), 70, RankRule(ranked_slots=2, reach=2), [2, 2, 2, 1, 1, 1]),
+        ((6, 9), 70, RankRule(ranked_slots=2, reach=3), [3, 3, 3, 2, 2, 2, 1, 1, 1]),
+        ((6, 6), 70, RankRule(ranked_slots=3, reach=2), None),  # too few slots
+        ((12, 9), 17, RankRule(ranked_slots=2, reach=3), None),  # not all of them are in use
+    ],
+)
+def test_keys_stand_at_the_positions_that_their_layers_layout_gives_them(
+    slots, tokens, rule, before_the_residual
+):
     """Sinks from 0 on, the residual where the longest cache has it, and slots behind the sinks, or
-    in heads that keep what is newest before the residual."""
-    geometry = geometry_of(3, (9, 3), 3, 5)
-    model = attached(geometry, gate=NO_GATE)
+    in heads that keep what is newest before the residual, or as the rule's `reach` says."""
+    model = ruled(geometry_of(3, slots, 3, 5), rule)
     model.model.layers[1].self_attn.retention_scorer.make_streaming(torch.tensor([False, True]))
     session, raw = Session(TorchEngine(model)), []
     table = rotary_tables(tiny_llama(), 64)[1]
-    for token in random_tokens(70):
+    for token in random_tokens(tokens):
         session.append([token])
         position = torch.tensor([session.cached - 1])
         slot = int(session.state.length[1]) - 1
@@ -310,10 +323,15 @@ def test_keys_stand_at_the_positions_that_their_layers_layout_gives_them():
             (table.shift_back(key, position), session.state.arrays["v_cache_1"][0, :, slot].copy())
         )
     used = int(session.state.length[1])
-    for head, behind_the_sinks in enumerate((6, 3)):
+    kept = used - 3 - len(session.residual)
+    for head, streams in enumerate((False, True)):
         stored = torch.from_numpy(session.state.arrays["k_cache_1"][0, head, :used])
-        end = range(session.cached - (used - behind_the_sinks), session.cached)
-        unrotated = table.shift_back(stored[None], torch.tensor([*range(behind_the_sinks), *end]))
+        residual = session.cached - len(session.residual)
+        in_slots = list(range(residual - kept, residual) if streams else range(3, 3 + kept))
+        if before_the_residual and not streams:
+            in_slots = [residual - distance for distance in before_the_residual]
+        places = [*range(3), *in_slots, *range(residual, session.cached)]
+        unrotated = table.shift_back(stored[None], torch.tensor(places))
         values = session.state.arrays["v_cache_1"][0, head, :used]
         for key, value in zip(unrotated[0], values, strict=True):
             found = [k[head, 0] for k, v in raw if np.array_equal(v[head], value)]

@@ -72,58 +72,6 @@ def test_a_second_network_ranks_what_the_first_leaves(streams):
         assert sorted(kept) == (streaming if streams and head else sorted(wanted))
 
 
-def random_candidates(count):
-    torch.manual_seed(0)
-    order, (key, value) = torch.arange(count), torch.randn(2, 1, 2, count, 4)
-    return Candidates(torch.tensor(count), order, order, key, value)
-
-
-THIRDS = RankRule(
-    neighbours=0,
-    ranked_slots=2**20,
-    repeats_above=5,
-    repeats_scored_share=1 / 3,
-    repeats_newest_share=1 / 3,
-)
-
-
-@pytest.mark.parametrize("slots", [5, 6, 9, 10, 33])
-def test_a_rule_of_thirds_gives_each_of_three_its_share(slots):
-    """By score, the newest, and by the second network, which gets what division leaves."""
-    made, segment = scorer([True, True]), 4
-    made.keep_threshold.fill_(1e4)
-    made.add_repeats(3).requires_grad_(False)
-    count = slots + segment
-    candidates = random_candidates(count)
-    score = torch.randn(1, 2, count)
-    parts = score.split((slots, segment), -1)
-    found = rank(THIRDS, candidates, slots, RotaryTable(None, None), made, *parts).rank
-    told = made.repeats(candidates.key, candidates.value)[0]
-    third = slots // 3 if slots > 5 else 0
-    scored = third or slots
-    for head, kept in enumerate(found.topk(slots, dim=-1).indices[0].tolist()):
-        older = range(count - third)
-        by_score = (score[0, head] + THIRDS.recency * candidates.order).tolist()
-        by_repeats = (told[head] + THIRDS.repeats_recency * candidates.order).tolist()
-        best = sorted(older, key=by_score.__getitem__, reverse=True)[:scored]
-        rest = sorted(set(older) - set(best), key=by_repeats.__getitem__, reverse=True)
-        newest = range(count - third, count)
-        wanted = [*newest, *best, *rest[: slots - third - scored]]
-        assert sorted(kept) == sorted(wanted)
-
-
-@pytest.mark.parametrize("slots", [5, 6, 33])
-def test_a_rule_of_thirds_ranks_all_by_score_without_a_second_network(slots):
-    made, count = scorer([True, True]), slots + 4
-    parts = torch.randn(1, 2, count).split((slots, 4), -1)
-    by_score = RankRule(neighbours=0, ranked_slots=2**20)
-    ranks = [
-        rank(rule, random_candidates(count), slots, RotaryTable(None, None), made, *parts).rank
-        for rule in (THIRDS, by_score)
-    ]
-    assert torch.equal(*ranks)
-
-
 @pytest.mark.parametrize("slots", [2, 7, 8, 9])
 def test_a_second_network_changes_nothing_in_caches_with_few_slots(slots):
     torch.manual_seed(0)
