@@ -40,9 +40,10 @@ class RankRule:
             with the newest pairs; a scorer's second network, `RetentionScorer.repeats`, ranks the
             pairs that are left.
         repeats_recency: in place of `recency` among the pairs that the second network ranks.
-        reach: retrieval heads find little far away. In a layer that gives slots to the second
-            network, once all its slots are in use, theirs end directly before the window and span
-            at most so many positions. None: they stay behind the sinks, a position each.
+        reach: retrieval heads find little far away. In a layer with more slots than this, theirs
+            end directly before the window and span at most so many positions: up to so many pairs
+            each stands where the text has it, more of them stand closer together. In other
+            layers, and with None, slots stay behind the sinks, a position each.
 
     Raises:
         EdgeInfiniteError: a number is out of range.
@@ -90,7 +91,7 @@ class RankRule:
 
     def reach_of(self, slots: int) -> int | None:
         """`reach` in a layer with so many slots; None where they stay behind the sinks."""
-        return self.reach if self.needs_repeats(slots) else None
+        return None if self.reach is None or slots <= self.reach else self.reach
 
     def to_json(self) -> str:
         """One line for a card.

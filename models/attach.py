@@ -143,7 +143,8 @@ def heads_of_caches(model: PreTrainedModel) -> list[int]:
 def cache_tables(model: PreTrainedModel, positions: int) -> list[RotaryTable]:
     """RoPE of each cache; see `rotary_tables`.
 
-    Where a cache's pairs have a `reach`, they move forward once it is full, so tables go back, too.
+    With a `reach`, pairs move forward, too: while a longer cache grows, and when they move closer
+    together.
     """
     geometry, rule = config_of(model).geometry, rank_rule_of(model)
     moves_forward = any(

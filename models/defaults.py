@@ -18,6 +18,7 @@ from edgeinfinite.models.recall.layer_slots import (
     slots_by_head,
     slots_by_layer,
 )
+from edgeinfinite.models.recall.scorer_file import read_rank_rule
 from edgeinfinite.models.shipped import shipped_gate, shipped_scorer
 from edgeinfinite.models.sliding import with_windows
 from edgeinfinite.models.state_size import GROWS, StateShape, geometry_within, recall_within
@@ -277,7 +278,8 @@ def with_slots_by_head(
     most = (facts.positions - (geometry.capacity - average)) // step * step
     if most <= average:
         return geometry  # no positions are left
-    caches = slots_by_head(retrieval, layers, facts.kv_heads, average, step, most, total)
+    reach = scorer is not None and read_rank_rule(Path(scorer)).reach is not None
+    caches = slots_by_head(retrieval, layers, facts.kv_heads, average, step, most, total, reach)
     return replace(
         geometry,
         recall_slots=tuple(cache[0] for cache in caches),

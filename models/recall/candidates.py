@@ -77,8 +77,9 @@ def slot_positions(
 ) -> torch.Tensor:
     """`[G]` int64: positions of the recall slots of a head that keeps pairs by rank.
 
-    Behind the sinks, one after the other. With `reach`, once all G are in use, directly before the
-    residual: slot j stands ceil((G - j) min(1, reach / G)) positions before it.
+    Behind the sinks, one after the other. With `reach`, directly before the residual: slot j of U
+    in use stands ceil((U - j) min(1, reach / U)) positions before it. So nothing moves until more
+    than `reach` are in use or pairs were left out.
 
     Args:
         sinks, slots: S, G.
@@ -89,6 +90,6 @@ def slot_positions(
     order = torch.arange(slots)
     if reach is None:
         return sinks + order
-    span = min(slots, reach)
-    distance = ((slots - order) * span + slots - 1) // slots
-    return torch.where(used < slots, sinks + order, residual - distance)
+    used = torch.clamp(used, min=1, max=slots)
+    left = torch.clamp(used - order, min=0)
+    return residual - (left * torch.clamp(used, max=reach) + used - 1) // used

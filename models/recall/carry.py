@@ -9,8 +9,8 @@ positions (`rotary.py`), without a forward pass.
 If G differs by layer, the caches differ in length, but a token has the same position in all of
 them. The residual has its positions of the longest cache. In a shorter cache, the unused positions
 lie between the last recall slot and the residual; in streaming heads, between sinks and recall
-slots. Retrieval heads of a full cache with a `reach` have their slots before the residual, too, and
-closer together: several may have one position.
+slots. Retrieval heads with a `reach` have their slots before the residual, too, and if more than so
+many are in use, closer together: several have one position.
 
 A layer with a sliding window holds nothing but that window, in the order of the text: whatever
 happens, its newest tokens, which move to new positions together with the residual.

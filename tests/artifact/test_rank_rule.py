@@ -32,8 +32,8 @@ def test_a_card_from_before_the_newer_fields_reads_and_stays_as_it_is():
     assert rule.beside_repeats() == 256
 
 
-def test_only_large_caches_have_a_reach():
-    assert [NEAR.reach_of(slots) for slots in (0, 1024, 1025, 5888)] == [None, None, 2048, 2048]
+def test_only_larger_caches_have_a_reach():
+    assert [NEAR.reach_of(slots) for slots in (0, 2048, 2049, 5888)] == [None, None, 2048, 2048]
 
 
 @pytest.mark.parametrize("rule", [NEAR, RankRule(repeats_recency=1e-4), RankRule(neighbours=2)])
