@@ -14,7 +14,7 @@ import msgspec
 
 from edgeinfinite.errors import EdgeInfiniteError
 
-_NEWER = ("repeats_recency", "reach")
+_NEWER = ("repeats_recency",)
 """Fields that the first cards don't have."""
 
 
@@ -40,10 +40,6 @@ class RankRule:
             with the newest pairs; a scorer's second network, `RetentionScorer.repeats`, ranks the
             pairs that are left.
         repeats_recency: in place of `recency` among the pairs that the second network ranks.
-        reach: retrieval heads find little far away. In a layer with more slots than this, theirs
-            end directly before the window and span at most so many positions: up to so many pairs
-            each stands where the text has it, more of them stand closer together. In other
-            layers, and with None, slots stay behind the sinks, a position each.
 
     Raises:
         EdgeInfiniteError: a number is out of range.
@@ -56,7 +52,6 @@ class RankRule:
     newest_share: float = 0.5
     ranked_slots: int = 512
     repeats_recency: float = 5e-5
-    reach: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("pooled_share", "neighbours_share", "newest_share"):
@@ -71,8 +66,6 @@ class RankRule:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise EdgeInfiniteError(f"rank rule: {name} is {value}; it must be above 0")
-        if self.reach is not None and self.reach < 1:
-            raise EdgeInfiniteError(f"rank rule: reach is {self.reach}; it must be 1 or more")
 
     def newest_slots(self, slots: int) -> int:
         """How many of a layer's slots hold what is newest, whatever its rank."""
@@ -88,10 +81,6 @@ class RankRule:
         As many hold the newest pairs.
         """
         return max(1, self.ranked_slots // 2)
-
-    def reach_of(self, slots: int) -> int | None:
-        """`reach` in a layer with so many slots; None where they stay behind the sinks."""
-        return None if self.reach is None or slots <= self.reach else self.reach
 
     def to_json(self) -> str:
         """One line for a card.

@@ -26,7 +26,7 @@ from edgeinfinite.models.int8_cache.scales import CacheScales, load_cache_scales
 from edgeinfinite.models.memory.feature_map import FeatureMap
 from edgeinfinite.models.memory.gate import MemoryGate, default_rank
 from edgeinfinite.models.memory.gate_file import load_gate
-from edgeinfinite.models.recall.ranking import keeps_scores, reach_of
+from edgeinfinite.models.recall.ranking import keeps_scores
 from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables
 from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import (
@@ -141,18 +141,8 @@ def heads_of_caches(model: PreTrainedModel) -> list[int]:
 
 
 def cache_tables(model: PreTrainedModel, positions: int) -> list[RotaryTable]:
-    """RoPE of each cache; see `rotary_tables`.
-
-    With a `reach`, pairs move forward, too: while a longer cache grows, and when they move closer
-    together.
-    """
-    geometry, rule = config_of(model).geometry, rank_rule_of(model)
-    moves_forward = any(
-        reach_of(rule, geometry.slots_of(index), cache.retention_scorer) is not None
-        for index, cache in enumerate(caches_of(model))
-    )
-    before = geometry.most_slots if moves_forward else 0
-    tables = rotary_tables(model, max(positions, before + 1), before)
+    """RoPE of each cache; see `rotary_tables`."""
+    tables = rotary_tables(model, positions)
     return [tables[cache.layer_idx] for cache in caches_of(model)]
 
 

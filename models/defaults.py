@@ -18,7 +18,6 @@ from edgeinfinite.models.recall.layer_slots import (
     slots_by_head,
     slots_by_layer,
 )
-from edgeinfinite.models.recall.scorer_file import read_rank_rule
 from edgeinfinite.models.shipped import shipped_gate, shipped_scorer
 from edgeinfinite.models.sliding import with_windows
 from edgeinfinite.models.state_size import GROWS, StateShape, geometry_within, recall_within
@@ -278,8 +277,7 @@ def with_slots_by_head(
     most = (facts.positions - (geometry.capacity - average)) // step * step
     if most <= average:
         return geometry  # no positions are left
-    reach = scorer is not None and read_rank_rule(Path(scorer)).reach is not None
-    caches = slots_by_head(retrieval, layers, facts.kv_heads, average, step, most, total, reach)
+    caches = slots_by_head(retrieval, layers, facts.kv_heads, average, step, most, total)
     return replace(
         geometry,
         recall_slots=tuple(cache[0] for cache in caches),

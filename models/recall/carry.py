@@ -9,8 +9,7 @@ positions (`rotary.py`), without a forward pass.
 If G differs by layer, the caches differ in length, but a token has the same position in all of
 them. The residual has its positions of the longest cache. In a shorter cache, the unused positions
 lie between the last recall slot and the residual; in streaming heads, between sinks and recall
-slots. Retrieval heads with a `reach` have their slots before the residual, too, and if more than so
-many are in use, closer together: several have one position.
+slots.
 
 A layer with a sliding window holds nothing but that window, in the order of the text: whatever
 happens, its newest tokens, which move to new positions together with the residual.
@@ -29,8 +28,8 @@ from torch.nn.functional import embedding
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.models.int8_cache.scales import Cache, as_numbers, moved
-from edgeinfinite.models.recall.candidates import candidates_of, slot_positions
-from edgeinfinite.models.recall.ranking import Ranks, Scorer, evicted_scores, rank, reach_of
+from edgeinfinite.models.recall.candidates import candidates_of
+from edgeinfinite.models.recall.ranking import Ranks, Scorer, evicted_scores, rank
 from edgeinfinite.models.recall.rotary import RotaryTable
 
 
@@ -86,8 +85,7 @@ def carry(
             carried.append(_slide(kept, used, keys, values, table, moved_by))
             continue
         if scorer is not None and slots:
-            reach = reach_of(rule, slots, scorer)
-            candidates = candidates_of(geometry, used, keys, values, layer, longest, reach)
+            candidates = candidates_of(geometry, used, keys, values, layer, longest)
             ranks = rank(rule, candidates, slots, table, scorer, known, evicted.get(layer))
         carried.append(
             carry_layer(geometry, used, keys, values, table, ranks, layer=layer, longest=longest)
@@ -152,8 +150,7 @@ def carry_layer(
         longest: as in `carry`.
     """
     sinks, window, slots = geometry.sink_length, geometry.window_length, geometry.slots_of(layer)
-    reach = None if ranks is None else ranks.reach
-    candidates = candidates_of(geometry, length, k_cache, v_cache, layer, longest, reach)
+    candidates = candidates_of(geometry, length, k_cache, v_cache, layer, longest)
     if longest is None:
         moved_by = candidates.count - torch.clamp(candidates.count, max=slots)
     else:
@@ -162,10 +159,8 @@ def carry_layer(
     recall_k, recall_v, scores = k_cache[:, :, :0], v_cache[:, :, :0], None
     if ranks is not None:
         chosen = ranks.rank.topk(slots, dim=-1, sorted=False).indices.sort(dim=-1).values
-        residual = (length if longest is None else longest) - window - moved_by
-        places = slot_positions(sinks, slots, candidates.count, residual, reach)
-        distance = candidates.positions[chosen] - places
-        if ranks.retrieval is not None and (longest is not None or reach is not None):
+        distance = candidates.positions[chosen] - sinks - torch.arange(slots)
+        if longest is not None and ranks.retrieval is not None:
             # Pairs kept for being new move with the window, as part of a longer window.
             distance = torch.where(ranks.retrieval, distance, moved_by)
         chosen_k, recall_v = (

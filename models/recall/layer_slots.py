@@ -63,13 +63,12 @@ def slots_by_head(
     step: int,
     most: int,
     total: int | None = None,
-    reach: bool = False,
 ) -> tuple[Cache, ...]:
     """The caches of every layer.
 
     The retrieval heads get slots first, up to `most_slots_of_retrieval`, those of them that copy
-    before the others; then the copying heads up to `MOST_COPYING`; then the streaming heads. What
-    is left goes to all heads, or with a reach first to the retrieval heads. An attention operator has as many slots for each of its heads, and a cache more costs a token time.
+    before the others; then the copying heads up to `MOST_COPYING`; then the streaming heads. An
+    attention operator has as many slots for each of its heads, and a cache more costs a token time.
     So a layer has at most two caches.
 
     Args:
@@ -79,8 +78,6 @@ def slots_by_head(
             limits it, or if less is left over than a cache with several heads takes.
         step, most: as for `slots_by_layer`.
         total: slots of all heads together; None takes the average in each.
-        reach: whether retrieval heads have their slots near the window, however many there are
-            (`RankRule.reach`): then many don't drown out facts.
     """
     copying = set(retrieval[: max(1, round(COPYING_SHARE * layers * kv_heads))])
     caches = _grouped(set(retrieval), copying, layers, kv_heads)
@@ -93,7 +90,6 @@ def slots_by_head(
         (retrieves, useful),
         (copies, min(most, MOST_COPYING)),
         ([cache for cache in every if cache not in retrieves], useful),
-        (retrieves if reach else [], most),
         (every, most),
     )
     total = average * layers * kv_heads if total is None else total

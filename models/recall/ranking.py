@@ -44,22 +44,11 @@ class Ranks:
         scores: `[1, K, n]`, of the candidates; None if no head scores.
         retrieval: `[K, 1]` bool, true for retrieval heads. In the others, streaming heads, kept
             pairs move with the window. None if all heads keep the highest ranks.
-        reach: see `reach_of`.
     """
 
     rank: torch.Tensor
     scores: torch.Tensor | None = None
     retrieval: torch.Tensor | None = None
-    reach: int | None = None
-
-
-def reach_of(rule: RankRule, slots: int, scorer: Scorer | None) -> int | None:
-    """Over how many positions a cache's retrieval heads spread their G slots.
-
-    None where these stay behind the sinks: `RankRule.reach_of` says so, or nothing scores.
-    """
-    scores = isinstance(scorer, RetentionScorer) and not scorer.streams
-    return rule.reach_of(slots) if scores else None
 
 
 def keeps_scores(geometry: Geometry, layer: int, scorer: Scorer | None) -> bool:
@@ -188,7 +177,7 @@ def rank(
     value = torch.where(order < count - newest, value, float("inf"))
     value = torch.where(order < count, value, float("-inf"))
     retrieval = scorer.retrieval.bool() if isinstance(scorer, RetentionScorer) else None
-    return Ranks(value, found, retrieval, reach_of(rule, slots, scorer))
+    return Ranks(value, found, retrieval)
 
 
 def _second_network(rule: RankRule, slots: int, scorer: Scorer) -> PairNetwork | None:

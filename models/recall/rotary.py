@@ -1,7 +1,6 @@
 """Moving keys to other positions by rotation, since RoPE is linear (docs/architecture.md).
 
-Letters: K KV heads, n slots, D head dimension, P positions and B positions before them in the
-table.
+Letters: K KV heads, n slots, D head dimension, P positions in the table.
 """
 
 from __future__ import annotations
@@ -21,20 +20,19 @@ class RotaryTable:
     """cos and sin of every position of one layer, without the scaling that some models apply.
 
     Args:
-        cos, sin: `[B + P, R / 2]` float32, R <= D the rotated dimensions, whose halves have the
-            same angles; None if the layer has no RoPE.
-        before: B, the row of position 0. Keys can move forward by as much.
+        cos, sin: `[P, R / 2]` float32, R <= D the rotated dimensions, whose halves have the same
+            angles; None if the layer has no RoPE.
     """
 
-    def __init__(self, cos: torch.Tensor | None, sin: torch.Tensor | None, before: int = 0) -> None:
-        self.cos, self.sin, self.before = cos, sin, before
+    def __init__(self, cos: torch.Tensor | None, sin: torch.Tensor | None) -> None:
+        self.cos, self.sin = cos, sin
 
     def shift_back(self, key: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
         """Keys as they would be if their tokens stood `slots` positions earlier.
 
         Args:
             key: `[..., n, D]` after RoPE.
-            slots: `[n]` or `[..., n]` int64, from -B to P - 1.
+            slots: `[n]` or `[..., n]` int64, not negative.
 
         Returns:
             `[..., n, D]` in `key`'s dtype, computed in float32.
@@ -42,8 +40,7 @@ class RotaryTable:
         if self.cos is None or self.sin is None:
             return key
         half = self.cos.shape[-1]
-        rows = self.rows_of(slots)
-        cos, sin = (embedding(rows, table) for table in (self.cos, self.sin))
+        cos, sin = (embedding(slots, table) for table in (self.cos, self.sin))
         first, second = key[..., :half].float(), key[..., half : 2 * half].float()
         # The inverse rotation: sin(-x) = -sin(x).
         turned = [first * cos + second * sin, second * cos - first * sin]
@@ -52,12 +49,8 @@ class RotaryTable:
             parts.append(key[..., 2 * half :])
         return torch.cat(parts, dim=-1)
 
-    def rows_of(self, slots: torch.Tensor) -> torch.Tensor:
-        """Rows of the table that turn keys by so many positions."""
-        return slots + self.before if self.before else slots
 
-
-def rotary_tables(model: PreTrainedModel, positions: int, before: int = 0) -> list[RotaryTable]:
+def rotary_tables(model: PreTrainedModel, positions: int) -> list[RotaryTable]:
     """One table per layer, from the model's own rotary embedding.
 
     Layers that share an embedding share the table's tensors.
@@ -65,7 +58,6 @@ def rotary_tables(model: PreTrainedModel, positions: int, before: int = 0) -> li
     Args:
         model: a RoPE decoder that `attach` supports.
         positions: P, the cache's capacity.
-        before: B, below P: how far keys can move forward.
 
     Raises:
         EdgeInfiniteError: the embedding doesn't rotate halves.
@@ -83,8 +75,7 @@ def rotary_tables(model: PreTrainedModel, positions: int, before: int = 0) -> li
         kind = kind if by_type else None
         if kind not in made:
             places = torch.arange(positions, device=model.device)
-            found = _table(decoder.rotary_emb, places, *([kind] if by_type else []))
-            made[kind] = _with_positions_before(found, before)
+            made[kind] = _table(decoder.rotary_emb, places, *([kind] if by_type else []))
         tables.append(made[kind])
     return tables
 
@@ -102,11 +93,3 @@ def _table(rotary: torch.nn.Module, positions: torch.Tensor, *kind: str | None) 
             "this model's RoPE turns neighbouring dimensions, not halves; use --policy reencode"
         )
     return RotaryTable(cos[:, :half].contiguous(), sin[:, :half].contiguous())
-
-
-def _with_positions_before(table: RotaryTable, before: int) -> RotaryTable:
-    """The same table and B positions below 0: cos(-x) = cos(x), sin(-x) = -sin(x)."""
-    if not before or table.cos is None or table.sin is None:
-        return table
-    cos, sin = (part[1 : before + 1].flip(0) for part in (table.cos, table.sin))
-    return RotaryTable(torch.cat((cos, table.cos)), torch.cat((-sin, table.sin)), before)

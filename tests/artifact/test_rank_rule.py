@@ -16,9 +16,9 @@ FIRST = (
     '{"neighbours":8,"neighbours_share":0.5,"newest_share":0.5,"pooled_share":0.8,'
     '"ranked_slots":512,"recency":0.00025}'
 )
-"""As it stood on the first cards, which are older than `repeats_recency` and `reach`."""
+"""As it stood on the first cards, which are older than `repeats_recency`."""
 
-NEAR = RankRule(reach=2048)
+LATER = RankRule(repeats_recency=1e-4)
 
 
 def test_a_card_from_before_the_newer_fields_reads_and_stays_as_it_is():
@@ -28,15 +28,11 @@ def test_a_card_from_before_the_newer_fields_reads_and_stays_as_it_is():
     for slots in (0, 512, 1024):
         assert not rule.needs_repeats(slots)
     for slots in (1025, 2048, 13440):
-        assert rule.needs_repeats(slots) and rule.reach_of(slots) is None
+        assert rule.needs_repeats(slots)
     assert rule.beside_repeats() == 256
 
 
-def test_only_larger_caches_have_a_reach():
-    assert [NEAR.reach_of(slots) for slots in (0, 2048, 2049, 5888)] == [None, None, 2048, 2048]
-
-
-@pytest.mark.parametrize("rule", [NEAR, RankRule(repeats_recency=1e-4), RankRule(neighbours=2)])
+@pytest.mark.parametrize("rule", [LATER, RankRule(neighbours=2)])
 def test_a_rule_is_read_as_it_was_written(rule):
     assert RankRule.from_json(rule.to_json()) == rule
     told = json.loads(rule.to_json())
@@ -44,7 +40,7 @@ def test_a_rule_is_read_as_it_was_written(rule):
     assert all(value is not None for value in told.values())
 
 
-@pytest.mark.parametrize("rule", [NEAR, RankRule()])
+@pytest.mark.parametrize("rule", [LATER, RankRule()])
 def test_a_manifest_holds_the_rule_and_an_old_one_the_default(rule):
     info = ScorerInfo("scorer.safetensors", 1, "0" * 64, rule)
     told = msgspec.json.encode(info)
@@ -70,7 +66,6 @@ def test_a_card_that_lacks_one_of_the_first_fields_is_refused(field):
         ({"pooled_share": 1.1}, "pooled_share is 1.1; it must be from 0 to 1"),
         ({"neighbours_share": float("nan")}, "neighbours_share is nan"),
         ({"ranked_slots": -1}, "ranked_slots is -1; it must be 0 or more"),
-        ({"reach": 0}, "reach is 0; it must be 1 or more"),
         ({"repeats_recency": 0.0}, "repeats_recency is 0.0; it must be above 0"),
         ({"repeats_recency": float("inf")}, "repeats_recency is inf"),
         ({"recency": -1.0}, "recency is -1.0; it must be above 0"),
@@ -78,10 +73,10 @@ def test_a_card_that_lacks_one_of_the_first_fields_is_refused(field):
 )
 def test_bad_numbers_are_named(changes, says):
     with pytest.raises(EdgeInfiniteError, match=says):
-        replace(NEAR, **changes)
+        replace(LATER, **changes)
 
 
-@pytest.mark.parametrize("value", ['"far"', "[2048]", "2048.5", "true"])
-def test_a_reach_that_is_no_whole_number_is_refused(value):
+@pytest.mark.parametrize("value", ['"late"', "[0.0001]", "true"])
+def test_a_field_that_is_no_number_is_refused(value):
     with pytest.raises(EdgeInfiniteError, match="can't be read"):
-        RankRule.from_json(NEAR.to_json().replace("2048", value))
+        RankRule.from_json(LATER.to_json().replace("0.0001", value))

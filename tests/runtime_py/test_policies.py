@@ -71,25 +71,7 @@ def straight(engine: TorchEngine, tokens: list[int]) -> tuple[Session, np.ndarra
     decoded=st.integers(0, 20),
 )
 def test_any_split_gives_the_same_state(geometry, pieces, chunk_length, decoded):
-    assert_splits_agree(engine_for(geometry), pieces, chunk_length, decoded)
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    geometry=geometries,
-    reach=st.integers(1, 12),
-    pieces=st.lists(st.integers(1, 25), min_size=1, max_size=5),
-    chunk_length=st.integers(1, 12),
-    decoded=st.integers(0, 20),
-)
-def test_with_a_reach_any_split_gives_the_same_state(
-    geometry, reach, pieces, chunk_length, decoded
-):
-    engine = TorchEngine(ruled(geometry, RankRule(ranked_slots=1, reach=reach)))
-    assert_splits_agree(engine, pieces, chunk_length, decoded)
-
-
-def assert_splits_agree(engine, pieces, chunk_length, decoded):
+    engine = engine_for(geometry)
     tokens = random_tokens(sum(pieces) + decoded)
     whole, expected = straight(engine, tokens)
     session, start = Session(engine, chunk_length=chunk_length), 0
@@ -113,20 +95,6 @@ def test_up_to_the_capacity_attention_is_exact(geometry, length):
     length = min(length, *geometry.capacities(2))
     tokens = random_tokens(length)
     session, logits = straight(engine_for(geometry, NO_GATE), tokens)
-    assert session.cached == length
-    with torch.inference_mode():
-        expected = tiny_llama()(torch.tensor([tokens])).logits[0, -1]
-    assert_close(logits, expected)
-
-
-@settings(max_examples=40, deadline=None)
-@given(geometry=geometries, reach=st.integers(1, 12), length=st.integers(1, 60))
-def test_up_to_the_reach_attention_is_exact(geometry, reach, length):
-    reached = geometry.sink_length + reach + geometry.window_length
-    length = min(length, reached, *geometry.capacities(2))
-    tokens = random_tokens(length)
-    model = ruled(geometry, RankRule(ranked_slots=1, reach=reach))
-    session, logits = straight(TorchEngine(model), tokens)
     assert session.cached == length
     with torch.inference_mode():
         expected = tiny_llama()(torch.tensor([tokens])).logits[0, -1]
@@ -325,28 +293,15 @@ def test_layers_with_different_slots_hold_the_same_total_as_with_equal_slots(slo
     assert sizes == [11 + count for count in slots]
 
 
-@pytest.mark.parametrize(
-    ("slots", "tokens", "rule", "before_the_residual"),
-    [
-        ((9, 3), 70, RankRule(), None),
-        ((9, 6), 70, RankRule(ranked_slots=2, reach=4), [4, 4, 3, 2, 2, 1]),
-        ((6, 6), 70, RankRule(ranked_slots=2, reach=2), [2, 2, 2, 1, 1, 1]),
-        ((6, 9), 70, RankRule(ranked_slots=2, reach=3), [3, 3, 3, 2, 2, 2, 1, 1, 1]),
-        ((9, 6), 70, RankRule(ranked_slots=2, reach=6), None),  # too few slots
-        ((12, 9), 17, RankRule(ranked_slots=2, reach=4), [4, 4, 3, 2, 2, 1]),  # six are in use
-        ((12, 9), 17, RankRule(ranked_slots=2, reach=6), None),
-    ],
-)
-def test_keys_stand_at_the_positions_that_their_layers_layout_gives_them(
-    slots, tokens, rule, before_the_residual
-):
+def test_keys_stand_at_the_positions_that_their_layers_layout_gives_them():
     """Sinks from 0 on, the residual where the longest cache has it, and slots behind the sinks, or
-    in heads that keep what is newest before the residual, or as the rule's `reach` says."""
-    model = ruled(geometry_of(3, slots, 3, 5), rule)
+    in heads that keep what is newest before the residual."""
+    geometry = geometry_of(3, (9, 3), 3, 5)
+    model = attached(geometry, gate=NO_GATE)
     model.model.layers[1].self_attn.retention_scorer.make_streaming(torch.tensor([False, True]))
     session, raw = Session(TorchEngine(model)), []
     table = rotary_tables(tiny_llama(), 64)[1]
-    for token in random_tokens(tokens):
+    for token in random_tokens(70):
         session.append([token])
         position = torch.tensor([session.cached - 1])
         slot = int(session.state.length[1]) - 1
@@ -355,15 +310,10 @@ def test_keys_stand_at_the_positions_that_their_layers_layout_gives_them(
             (table.shift_back(key, position), session.state.arrays["v_cache_1"][0, :, slot].copy())
         )
     used = int(session.state.length[1])
-    kept = used - 3 - len(session.residual)
-    for head, streams in enumerate((False, True)):
+    for head, behind_the_sinks in enumerate((6, 3)):
         stored = torch.from_numpy(session.state.arrays["k_cache_1"][0, head, :used])
-        residual = session.cached - len(session.residual)
-        in_slots = list(range(residual - kept, residual) if streams else range(3, 3 + kept))
-        if before_the_residual and not streams:
-            in_slots = [residual - distance for distance in before_the_residual]
-        places = [*range(3), *in_slots, *range(residual, session.cached)]
-        unrotated = table.shift_back(stored[None], torch.tensor(places))
+        end = range(session.cached - (used - behind_the_sinks), session.cached)
+        unrotated = table.shift_back(stored[None], torch.tensor([*range(behind_the_sinks), *end]))
         values = session.state.arrays["v_cache_1"][0, head, :used]
         for key, value in zip(unrotated[0], values, strict=True):
             found = [k[head, 0] for k, v in raw if np.array_equal(v[head], value)]

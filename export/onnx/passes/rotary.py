@@ -51,8 +51,8 @@ class FusedRotaryTable(RotaryTable):
         if self.cos is None or self.sin is None:
             return key
         # If each head has its own distances, the heads go on the operator's batch axis.
-        apart, rows = slots.dim() > 1, self.rows_of(slots)
-        x, rows = (key.transpose(0, 1), rows[0]) if apart else (key, rows.unsqueeze(0))
+        apart = slots.dim() > 1
+        x, rows = (key.transpose(0, 1), slots[0]) if apart else (key, slots.unsqueeze(0))
         # The inverse rotation: sin(-x) = -sin(x).
         turned = operators.rotary(x.float(), rows, self.cos, -self.sin, heads=x.shape[1])
         turned = turned.to(key.dtype)
