@@ -46,11 +46,13 @@ def test_a_rank_is_half_a_pairs_own_score_and_half_the_best_nearby(neighbours):
         torch.testing.assert_close(found[..., i], (score[..., i] + near) / 2)
 
 
+@pytest.mark.parametrize("recency", [5e-5, 0.3])
 @pytest.mark.parametrize("streams", [False, True])
-def test_a_second_network_ranks_what_the_first_leaves(streams):
+def test_a_second_network_ranks_what_the_first_leaves(streams, recency):
     """Of ten slots two by score, two for the newest, the others by the second network."""
     torch.manual_seed(0)
-    made, rule = scorer([True, not streams]), RankRule(neighbours=0, ranked_slots=4)
+    made = scorer([True, not streams])
+    rule = RankRule(neighbours=0, ranked_slots=4, repeats_recency=recency)
     made.keep_threshold.copy_(torch.tensor([[1e4], [KEEP_ALL if streams else 1e4]]))
     made.add_repeats(3).requires_grad_(False)
     slots, segment = 10, 4
@@ -66,7 +68,7 @@ def test_a_second_network_ranks_what_the_first_leaves(streams):
         older = range(count - 2)
         best = sorted(older, key=lambda pair, head=head: -score[0, head, pair])[:2]
         rest = [pair for pair in older if pair not in best]
-        rest.sort(key=lambda pair, head=head: -told[head, pair])
+        rest.sort(key=lambda pair, head=head: -(told[head, pair] + recency * pair))
         wanted = [count - 2, count - 1, *best, *rest[: slots - 4]]
         streaming = list(range(count - slots, count))
         assert sorted(kept) == (streaming if streams and head else sorted(wanted))
