@@ -11,9 +11,7 @@ import kotlinx.coroutines.flow.flowOn
 import kotlinx.coroutines.sync.Mutex
 import kotlinx.coroutines.sync.withLock
 import kotlinx.coroutines.withContext
-import kotlinx.serialization.Serializable
 import kotlinx.serialization.SerializationException
-import kotlinx.serialization.json.Json
 import java.io.File
 
 /**
@@ -45,17 +43,7 @@ constructor(
 ) {
     private val running = Mutex()
     private val undoRing = UndoRing(undoSteps)
-    private val history = ArrayList<Turn>()
-
-    /** A document was read, and the question about it is still to come. */
-    private var turnIsOpen = false
-
-    /** What a stopped reading has left in its source; null for nothing. */
-    @Volatile
-    private var pending: Pending? = null
-
-    /** What Python noted in the file that the conversation comes from. */
-    private var notes = SessionNotes()
+    private val record = ConversationRecord()
 
     @Volatile
     private var current: Generator? = null
@@ -82,21 +70,21 @@ constructor(
         private set
 
     /** What was said and read so far; a copy. */
-    public val turns: List<Turn> get() = synchronized(history) { history.toList() }
+    public val turns: List<Turn> get() = record.turns
 
     /**
      * Tokens that a stopped reading has left; [readOn] reads them, [ask] and [attach] do first. Those
      * that it hasn't taken from its [TextSource] yet are estimated, see [needsSource].
      */
     public val unreadTokens: Int
-        get() = (session.unread.size + (pending?.estimate ?: 0)).coerceAtMost(Int.MAX_VALUE.toLong()).toInt()
+        get() = (session.unread.size + (record.pending?.estimate ?: 0)).coerceAtMost(Int.MAX_VALUE.toLong()).toInt()
 
     /**
      * Whether a stopped reading of a [TextSource] has left some of it, also after [save] and [restore].
      * Then [readOn] needs the source, and [ask] and [attach] refuse until it, [dropUnread] or [undo]
      * was called.
      */
-    public val needsSource: Boolean get() = pending != null
+    public val needsSource: Boolean get() = record.pending != null
 
     /**
      * Reads a long text, for questions to follow.
@@ -140,12 +128,12 @@ constructor(
         if (text.isBlank()) throw EdgeInfiniteException(ErrorCode.EMPTY_TEXT, "$name is empty; choose a text")
         val parts = parts(text)
         keepForUndo()
-        remember(Turn(Turn.Kind.DOCUMENT, name))
+        record.add(Turn(Turn.Kind.DOCUMENT, name))
         var read = 0L
         // The turn's opening is only a few tokens, so it is never interrupted.
         if (parts[0].isNotEmpty()) session.append(parts[0], progress = { read += it })
-        turnIsOpen = true
-        pending = source?.let { Pending(0, it.length, 0).after(end, parts[1].size) }
+        record.turnIsOpen = true
+        record.pending = source?.let { Pending(0, it.length, 0).after(end, parts[1].size) }
         // The text must be kept here: a saved chat has no path to the file.
         autosave?.request()
         readAll(parts[1], read, source)
@@ -164,7 +152,7 @@ constructor(
         }
 
     private fun refusePending() {
-        if (pending == null) return
+        if (record.pending == null) return
         throw EdgeInfiniteException(
             ErrorCode.INVALID_ARGUMENT,
             "a text isn't read to its end; read on with its source, or drop the rest",
@@ -173,10 +161,10 @@ constructor(
 
     /** The tokens of the next piece of what is pending. */
     private fun nextOf(source: TextSource): IntArray {
-        val left = pending ?: return IntArray(0)
+        val left = record.pending ?: return IntArray(0)
         val piece = source.pieceAt(left.offset)
         val tokens = if (piece == null || piece.text.isBlank()) IntArray(0) else tokenizer.encodeMore(piece.text)
-        pending = piece?.let { left.after(it.end, tokens.size) }
+        record.pending = piece?.let { left.after(it.end, tokens.size) }
         return tokens
     }
 
@@ -194,7 +182,7 @@ constructor(
         var read = alreadyRead
         var rest = tokens
         while (true) {
-            while (source != null && rest.isEmpty() && session.unread.isEmpty() && pending != null) {
+            while (source != null && rest.isEmpty() && session.unread.isEmpty() && record.pending != null) {
                 if (cancelled()) {
                     isInterrupted = isInterrupting
                     return
@@ -219,9 +207,9 @@ constructor(
                 }
             }
             rest = IntArray(0)
-            val total = read + session.unread.size + (pending?.estimate ?: 0)
+            val total = read + session.unread.size + (record.pending?.estimate ?: 0)
             emit(GenerationEvent.Reading(read, total, SessionFigures.of(session)))
-            keep(turns, isReading = !session.unread.isEmpty() || pending != null)
+            keep(turns, isReading = !session.unread.isEmpty() || record.pending != null)
         }
     }
 
@@ -248,7 +236,7 @@ constructor(
             }
             val tokens =
                 when {
-                    turnIsOpen -> tokenizer.encodeClosing(question)
+                    record.turnIsOpen -> tokenizer.encodeClosing(question)
                     isFirst() -> tokenizer.encodeChat(first(question))
                     else -> tokenizer.encodeTurn(question)
                 }
@@ -259,13 +247,13 @@ constructor(
                 }
             keepForUndo()
             current = generator
-            turnIsOpen = false
-            remember(Turn(Turn.Kind.USER, question))
+            record.turnIsOpen = false
+            record.add(Turn(Turn.Kind.USER, question))
             try {
                 generator.events().collect { emit(it) }
             } finally {
                 current = null
-                remember(Turn(Turn.Kind.ASSISTANT, generator.text))
+                record.add(Turn(Turn.Kind.ASSISTANT, generator.text))
             }
         }
 
@@ -301,20 +289,17 @@ constructor(
     private fun goBack(before: UndoRing.Snapshot): List<Turn> {
         session.goBack(before.session)
         before.session.close()
-        turnIsOpen = before.turnIsOpen
-        pending = null // there was none, or the turn would have been refused
+        record.turnIsOpen = before.turnIsOpen
+        record.pending = null // there was none, or the turn would have been refused
         isInterrupted = false
-        return synchronized(history) {
-            val newer = history.subList(before.turns, history.size)
-            newer.toList().also { newer.clear() }
-        }
+        return record.cutTo(before.turns)
     }
 
     /** Gives up what a stopped reading has left. */
     public suspend fun dropUnread(): Unit =
         alone {
             isInterrupted = false
-            pending = null
+            record.pending = null
             session.dropUnread()
         }
 
@@ -356,7 +341,7 @@ constructor(
         if (isClosed) throw EdgeInfiniteException(ErrorCode.CLOSED, "this conversation is closed; open it again")
     }
 
-    private fun keepForUndo() = undoRing.keep(session, turns.size, turnIsOpen)
+    private fun keepForUndo() = undoRing.keep(session, turns.size, record.turnIsOpen)
 
     private fun isFirst() = session.tokensRead == 0L && session.unread.isEmpty()
 
@@ -364,13 +349,11 @@ constructor(
         listOfNotNull(system?.let { Message(Message.SYSTEM, it) }, Message(Message.USER, question))
 
     private fun parts(text: String): List<IntArray> {
-        if (turnIsOpen) return listOf(IntArray(0), tokenizer.encodeMore(text))
+        if (record.turnIsOpen) return listOf(IntArray(0), tokenizer.encodeMore(text))
         val opening = tokenizer.encodeOpening(text, isFirst(), system)
         val (head, rest) = opening.tokens.withIndex().partition { it.index < opening.openingTokens }
         return listOf(head, rest).map { part -> IntArray(part.size) { part[it].value } }
     }
-
-    private fun remember(turn: Turn) = synchronized(history) { history.add(turn) }
 
     /** @param isAllRead whether [block] needs that nothing is left in a source. */
     private fun <T> exclusively(
@@ -411,38 +394,10 @@ constructor(
         turns: List<Turn>,
         isReading: Boolean,
     ) {
-        val history = json.encodeToString(History(turns, isReading, pending))
-        val noted = notes.copy(messageIsOpen = turnIsOpen).encode()
-        SessionFile.save(session, file, mapOf(EXTRA to history, SessionNotes.KEY to noted))
+        SessionFile.save(session, file, record.toMetadata(turns, isReading))
     }
-
-    /** History and open document of a session file's metadata. */
-    private fun recall(extra: Map<String, String>) {
-        notes = SessionNotes.decode(extra[SessionNotes.KEY])
-        turnIsOpen = notes.messageIsOpen
-        val text = extra[EXTRA]
-        if (text == null) {
-            notes.document?.let { history += Turn(Turn.Kind.DOCUMENT, it.title.ifEmpty { it.name }) }
-            isInterrupted = turnIsOpen && !session.unread.isEmpty()
-            return
-        }
-        val saved = json.decodeFromString<History>(text)
-        history += saved.turns
-        pending = saved.pending
-        isInterrupted = saved.isReading && (!session.unread.isEmpty() || pending != null)
-    }
-
-    @Serializable
-    private data class History(
-        val turns: List<Turn>,
-        val isReading: Boolean = false,
-        val pending: Pending? = null,
-    )
 
     public companion object {
-        private const val EXTRA = "conversation"
-        private val json = Json { ignoreUnknownKeys = true }
-
         /**
          * Opens a saved conversation.
          *
@@ -464,7 +419,7 @@ constructor(
                 val (session, extra) = SessionFile.load(engine, file)
                 val conversation = Conversation(session, tokenizer, dispatcher, autosave, undoSteps, system)
                 try {
-                    conversation.recall(extra)
+                    conversation.isInterrupted = conversation.record.restore(extra, !session.unread.isEmpty())
                 } catch (error: SerializationException) {
                     conversation.close()
                     throw EdgeInfiniteException(
