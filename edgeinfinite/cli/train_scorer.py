@@ -38,8 +38,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--tokens": option("tokens of each text", type=int, metavar="N"),
     "--held-out-passes": option("more texts, held out for the score", type=int, metavar="N"),
     "--repeated-passes": option(
-        "texts that the model repeats and answers about, for the slots beyond those that the score "
-        "fills; 0 for none",
+        "texts that the model reads and repeats, for the slots beyond those that the score fills; "
+        "0 for none",
         type=int,
         metavar="N",
     ),

@@ -98,8 +98,8 @@ class RetentionScorer(PairNetwork):
     """How many heads score."""
     repeats: PairNetwork | None
     """Estimates the logarithm of the attention that a pair gets while the model repeats the text
-    (KVzip, arXiv 2505.23416) and while the text is answered about. It ranks the pairs that the
-    score leaves, where a head has slots for them; None: the newest of those stay."""
+    (KVzip, arXiv 2505.23416). It ranks the pairs that the score leaves, where a head has slots for
+    them; None: the newest of those stay."""
 
     def __init__(self, kv_heads: int, head_dim: int, width: int = HIDDEN_WIDTH) -> None:
         super().__init__(kv_heads, head_dim, width)

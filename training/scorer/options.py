@@ -68,8 +68,8 @@ class ScorerOptions:
         hold_out: share of the documents that training leaves alone; the score is measured there.
         passes: forward passes of the backbone.
         held_out_passes: further passes over held-out documents, for the score.
-        repeated_passes: further passes in which the model repeats what it has read and answers
-            about it, for the second network; 0 for a scorer without one.
+        repeated_passes: further passes in which the model repeats what it has read, for the second
+            network; 0 for a scorer without one.
         base: a scorer for the same checkpoint that stays as it is and gets a second network; None
             trains both.
         watched: length, facts and gap of a pass.

@@ -30,7 +30,6 @@ from edgeinfinite.training.scorer.held_out import held_out_score, score_of
 from edgeinfinite.training.scorer.keep_threshold import fit_keep_thresholds, ordinary_texts
 from edgeinfinite.training.scorer.observe import watched_layers
 from edgeinfinite.training.scorer.options import ScorerOptions
-from edgeinfinite.training.scorer.own_answers import ASKED_HOW
 from edgeinfinite.training.scorer.pairs import Pairs, collect_pairs
 from edgeinfinite.training.scorer.pass_files import PassFiles, pass_files
 from edgeinfinite.training.scorer.questions.sources import question_files, question_sources
@@ -114,7 +113,6 @@ def _subject(
         "edgeinfinite": __version__,
         "weights": backbone.weights_sha256,
         "watched": asdict(options.watched),
-        "asked": ASKED_HOW,
         "passes": [
             options.passes,
             options.held_out_passes,
@@ -313,7 +311,7 @@ def _repeat(
             options.watched,
             options.repeated_passes,
             options.seed,
-            lambda done: progress("watching repetitions and answers", _watched(options, done)),
+            lambda done: progress("watching repetitions", _watched(options, done)),
             files,
             sources,
         )

@@ -25,7 +25,6 @@ from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.recall.scorer_file import read_rank_rule
 from edgeinfinite.models.trained_file import read_metadata
 from edgeinfinite.training.scorer import pairs as pairs_module
-from edgeinfinite.training.scorer import repetition
 from edgeinfinite.training.scorer import train as scorer_training
 from edgeinfinite.training.scorer.held_out import held_out_score
 from edgeinfinite.training.scorer.options import PassOptions, ScorerOptions
@@ -284,23 +283,21 @@ def test_a_killed_training_goes_on_with_the_passes_that_it_watched(
 ):
     whole, killed = tmp_path / "whole.safetensors", tmp_path / "killed.safetensors"
     assert train(checkpoint, texts, whole) == 0
-    observe, answers, seen = pairs_module.observe, repetition.own_answers, []
+    observe, seen = pairs_module.observe, []
 
-    def counted(watch):
-        return lambda *given: (seen.append(given), watch(*given))[1]
+    def dies_after_two(*given):
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        seen.append(observe(*given))
 
-    def killed_here(*_given):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(repetition, "own_answers", counted(answers))
-    monkeypatch.setattr(pairs_module, "observe", killed_here)
+    monkeypatch.setattr(pairs_module, "observe", dies_after_two)
     assert train(checkpoint, texts, killed) == 130
     folder = tmp_path / "killed.safetensors.passes"
     first = folder / "repeated-0-0.safetensors"
     names = sorted(f.name for f in folder.glob("*.safetensors"))
     assert names == [first.name, "repeated-0-1.safetensors"]
     first.write_bytes(first.read_bytes()[:100])  # as a power failure may leave it
-    monkeypatch.setattr(pairs_module, "observe", counted(observe))
+    monkeypatch.setattr(pairs_module, "observe", lambda *given: seen.append(observe(*given)))
     assert train(checkpoint, texts, killed) == 0
     assert len(seen) == 2 + 1 + 3 + 4  # of two repetitions the first again, then all others
     one, other = load_file(whole), load_file(killed)
@@ -333,19 +330,18 @@ def test_a_scorer_gets_a_second_network_and_stays_as_it_is(checkpoint, texts, tm
 
 
 def test_passes_of_another_training_are_not_taken(checkpoint, texts, tmp_path, monkeypatch):
-    output = tmp_path / "scorer.safetensors"
-    folder = tmp_path / "scorer.safetensors.passes"
+    output, observe = tmp_path / "scorer.safetensors", pairs_module.observe
 
-    def dies(*_given):
+    def dies(*given):
+        observe(*given)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pairs_module, "observe", dies)
-    assert train(checkpoint, texts, output, "--seed", "0") == 130
-    assert len(list(folder.glob("repeated-0-*.safetensors"))) == 2
-    monkeypatch.setattr(repetition, "own_answers", dies)
-    assert train(checkpoint, texts, output, "--seed", "1") == 130
+    for seed in ("0", "1"):
+        assert train(checkpoint, texts, output, "--seed", seed) == 130
     monkeypatch.undo()
-    assert list(folder.glob("*.safetensors")) == []
+    kept = (tmp_path / "scorer.safetensors.passes").glob("*")
+    assert [path.name for path in kept if path.suffix == ".safetensors"] == []
     assert train(checkpoint, texts, output) == 0
 
 

@@ -56,8 +56,7 @@ def question_sources(
     others = [sources for kind, sources in kinds.items() if kind is not Articles]
     articles = kinds.get(Articles, [])
     if not (others and articles):
-        turns = range(max(map(len, kinds.values()), default=0))
-        return [sources[turn % len(sources)] for turn in turns for sources in kinds.values()]
+        return [source for sources in kinds.values() for source in sources]
     found: list[TextSource] = []
     for turn in range(max(map(len, others))):
         for sources in others:
