@@ -35,7 +35,7 @@ from edgeinfinite.training.books import BOOKS
 from edgeinfinite.training.scorer.base import read_base
 from edgeinfinite.training.scorer.fit import fit_networks
 from edgeinfinite.training.scorer.options import ScorerOptions
-from edgeinfinite.training.scorer.repetition import REQUEST, _composers
+from edgeinfinite.training.scorer.repetition import REQUEST, composers
 from edgeinfinite.training.texts import encode, find_documents
 
 REQUESTS = (
@@ -131,15 +131,15 @@ def main() -> None:
     options = parser.parse_args()
     backbone = load_backbone(DEMO_MODEL)
     base = read_base(Path(str(resolve(backbone, ModelOptions()).config.scorer)), backbone)
-    composers = _composers(find_documents((BOOKS,)), backbone.tokenizer, TOKENS, 8, [])
+    kinds = composers(find_documents((BOOKS,)), backbone.tokenizer, TOKENS, 8, [])
     tables = rotary_tables(backbone.model, 2 * TOKENS + PART)
     if torch.cpu._is_avx512_bf16_supported():
         backbone.model.bfloat16()
     passes = []
     for index in range(options.passes):
         torch.manual_seed(index)
-        turn, kind = divmod(index, len(composers))
-        body = composers[kind](turn, np.random.default_rng(900 + index))[:TOKENS]
+        turn, kind = divmod(index, len(kinds))
+        body = kinds[kind](turn, np.random.default_rng(900 + index))[:TOKENS]
         request = REQUESTS[turn % len(REQUESTS)]
         passes.append(one_pass(backbone, body, request, tables, options.own))
         print(f"{index + 1} of {options.passes} passes", flush=True)

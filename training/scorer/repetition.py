@@ -82,11 +82,11 @@ def collect_repeated(
     random = np.random.default_rng(seed)
     request = encode(REQUEST, tokenizer)
     length = (options.tokens - len(request)) // 2
-    composers = _composers(documents, tokenizer, length, options.facts, sources)
+    kinds = composers(documents, tokenizer, length, options.facts, sources)
     tables = rotary_tables(model, options.tokens)
     names = [f"repeated-{seed}-{index}" for index in range(passes)]
     for index, name in enumerate(names):
-        body = composers[index % len(composers)](index // len(composers), random)[:length]
+        body = kinds[index % len(kinds)](index // len(kinds), random)[:length]
         chosen = random.permutation(len(body))[: options.kept_pairs]
         places = torch.tensor(sorted(chosen.tolist()))
         if not files.has(name):
@@ -130,13 +130,22 @@ Composer = Callable[[int, np.random.Generator], list[int]]
 """Draws the tokens of a kind's text number so and so."""
 
 
-def _composers(
+def composers(
     documents: Sequence[Path],
     tokenizer: PreTrainedTokenizerBase,
     length: int,
     facts: int,
     sources: Sequence[TextSource],
 ) -> list[Composer]:
+    """One composer for each kind of text, in the order in which they take turns.
+
+    Args:
+        documents: excerpts are drawn from them, with planted facts and without.
+        tokenizer: the backbone's.
+        length: tokens of a text, or a few more.
+        facts: number of planted facts.
+        sources: texts with questions, which are left out, one after the other.
+    """
     texts = [read_text_file(path) for path in documents]
     code = library_files()
 
@@ -156,8 +165,8 @@ def _composers(
         path = code[int(random.integers(len(code)))]
         return excerpt(read_text_file(path), tokenizer, length, random)
 
-    composers: list[Composer] = [planted, plain]
-    return composers + [asked] * bool(sources) + [library] * bool(code)
+    found: list[Composer] = [planted, plain]
+    return found + [asked] * bool(sources) + [library] * bool(code)
 
 
 def library_files() -> list[Path]:

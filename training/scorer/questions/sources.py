@@ -34,8 +34,9 @@ def question_sources(
 ) -> list[TextSource]:
     """Sources in the order in which texts are taken from them.
 
-    Kinds take turns, and so do the files of a kind. Every second text is of articles, because most
-    questions that people ask are about documents.
+    Every second text is of articles, because most questions that people ask are about documents;
+    the other kinds take turns, and so do the files of a kind. Without articles, all files of a kind
+    come before those of the next.
 
     Args:
         paths: files or folders.
