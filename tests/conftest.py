@@ -1,4 +1,4 @@
-"""For every test: no network, no time limit for examples, and one thread for tiny models."""
+"""For every test: no network, no time limit for examples, and no more threads than cores."""
 
 import os
 from collections.abc import Iterator
@@ -15,12 +15,16 @@ os.environ["TRANSFORMERS_OFFLINE"] = "1"
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 
-_THREADS = torch.get_num_threads()
+_WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+_THREADS = max(1, torch.get_num_threads() // _WORKERS)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_thread(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tiny models: threads that wait for each other took ten times as long on a busy machine."""
+    """Threads that wait for each other took ten times as long on a busy machine.
+
+    Tiny models get one, real ones those that the other test processes leave.
+    """
     slow = request.node.get_closest_marker("slow")
     torch.set_num_threads(_THREADS if slow else 1)
     yield
