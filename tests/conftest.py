@@ -20,7 +20,7 @@ _THREADS = max(1, torch.get_num_threads() // _WORKERS)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _one_thread(request: pytest.FixtureRequest) -> Iterator[None]:
+def _few_threads(request: pytest.FixtureRequest) -> Iterator[None]:
     """Threads that wait for each other took ten times as long on a busy machine.
 
     Tiny models get one, real ones those that the other test processes leave.
