@@ -1,4 +1,5 @@
-"""For every test: no network, no time limit for examples, and no more threads than cores."""
+"""For every test: no network, no time limit for examples, and no more threads of
+torch than cores."""
 
 import os
 from collections.abc import Iterator

@@ -179,7 +179,7 @@ for step in "$@"; do
     [[ " ${STEPS[*]} api executorch package " == *" $step "* ]] || usage
 done
 install_packages
-# An emulated CPU keeps one core busy for minutes; what comes after it doesn't wait.
+# An emulated CPU keeps one core busy for more than a minute; what comes after it doesn't wait.
 beside=
 for step in "$@"; do
     echo "== $step ($SECONDS s)"
