@@ -72,7 +72,9 @@ def edgeinfinite_attention(
     call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
     caches = getattr(module, "edgeinfinite_caches", None)
     if caches is not None:
-        return attend_by_groups(state.attend, call, caches).transpose(1, 2), None
+        by_rows = getattr(state, "reads_rows", False)
+        found = attend_by_groups(state.attend, call, caches, by_rows=by_rows)
+        return found.transpose(1, 2), None
     combined = state.attend(call)
     gate = getattr(module, "memory_gate", None)
     if gate is not None:

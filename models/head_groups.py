@@ -54,7 +54,11 @@ def share_layers(
 
 
 def attend_by_groups(
-    attend: Attend, call: AttentionCall, caches: Sequence[tuple[int, tuple[int, ...]]]
+    attend: Attend,
+    call: AttentionCall,
+    caches: Sequence[tuple[int, tuple[int, ...]]],
+    *,
+    by_rows: bool = False,
 ) -> torch.Tensor:
     """A_dot `[B, H, T, D]` of a layer, from one call for each of its caches.
 
@@ -62,9 +66,13 @@ def attend_by_groups(
         attend: of the state; the call's layer is the number of the cache.
         call: of the whole layer.
         caches: number and KV heads of each of the layer's caches.
+        by_rows: cut heads out of rows `[B, T, heads * D]`. The result is the same; a graph whose
+            attention reads rows transposes nothing then.
     """
     if len(caches) == 1:
         return attend(replace(call, layer=caches[0][0]))
+    cut = _cut_rows if by_rows else _cut_heads
+    join = _join_rows if by_rows else _join_heads
     shared = call.query.shape[1] // call.key.shape[1]
     parts: dict[int, torch.Tensor] = {}
     for cache, heads in caches:
@@ -73,27 +81,55 @@ def attend_by_groups(
             replace(
                 call,
                 layer=cache,
-                query=_heads(call.query, queries),
-                key=_heads(call.key, heads),
-                value=_heads(call.value, heads),
+                query=join([cut(call.query, *run) for run in _runs(queries)]),
+                key=join([cut(call.key, *run) for run in _runs(heads)]),
+                value=join([cut(call.value, *run) for run in _runs(heads)]),
             )
         )
-        parts.update(zip(queries, found.split(1, dim=1), strict=True))
-    return torch.cat([parts[head] for head in sorted(parts)], dim=1)
+        start = 0
+        for first, count in _runs(queries):
+            parts[first] = cut(found, start, count)
+            start += count
+    return join([parts[first] for first in sorted(parts)])
 
 
-def _heads(tensor: torch.Tensor, heads: Sequence[int]) -> torch.Tensor:
-    """Some heads of `[B, heads, T, D]`."""
-    runs = [tensor[:, first : last + 1] for first, last in _runs(heads)]
-    return runs[0] if len(runs) == 1 else torch.cat(runs, dim=1)
+def _cut_heads(tensor: torch.Tensor, first: int, count: int) -> torch.Tensor:
+    """So many heads of `[B, heads, T, D]`."""
+    return tensor[:, first : first + count]
+
+
+def _join_heads(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), dim=1)
+
+
+def _cut_rows(tensor: torch.Tensor, first: int, count: int) -> torch.Tensor:
+    if count == tensor.shape[1]:
+        return tensor
+    dim = tensor.shape[-1]
+    return _heads_of(_rows_of(tensor)[..., first * dim : (first + count) * dim], dim)
+
+
+def _join_rows(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    if len(parts) == 1:
+        return parts[0]
+    return _heads_of(torch.cat([_rows_of(part) for part in parts], dim=2), parts[0].shape[-1])
+
+
+def _rows_of(heads: torch.Tensor) -> torch.Tensor:
+    """`[B, heads, T, D]` as `[B, T, heads * D]`."""
+    return heads.transpose(1, 2).flatten(2)
+
+
+def _heads_of(rows: torch.Tensor, dim: int) -> torch.Tensor:
+    return rows.unflatten(2, (-1, dim)).transpose(1, 2)
 
 
 def _runs(heads: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First and last of the heads that follow each other."""
+    """The first of heads that follow each other, and how many they are."""
     first = last = heads[0]
     for head in heads[1:]:
         if head != last + 1:
-            yield first, last
+            yield first, last + 1 - first
             first = head
         last = head
-    yield first, last
+    yield first, last + 1 - first

@@ -58,6 +58,9 @@ class OnnxState(GatedState):
         scales: of int8 caches, one per layer; empty for others.
     """
 
+    reads_rows = True
+    """Its attention reads `[1, T, heads * D]`; see `head_groups.attend_by_groups`."""
+
     def __init__(
         self,
         given: StateTensors,

@@ -33,6 +33,12 @@ def slots(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("onnx") / "shared"
+    return tiny_artifact(folder, *CARRY, "--recall-slots", json.dumps(CACHES))
+
+
 @pytest.mark.parametrize("cache_type", ["float32", "int8"])
 def test_an_artifact_with_shared_layers_computes_what_the_checkpoint_computes(
     tmp_path: Path, slots: Path, backend: str, cache_type: str
@@ -52,12 +58,20 @@ def test_an_artifact_with_shared_layers_computes_what_the_checkpoint_computes(
     assert session.state.length.tolist() == [4 + behind, 68 + behind, 36 + behind]
 
 
-def test_a_saved_session_goes_on(tmp_path: Path, slots: Path) -> None:
-    folder = tiny_artifact(tmp_path / "shared", *CARRY, "--recall-slots", str(slots))
-    first, tokens = Session(load_engine(folder)), [number % 250 for number in range(200)]
+def test_onnx_cuts_heads_without_transposing(shared: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    for graph in ("prefill_segment.onnx", "decode_step.onnx"):
+        nodes = onnx.load(shared / graph, load_external_data=False).graph.node
+        operators = [node.op_type for node in nodes]
+        assert operators.count("GroupQueryAttention") == len(CACHES)
+        assert "Transpose" not in operators
+
+
+def test_a_saved_session_goes_on(tmp_path: Path, shared: Path) -> None:
+    first, tokens = Session(load_engine(shared)), [number % 250 for number in range(200)]
     first.append(tokens)
     save_session(first, tmp_path / "session")
-    second, _ = load_session(load_engine(folder), tmp_path / "session")
+    second, _ = load_session(load_engine(shared), tmp_path / "session")
     np.testing.assert_array_equal(first.append([7, 8]), second.append([7, 8]))
 
 

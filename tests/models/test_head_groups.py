@@ -11,8 +11,10 @@ import torch
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach, caches_of
+from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.geometry_options import GeometryOptions
+from edgeinfinite.models.head_groups import attend_by_groups
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session
 from tiny import tiny_llama
@@ -42,6 +44,25 @@ def test_caches_of_as_many_slots_compute_what_one_does(caches: tuple[tuple[int, 
     for ours, theirs in zip(logits(apart, tokens), logits(whole, tokens), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
     assert len(apart.state.length) == len(caches)
+
+
+@pytest.mark.parametrize("groups", [((0,), (1, 2)), ((1,), (0, 2)), ((2,), (0, 1)), ((0, 1, 2),)])
+def test_heads_cut_out_of_rows_are_the_same_heads(groups: tuple[tuple[int, ...], ...]) -> None:
+    query, key, value = (torch.randn(2, heads, 5, 4) for heads in (6, 3, 3))
+    call = AttentionCall(0, query, key, value, 0.5)
+    caches = list(enumerate(groups))
+
+    def attend(part: AttentionCall) -> torch.Tensor:
+        assert part.key.shape[1] == len(groups[part.layer])
+        seen = (part.key + part.value).repeat_interleave(2, dim=1)
+        return part.query + 10 * seen + 100 * part.layer
+
+    expected = query + 10 * (key + value).repeat_interleave(2, dim=1)
+    for cache, heads in caches:
+        expected[:, [2 * head + i for head in heads for i in range(2)]] += 100 * cache
+    for by_rows in (False, True):
+        found = attend_by_groups(attend, call, caches, by_rows=by_rows)
+        torch.testing.assert_close(found, expected)
 
 
 def test_each_cache_has_slots_of_its_own() -> None:
