@@ -56,12 +56,6 @@ class ExportPlan:
         """The plan for people: what `export --dry-run` prints."""
         geometry, target = self.config.geometry, self.options.target
         shape = ModelShape.of(self.backbone.model)
-        every = "every layer" if not geometry.has_windows else "every other layer"
-        what = "caches" if geometry.shares_layers else "layers"
-        slots = ", ".join(
-            f"{count} in {what} {_ranges(layers)}" if geometry.varies else f"{count} in {every}"
-            for count, layers in _layers_by_slots(geometry, shape.caches).items()
-        )
         windows = ", ".join(
             f"{window} in layers {_ranges(layers)}, which hold nothing else"
             for window, layers in _layers_by_window(geometry, shape.layers).items()
@@ -71,7 +65,7 @@ class ExportPlan:
             "back end": ", ".join(filter(None, (self.backend.name, target, self.options.soc))),
             "policy": geometry.policy,
             "sinks": f"{geometry.sink_length}",
-            "recall slots": slots,
+            "recall slots": _about_slots(shape),
             "segment": f"{geometry.segment_length}",
             "window": f"{geometry.window_length}",
             **({"sliding": windows} if windows else {}),
@@ -150,6 +144,19 @@ def _about_bytes(options: ExportOptions, backend: Backend, geometry: Geometry) -
         f"{layers} have {slots}; --cache-type int8 gives them more than twice as many in the same "
         "bytes (docs/recall.md)"
     ]
+
+
+def _about_slots(shape: ModelShape) -> str:
+    """Which layers, or how many KV heads, have how many recall slots, the largest number first."""
+    geometry, every = shape.geometry, _layers_by_slots(shape.geometry, shape.caches).items()
+    if not geometry.varies:
+        layers = "every other layer" if geometry.has_windows else "every layer"
+        return ", ".join(f"{count} in {layers}" for count, _ in every)
+    if not geometry.shares_layers:
+        return ", ".join(f"{count} in layers {_ranges(layers)}" for count, layers in every)
+    heads = shape.cache_heads
+    by_slots = [f"{count} in {sum(heads[i] for i in caches)}" for count, caches in every]
+    return f"{', '.join(by_slots)} of {sum(heads)} KV heads"
 
 
 def _layers_by_slots(geometry: Geometry, layers: int) -> dict[int, list[int]]:
