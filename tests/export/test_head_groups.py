@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_artifact import tiny_artifact
+from tiny_artifact import VOCABULARY, tiny_artifact
 
 from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.cli import main
@@ -15,8 +15,11 @@ from edgeinfinite.export.verify import verify_artifact
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.session import Session
+from tiny import tiny_llama
 
-CACHES = [[0, 0, 0], [64, 0, 1], [32, 1, 0, 1]]
+CACHES = [[0, 0, 1], [64, 0, 0, 2], [32, 1, 0, 1, 2]]
+"""The first layer's middle head stands apart, so its heads are joined again from three parts."""
+
 CARRY = ["--policy", "carry", "--scorer", "untrained"]
 
 
@@ -24,6 +27,11 @@ CARRY = ["--policy", "carry", "--scorer", "untrained"]
 def backend(request: pytest.FixtureRequest) -> str:
     pytest.importorskip({"onnx": "onnxruntime", "executorch": "executorch"}[request.param])
     return str(request.param)
+
+
+def exported(folder: Path, *options: str) -> Path:
+    model = tiny_llama(heads=6, kv_heads=3, vocabulary=VOCABULARY)
+    return tiny_artifact(folder, *CARRY, *options, model=model)
 
 
 @pytest.fixture
@@ -36,7 +44,7 @@ def slots(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("onnx") / "shared"
-    return tiny_artifact(folder, *CARRY, "--recall-slots", json.dumps(CACHES))
+    return exported(folder, "--recall-slots", json.dumps(CACHES))
 
 
 @pytest.mark.parametrize("cache_type", ["float32", "int8"])
@@ -47,11 +55,14 @@ def test_an_artifact_with_shared_layers_computes_what_the_checkpoint_computes(
         pytest.skip("ExecuTorch has float32 caches")
     given = str(slots) if cache_type == "int8" else json.dumps(CACHES)  # a file, or its text
     options = ["--backend", backend, "--recall-slots", given, "--cache-type", cache_type]
-    folder = tiny_artifact(tmp_path / "shared", *CARRY, *options)
+    folder = exported(tmp_path / "shared", *options)
     geometry = load_manifest(folder).geometry
-    assert geometry.caches == ((0, 0), (0, 1), (1, 0, 1)) and geometry.recall_slots == (0, 64, 32)
+    assert geometry.caches == ((0, 1), (0, 0, 2), (1, 0, 1, 2))
+    assert geometry.recall_slots == (0, 64, 32)
     checks = verify_artifact(folder, model=str(tmp_path / "shared-checkpoint"))
     assert [check for check in checks if not check.passed] == []
+    if backend == "executorch":
+        assert "exact:logits" in {check.check for check in checks}
     session = Session(load_engine(folder))
     session.append([number % 250 for number in range(300)])
     behind = len(session.residual)

@@ -186,9 +186,9 @@ def _sliced(node: Node, values: Values) -> torch.Tensor:
     return result
 
 
-def _joined(node: Node, values: Values) -> torch.Tensor:
-    parts = [values[node[f"input{i}_id"]] for i in (1, 2)]
-    return torch.cat(parts, dim=node["axis"])
+def _joined(count: int) -> Callable[[Node, Values], torch.Tensor]:
+    names = [f"input{number}_id" for number in range(1, count + 1)]
+    return lambda node, values: torch.cat([values[node[name]] for name in names], node["axis"])
 
 
 _FORMATS = {"xnn_datatype_fp32", "xnn_datatype_qbint4", "xnn_datatype_qcint8"}
@@ -198,7 +198,7 @@ _KINDS: dict[str, Callable[[Node, Values], torch.Tensor]] = {
     "XNNAdd": _binary(torch.add),
     "XNNBatchMatrixMultiply": _batched,
     "XNNClamp": _unary(lambda x: x),
-    "XNNConcatenate2": _joined,
+    **{f"XNNConcatenate{count}": _joined(count) for count in range(2, 6)},
     "XNNConvert": _unary(lambda x: x),
     "XNNCopy": _unary(lambda x: x),
     "XNNCos": _unary(torch.cos),
