@@ -30,6 +30,7 @@ class AttentionState(Protocol):
     """What a forward pass needs of the state: exact attention, and the memory to read.
 
     Implementations: the reference in `state.py`, and one in `export/` for each set of operators.
+    One whose attention reads rows says so by `reads_rows` (`head_groups.attend_by_groups`).
     """
 
     has_memory: torch.Tensor
