@@ -11,7 +11,7 @@ Letters: T tokens, I inputs, O outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
@@ -145,22 +145,33 @@ class OperationParity:
         return self.compare(chosen, *states) if chosen.size else []
 
     def _by_layer(self, products: Sequence[Product]) -> Iterator[tuple[str, Product]]:
-        """The products of single layers."""
-        names = list(self._layers)
+        """The products of single layers.
+
+        What is computed at once has the name of its first layer; the others come next in the model,
+        but for layers that have a product of their own: K's, if Q and V are computed at once.
+        """
+        own = {product.name for product in products}
         for product in products:
-            place, at, outputs = -1, 0, product.made.shape[2]
-            if product.name in self._layers:
-                place = names.index(product.name)
+            following = self._layers_from(product.name, own)
+            at, outputs = 0, product.made.shape[2]
             while at < outputs:
-                size = self._layers[names[place]].out_features if place >= 0 else 0
-                if not 0 < size <= outputs - at:
+                name = next(following, None)
+                size = self._layers[name].out_features if name else 0
+                if not name or not 0 < size <= outputs - at:
                     raise EdgeInfiniteError(
                         f"the artifact's product {product.name} gives {outputs} numbers, which "
                         "none of the checkpoint's layers do; export it again"
                     )
                 part = product.made[..., at : at + size]
-                yield names[place], Product(names[place], product.given, part)
-                place, at = (place + 1) % len(names), at + size
+                yield name, Product(name, product.given, part)
+                at += size
+
+    def _layers_from(self, first: str, own: Collection[str]) -> Iterator[str]:
+        """A layer, then those after it that aren't in `own`; nothing if there is no such layer."""
+        names = list(self._layers)
+        if first in self._layers:
+            yield first
+            yield from (name for name in names[names.index(first) + 1 :] if name not in own)
 
     def _before(
         self, name: str, product: Product

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,13 @@ import torch
 from parity_faults import FAULTS, FaultCheck
 from tiny_artifact import tiny_artifact
 
+from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.onnx.observe import ObservedGraph
 from edgeinfinite.export.parity.operations import Product, checks_of, operation_error
+from edgeinfinite.export.recipes import RECIPES, Rule, WeightFormat
 from edgeinfinite.export.verify import verify_artifact
+from edgeinfinite.runtime_py.state import State
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +37,22 @@ def test_a_sound_artifact_is_far_within_the_limits(artifact: Path) -> None:
     for name in ("parity:between_products", "parity:products"):
         assert checks[name].passed and checks[name].limit is not None
         assert checks[name].value < checks[name].limit / 2
+
+
+@pytest.mark.parametrize("apart", ["q_proj", "k_proj", "v_proj"])
+def test_layers_that_are_computed_at_once_need_not_stand_side_by_side(
+    apart: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Q and V of one format are one product, though K of another stands between them."""
+    rules = (Rule(apart, WeightFormat(8)), Rule("[qkv]_proj", WeightFormat(4)))
+    mixed = replace(RECIPES["int4"], rules=(*rules, *RECIPES["int4"].rules))
+    monkeypatch.setitem(RECIPES, "int4", mixed)
+    folder = tiny_artifact(tmp_path / "mixed", "--quantize", "int4", layers=1)
+    manifest = load_manifest(folder)
+    graph = ObservedGraph(folder, manifest)
+    products = graph.run(np.array([[1, 2, 3]]), State(manifest.state))
+    names = {product.name.rpartition(".")[2] for product in products}
+    assert apart in names and len(names & {"q_proj", "k_proj", "v_proj"}) == 2
 
 
 @pytest.mark.parametrize("kind", list(FAULTS))
