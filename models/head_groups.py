@@ -106,22 +106,24 @@ def _cut_rows(tensor: torch.Tensor, first: int, count: int) -> torch.Tensor:
     if count == tensor.shape[1]:
         return tensor
     dim = tensor.shape[-1]
-    return _heads_of(_rows_of(tensor)[..., first * dim : (first + count) * dim], dim)
+    return unpacked(packed(tensor)[..., first * dim : (first + count) * dim], count)
 
 
 def _join_rows(parts: Sequence[torch.Tensor]) -> torch.Tensor:
     if len(parts) == 1:
         return parts[0]
-    return _heads_of(torch.cat([_rows_of(part) for part in parts], dim=2), parts[0].shape[-1])
+    heads = sum(part.shape[1] for part in parts)
+    return unpacked(torch.cat([packed(part) for part in parts], dim=2), heads)
 
 
-def _rows_of(heads: torch.Tensor) -> torch.Tensor:
-    """`[B, heads, T, D]` as `[B, T, heads * D]`."""
-    return heads.transpose(1, 2).flatten(2)
+def packed(x: torch.Tensor) -> torch.Tensor:
+    """`[B, heads, T, D]` as rows `[B, T, heads * D]`."""
+    return x.transpose(1, 2).flatten(2)
 
 
-def _heads_of(rows: torch.Tensor, dim: int) -> torch.Tensor:
-    return rows.unflatten(2, (-1, dim)).transpose(1, 2)
+def unpacked(x: torch.Tensor, heads: int) -> torch.Tensor:
+    """`[B, T, heads * D]` as `[B, heads, T, D]`."""
+    return x.unflatten(2, (heads, -1)).transpose(1, 2)
 
 
 def _runs(heads: Sequence[int]) -> Iterator[tuple[int, int]]:

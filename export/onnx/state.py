@@ -13,6 +13,7 @@ from edgeinfinite.export.graphs.state import StateTensors
 from edgeinfinite.export.onnx.operators import group_query_attention
 from edgeinfinite.export.onnx.passes.memory_gate import FlatGates
 from edgeinfinite.models.attention_call import AttentionCall
+from edgeinfinite.models.head_groups import packed, unpacked
 from edgeinfinite.models.int8_cache.scales import CacheScales
 from edgeinfinite.models.memory.gate import MemoryGate
 
@@ -116,13 +117,3 @@ class OnnxState(GatedState):
     def outputs(self) -> list[torch.Tensor]:
         """The caches after the call, K of all layers first."""
         return [*self.k_cache, *self.v_cache]
-
-
-def packed(x: torch.Tensor) -> torch.Tensor:
-    """`[1, heads, T, D]` as `[1, T, heads * D]`."""
-    return x.transpose(1, 2).flatten(2)
-
-
-def unpacked(x: torch.Tensor, heads: int) -> torch.Tensor:
-    """`[1, T, heads * D]` as `[1, heads, T, D]`."""
-    return x.unflatten(2, (heads, -1)).transpose(1, 2)

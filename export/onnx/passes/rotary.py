@@ -15,8 +15,8 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.export.onnx import operators
-from edgeinfinite.export.onnx.state import packed, unpacked
 from edgeinfinite.models.attach import attention_layers
+from edgeinfinite.models.head_groups import packed, unpacked
 from edgeinfinite.models.recall.rotary import RotaryTable
 
 _NAME = "apply_rotary_pos_emb"
