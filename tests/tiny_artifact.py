@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import shutil
+import tempfile
 from pathlib import Path
 
 import torch
@@ -57,13 +60,44 @@ def tiny_checkpoint(folder: Path, layers: int = 2, model: PreTrainedModel | None
 
 
 def tiny_artifact(
-    folder: Path, *options: str, layers: int = 2, model: PreTrainedModel | None = None
+    folder: Path,
+    *options: str,
+    layers: int = 2,
+    model: PreTrainedModel | None = None,
+    anew: bool = False,
 ) -> Path:
     """The artifact of the tiny checkpoint; the paper's policy with the geometry above, unless
     options say otherwise.
+
+    What this process has exported before is copied, unless `anew` says that something else has
+    changed, or an option names a file.
     """
-    checkpoint = tiny_checkpoint(folder.with_name(folder.name + "-checkpoint"), layers, model)
+    if model is None and not anew and not any(option.startswith("/") for option in options):
+        exported = _exported(options, layers)
+        shutil.copytree(exported, folder)
+        shutil.copytree(_checkpoint_of(exported), _checkpoint_of(folder))
+        return folder
+    return _export(folder, options, layers, model)
+
+
+_KEPT = tempfile.TemporaryDirectory(prefix="edgeinfinite-tests-")
+"""What was exported, until the process ends."""
+
+
+@functools.cache
+def _exported(options: tuple[str, ...], layers: int) -> Path:
+    return _export(Path(tempfile.mkdtemp(dir=_KEPT.name)) / "artifact", options, layers, None)
+
+
+def _export(
+    folder: Path, options: tuple[str, ...], layers: int, model: PreTrainedModel | None
+) -> Path:
+    checkpoint = tiny_checkpoint(_checkpoint_of(folder), layers, model)
     command = ["export", "--model", str(checkpoint), "--output", str(folder)]
     command += ["--policy", "reencode", *GEOMETRY, *options]
     assert main(command) == 0
     return folder
+
+
+def _checkpoint_of(folder: Path) -> Path:
+    return folder.with_name(folder.name + "-checkpoint")

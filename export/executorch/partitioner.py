@@ -18,6 +18,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from edgeinfinite.export.executorch.passes.graph_tools import constant, is_constant, value_of
+from edgeinfinite.export.executorch.shortcuts import remembered_weights
 from edgeinfinite.export.executorch.slices import is_part_of_input
 
 
@@ -66,13 +67,14 @@ class StagePartitioner(Partitioner):
 
     def _matched(self, program: ExportedProgram) -> tuple[dict[Node, int], list[Node]]:
         """Stages of the operators that XNNPACK takes, and the constants that it packs for them."""
-        groups = self._rules.get_matched_nodes_from_configs(program)
-        matched = dict.fromkeys(node for group in groups for node in group)
-        taken = {node for node in matched if node.op == "call_function"}
-        nodes = program.graph.nodes
-        taken.update(node for node in nodes if _is_product_with_rows(program, node))
-        taken.update(node for node in nodes if is_part_of_input(node))
-        weights = [node for node in matched if is_constant(program, node)]
+        with remembered_weights(program):
+            groups = self._rules.get_matched_nodes_from_configs(program)
+            matched = dict.fromkeys(node for group in groups for node in group)
+            taken = {node for node in matched if node.op == "call_function"}
+            nodes = program.graph.nodes
+            taken.update(node for node in nodes if _is_product_with_rows(program, node))
+            taken.update(node for node in nodes if is_part_of_input(node))
+            weights = [node for node in matched if is_constant(program, node)]
         return _latest_stages(program, taken), weights
 
 

@@ -22,6 +22,7 @@ from onnxscript.optimizer import fold_constants
 
 from edgeinfinite.export.graphs.compress import CompressMemory
 from edgeinfinite.export.graphs.tokens import DecodeStep, PrefillSegment
+from edgeinfinite.export.onnx.shortcuts import traced_once
 
 OPSET = 20
 
@@ -32,7 +33,7 @@ def trace(graph: PrefillSegment | DecodeStep | CompressMemory) -> ir.Model:
     Returns:
         The optimised model; inputs and outputs have the names of the graph's `spec`.
     """
-    with torch.no_grad(), _quiet():
+    with torch.no_grad(), _quiet(), traced_once():
         program = torch.export.export(
             graph,
             graph.example_inputs(),

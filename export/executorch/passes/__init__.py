@@ -7,7 +7,7 @@ from torch.export import ExportedProgram
 from edgeinfinite.export.executorch.passes.elu_as_exp import elu_as_exp
 from edgeinfinite.export.executorch.passes.folded_constants import folded_constants
 from edgeinfinite.export.executorch.passes.gelu_as_sigmoid import gelu_as_sigmoid
-from edgeinfinite.export.executorch.passes.graph_tools import finish
+from edgeinfinite.export.executorch.passes.graph_tools import finish, tidy
 from edgeinfinite.export.executorch.passes.last_token_first import last_token_first
 from edgeinfinite.export.executorch.passes.matmul_as_bmm import matmul_as_bmm
 from edgeinfinite.export.executorch.passes.reductions_as_products import reductions_as_products
@@ -46,5 +46,6 @@ def run_passes(program: ExportedProgram) -> dict[str, int]:
     found = {}
     for rewrite in PASSES:
         found[rewrite.__name__] = rewrite(program)
-        finish(program)
+        tidy(program)
+    finish(program)
     return found

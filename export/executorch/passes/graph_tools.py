@@ -89,11 +89,16 @@ def value_of(program: ExportedProgram, node: Node) -> torch.Tensor:
     return value.detach()
 
 
-def finish(program: ExportedProgram) -> None:
-    """Removes unused nodes and brings signature and code in line with the graph."""
+def tidy(program: ExportedProgram) -> None:
+    """Removes unused nodes and brings the signature in line with the graph."""
     output = program.graph.output_node()
     for spec, node in zip(program.graph_signature.output_specs, output.args[0], strict=True):
         spec.arg.name = node.name
     program.graph.eliminate_dead_code()
+
+
+def finish(program: ExportedProgram) -> None:
+    """Tidies, checks the graph, and writes its code anew, which takes longer than most passes."""
+    tidy(program)
     program.graph.lint()
     program.graph_module.recompile()

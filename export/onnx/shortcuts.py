@@ -1,0 +1,79 @@
+"""Skips what `torch.onnx.export` does each time though our graphs need none of it.
+
+torch.onnx traces a program again, to take apart the operators that it has no ONNX function for, and
+parses the source of all its ONNX functions. Both together take a third of an export's time. Each is
+patched by name while it isn't needed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import torch
+from torch._ops import OpOverload
+from torch.export import ExportedProgram
+from torch.fx import Node
+from torch.onnx._internal.exporter import _decomp, _fx_passes
+from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+aten = torch.ops.aten
+
+_CONVERSIONS = (aten.to.dtype, aten.to.device, aten.to.dtype_layout)
+
+_traced_again = _fx_passes.decompose_with_registry
+_all_functions = ONNXRegistry.from_torchlib
+
+
+@contextmanager
+def traced_once() -> Iterator[None]:
+    """Inside, torch.onnx traces a program again only if there is an operator to take apart.
+
+    It builds its table of ONNX functions once for all exports.
+    """
+    with (
+        mock.patch.object(_fx_passes, "decompose_with_registry", _decomposed),
+        mock.patch.object(ONNXRegistry, "from_torchlib", staticmethod(_functions)),
+    ):
+        yield
+
+
+@functools.cache
+def _functions(opset_version: int) -> ONNXRegistry:
+    return _all_functions(opset_version)
+
+
+def _decomposed(program: ExportedProgram, registry: ONNXRegistry) -> ExportedProgram:
+    """What `decompose_with_registry` returns, or the program itself after small edits."""
+    program.graph.eliminate_dead_code()
+    _take_conversions_apart(program)
+    known = set(_decomp.get_onnx_implemented_overloads(registry))
+    if all(_is_known(node, known) for node in program.graph.nodes):
+        program.graph_module.recompile()
+        return program
+    return _traced_again(program, registry)
+
+
+def _take_conversions_apart(program: ExportedProgram) -> None:
+    """Writes the only operators of our graphs that torch.onnx doesn't know as those it does."""
+    for node in list(program.graph.nodes):
+        if node.target == aten._assert_tensor_metadata.default:
+            program.graph.erase_node(node)
+        elif node.target in _CONVERSIONS:
+            x, dtype = node.args[0], node.meta["val"].dtype
+            if x.meta["val"].dtype == dtype:  # ONNX knows no devices
+                node.replace_all_uses_with(x)
+                program.graph_signature.replace_all_uses(node.name, x.name)
+                program.graph.erase_node(node)
+            else:
+                node.target, node.args = aten._to_copy.default, (x,)
+                node.kwargs = {"dtype": dtype}
+
+
+def _is_known(node: Node, known: Set[Any]) -> bool:
+    if node.op != "call_function" or not isinstance(node.target, OpOverload):
+        return not isinstance(node.target, torch._ops.HigherOrderOperator)
+    return node.target in known and not node.target._schema.is_mutable
