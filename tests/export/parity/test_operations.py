@@ -47,7 +47,7 @@ def test_layers_that_are_computed_at_once_need_not_stand_side_by_side(
     rules = (Rule(apart, WeightFormat(8)), Rule("[qkv]_proj", WeightFormat(4)))
     mixed = replace(RECIPES["int4"], rules=(*rules, *RECIPES["int4"].rules))
     monkeypatch.setitem(RECIPES, "int4", mixed)
-    folder = tiny_artifact(tmp_path / "mixed", "--quantize", "int4", layers=1)
+    folder = tiny_artifact(tmp_path / "mixed", "--quantize", "int4", layers=1, anew=True)
     manifest = load_manifest(folder)
     graph = ObservedGraph(folder, manifest)
     products = graph.run(np.array([[1, 2, 3]]), State(manifest.state))
