@@ -1,7 +1,7 @@
 """Skips steps in which ExecuTorch finds out again what is known.
 
-With 30 layers these steps take half of an export's time. Each is patched by name while it isn't
-needed.
+With 30 layers tracing partitions again took a third of an export's time, and looking for weights a
+fifth of the rest. Each is patched by name while it isn't needed.
 """
 
 from __future__ import annotations
