@@ -72,7 +72,7 @@ class _InPlace(torch.nn.Module):
 
 @pytest.mark.parametrize("module", [_Differences(), _InPlace()])
 def test_what_has_to_be_taken_apart_goes_the_long_way(
-    module: torch.nn.Module, traced_again: list[Any], tmp_path: Path
+    module: torch.nn.Module, traced_again: list[Any]
 ) -> None:
     x = torch.arange(12.0).reshape(3, 4) ** 2
     program = torch.export.export(module, (x,), strict=False)
