@@ -25,7 +25,10 @@ demo: setup  ## exports the demo model, reads a long text, asks for what stood a
 	@mkdir -p build
 	@scripts/demo.sh
 
-test: lint typecheck pytest test-other-cpu android  ## everything that proves the product
+# Maven and its compilers seldom keep two cores busy. macOS's make can't hold back what one of two prints.
+test: lint typecheck pytest  ## everything that proves the product
+	$(MAKE) --no-print-directory --jobs 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
+		test-other-cpu android
 
 lint: setup  ## formatting and lint
 	$(BIN)/ruff format --check $(CHECKED)
