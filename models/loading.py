@@ -26,9 +26,9 @@ from transformers import (
 from transformers.utils import logging
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.checkpoint.gguf_loading import GgufModel, load_gguf
+from edgeinfinite.models.checkpoint.gguf_weights import read_gguf_weights
 from edgeinfinite.models.file_memory import FileMemory
-from edgeinfinite.models.gguf_loading import GgufModel, load_gguf
-from edgeinfinite.models.gguf_weights import read_gguf_weights
 from edgeinfinite.models.grouped_weight import GroupedWeight
 from edgeinfinite.models.stored_loading import load_stored, release_stored
 

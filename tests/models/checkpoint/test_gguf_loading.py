@@ -16,8 +16,8 @@ from transformers import AutoModelForCausalLM
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models import file_memory
+from edgeinfinite.models.checkpoint.gguf_loading import float_parts
 from edgeinfinite.models.file_memory import FileMemory
-from edgeinfinite.models.gguf_loading import float_parts
 from edgeinfinite.models.loading import load_backbone
 
 WIDTH, INNER, LAYERS, HEADS, KV_HEADS, VOCABULARY = 64, 128, 2, 4, 2, 300
@@ -124,7 +124,7 @@ def test_a_tensor_of_another_shape_is_refused_by_name(tmp_path):
 
 
 def test_a_large_tensor_is_read_in_parts_that_cover_it(monkeypatch):
-    monkeypatch.setattr("edgeinfinite.models.gguf_loading._PART", 3 * 34)
+    monkeypatch.setattr("edgeinfinite.models.checkpoint.gguf_loading._PART", 3 * 34)
     values = np.random.default_rng(1).standard_normal((8, 32)).astype(np.float32)
     data = quantize(values, GGMLQuantizationType.Q8_0)
     parts = list(float_parts(data, GGMLQuantizationType.Q8_0))

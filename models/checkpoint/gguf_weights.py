@@ -17,7 +17,7 @@ from gguf.gguf_reader import ReaderTensor
 from gguf.quants import Q4_K
 from transformers import PreTrainedModel
 
-from edgeinfinite.models.gguf_loading import float_parts
+from edgeinfinite.models.checkpoint.gguf_loading import float_parts
 from edgeinfinite.models.grouped_weight import GroupedWeight
 
 Header = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]

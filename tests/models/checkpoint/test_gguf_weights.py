@@ -16,7 +16,7 @@ from gguf.quants import dequantize, quantize  # noqa: E402
 
 from edgeinfinite.export.onnx import quantize as onnx_quantize  # noqa: E402
 from edgeinfinite.export.recipes import WeightFormat  # noqa: E402
-from edgeinfinite.models.gguf_weights import read_gguf_weights  # noqa: E402
+from edgeinfinite.models.checkpoint.gguf_weights import read_gguf_weights  # noqa: E402
 from edgeinfinite.models.loading import DEMO_MODEL, load_backbone  # noqa: E402
 
 ROWS, COLUMNS = 12, 512
