@@ -9,7 +9,7 @@ from edgeinfinite.errors import EdgeInfiniteError
 
 
 class Stream(Protocol):
-    """Tokens to text, as `tokenizer.TextStream` does it."""
+    """Tokens to text, as `text_stream.TextStream` does it."""
 
     def push(self, token: int) -> str:
         """The text that `token` completes, often empty."""

@@ -15,9 +15,8 @@ from edgeinfinite.runtime_py.chat_template import ChatTemplate, Message
 from edgeinfinite.runtime_py.control_tokens import ControlTokens
 from edgeinfinite.runtime_py.engines.malloc_options import give_back_freed
 from edgeinfinite.runtime_py.generation_config import stop_ids
+from edgeinfinite.runtime_py.text_stream import TextStream
 from edgeinfinite.runtime_py.tokenizer_check import as_json, check_parts, guarded
-
-_REPLACEMENT = "\ufffd"
 
 
 class TextTokenizer:
@@ -152,54 +151,6 @@ def _check_unicode(text: str) -> None:
             f"the text isn't valid Unicode: {text[error.start]!r} at character {error.start}; "
             "save it as UTF-8"
         ) from error
-
-
-class TextStream:
-    """Streaming detokenisation: pieces of text that never end in half a UTF-8 character.
-
-    The pieces of `push` and the last one of `flush`, joined, are `TextTokenizer.decode` of all
-    tokens; only an unfinished character at the very end is left out.
-
-    The library's own `DecodeStream` isn't used: with byte-fallback tokenizers (Llama 2, Gemma) it
-    raises "Invalid prefix" as soon as a model emits broken UTF-8.
-    """
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        self._shown: list[int] = []  # tokens of the last piece: what follows may need them
-        self._held: list[int] = []  # tokens that have shown nothing yet
-
-    def push(self, token: int) -> str:
-        """The text that `token` completes, often empty."""
-        self._held.append(token)
-        piece = self._held_text()
-        if not piece or piece.endswith(_REPLACEMENT):
-            return ""
-        self._shown, self._held = self._held, []
-        return piece
-
-    def flush(self) -> str:
-        """The rest of the answer's text, when no token follows."""
-        piece = self._held_text()
-        # A real U+FFFD in the answer looks like an unfinished character, but encodes to itself.
-        encoded = guarded(
-            "the tokenizer can't read its own text",
-            lambda: self._tokenizer.encode(piece, add_special_tokens=False).ids,
-        )
-        if encoded[-len(self._held) :] != self._held:
-            piece = piece.rstrip(_REPLACEMENT)
-        self._shown, self._held = self._held, []
-        return piece
-
-    def _held_text(self) -> str:
-        shown = self._decode(self._shown)
-        return self._decode(self._shown + self._held)[len(shown) :]
-
-    def _decode(self, ids: list[int]) -> str:
-        return guarded(
-            "the tokenizer can't write the answer",
-            lambda: self._tokenizer.decode(ids, skip_special_tokens=True),
-        )
 
 
 def load_tokenizer(folder: Path, *, vocabulary: int | None = None) -> TextTokenizer:
