@@ -190,6 +190,21 @@ def load_manifest(folder: Path, *, check_files: bool = True) -> Manifest:
     return manifest
 
 
+def _not_an_artifact(path: Path) -> EdgeInfiniteError:
+    """What to do instead; never a command that would write where something is."""
+    make = f"edgeinfinite export --model {{}} --output {'NEW_FOLDER' if path.exists() else path}"
+    if path.suffix == ".gguf" or (path / "config.json").is_file():
+        return EdgeInfiniteError(
+            f"{path} is a checkpoint, not an artifact; make one with: {make.format(path)}"
+        )
+    if path.is_file():
+        return EdgeInfiniteError(f"{path} is a file; give the folder of an artifact")
+    lacks = f"{MANIFEST_FILE} is missing" if path.exists() else "there is nothing of that name"
+    return EdgeInfiniteError(
+        f"{path} is not an artifact ({lacks}); make one with: {make.format('MODEL')}"
+    )
+
+
 def read_manifest(folder: Path) -> Manifest:
     """Reads an artifact's manifest without looking at its files.
 
@@ -199,10 +214,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST_FILE
     if not path.is_file():
-        raise EdgeInfiniteError(
-            f"{folder} is not an artifact ({MANIFEST_FILE} is missing); make one with: "
-            f"edgeinfinite export --model MODEL --backend onnx --output {folder}"
-        )
+        raise _not_an_artifact(folder)
     text = path.read_bytes()
     check_json(path, text)
     try:

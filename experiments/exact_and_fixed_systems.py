@@ -140,7 +140,7 @@ class _LlamaReader:
         from edgeinfinite.runtime_py.benchmark.case import Case
         from edgeinfinite.runtime_py.benchmark.systems.llama_cpp_peer import LlamaCpp
 
-        settings = "flash attention, q8_0 cache"
+        settings = "flash attention, swa_full off, q8_0 cache"
         self._system = LlamaCpp(Case("llama.cpp", model, settings, tokens, 0, threads, 0))
         self.logits = np.empty(0, np.float32)
 

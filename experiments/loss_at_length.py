@@ -43,7 +43,7 @@ def main() -> None:
             name = f"edgeinfinite-{load_manifest(folder).backend}"
             _tell(folder.name, length, _of_system(name, folder, folder.name, text, length))
         if options.llama_cpp:
-            settings = "flash attention, q8_0 cache"
+            settings = "flash attention, swa_full off, q8_0 cache"
             loss = _of_system("llama.cpp", options.llama_cpp, settings, text, length)
             _tell("llama.cpp q8_0", length, loss)
         if options.model:

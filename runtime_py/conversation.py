@@ -2,7 +2,7 @@
 
 conversation = Conversation.open("my-artifact")
 conversation.attach(book)
-conversation.save(Path("book.session"))  # `Conversation.open(..., session=...)` goes on there
+conversation.save("book.session")  # `Conversation.open(..., session=...)` goes on there
 for piece in conversation.fork().ask(question):
 print(piece, end="")
 """
@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from edgeinfinite.artifact.manifest import load_manifest
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.answer_text import AnswerText
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS, Generation, Grammar
@@ -78,28 +79,28 @@ class Conversation:
         conversation = cls(Session(engine), tokenizer, artifact)
         conversation.model = manifest.backbone.name
         if session is not None:
-            conversation.resume(Path(session))
+            conversation.resume(session)
         return conversation
 
-    def resume(self, path: Path) -> None:
+    def resume(self, path: Path | str) -> None:
         """Goes on where `save` was called; the file isn't changed.
 
         Raises:
             EdgeInfiniteError: see `load_session`.
         """
-        session, metadata = load_session(self.session.engine, path)
-        notes = notes_of(path, metadata)
+        session, metadata = load_session(self.session.engine, Path(path))
+        notes = notes_of(Path(path), metadata)
         self.session = session
         self.message_is_open, self.document = notes.message_is_open, notes.document
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path | str) -> None:
         """Writes what was read to a session file.
 
         Raises:
             EdgeInfiniteError: it can't be written; an older file is as it was.
         """
         notes = SessionNotes(self.model, self.message_is_open, self.document)
-        save_session(self.session, path, extra=notes.to_metadata())
+        save_session(self.session, Path(path), extra=notes.to_metadata())
 
     def fork(self) -> Conversation:
         """A conversation that goes on from here by itself; see `Session.fork`."""
@@ -178,9 +179,10 @@ class Conversation:
             progress: called with the number of tokens newly read.
 
         Raises:
-            EdgeInfiniteError: as in `opening`.
+            EdgeInfiniteError: as in `opening`; also if the document is no text, or empty.
             Cancelled: the rest of the document is read with the next message.
         """
+        check_text("document", document)
         tokens = self.opening(document)
         self.message_is_open = True
         self.session.append(tokens, cancelled=cancelled, progress=progress)
@@ -219,8 +221,10 @@ class Conversation:
             Pieces of the answer. A piece comes as soon as its characters are complete.
 
         Raises:
-            EdgeInfiniteError: the artifact has no chat template, or a number is out of range.
+            EdgeInfiniteError: the artifact has no chat template, the message is no text or empty,
+                or a number is out of range.
         """
+        check_text("message", message)
         return self.answer(
             self.turn(message),
             sampler=sampler,
@@ -276,3 +280,15 @@ class Conversation:
             engine=self.session.engine.name,
             artifact=self.artifact,
         )
+
+
+def check_text(what: str, text: object) -> None:
+    """Judges an argument that must be text with something in it.
+
+    Raises:
+        EdgeInfiniteError: it is another type, empty, or blank.
+    """
+    if not isinstance(text, str):
+        raise EdgeInfiniteError(f"the {what} is of type {type(text).__name__}; give text")
+    if not text.strip():
+        raise EdgeInfiniteError(f"the {what} is empty; give text")

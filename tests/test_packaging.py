@@ -59,6 +59,10 @@ def test_the_wheel_holds_every_module_of_the_tree(wheel: zipfile.ZipFile) -> Non
     assert {name for name in wheel.namelist() if name.endswith(".py")} == expected
 
 
+def test_the_wheel_tells_type_checkers_that_it_is_typed(wheel: zipfile.ZipFile) -> None:
+    assert "edgeinfinite/py.typed" in wheel.namelist()
+
+
 def test_the_wheel_holds_the_trained_gates_and_scorers(wheel: zipfile.ZipFile) -> None:
     trained = [
         f"edgeinfinite/{file.relative_to(ROOT).as_posix()}"

@@ -38,6 +38,7 @@ from edgeinfinite.cli.options import (
     SOAK,
     VERIFY,
 )
+from edgeinfinite.cli.parser import Parser
 from edgeinfinite.cli.push import PUSH, push
 from edgeinfinite.cli.quiet import quieten
 from edgeinfinite.cli.read import read, sessions
@@ -130,13 +131,8 @@ def _sigterm_raises() -> Iterator[None]:
         signal.signal(signal.SIGTERM, previous)
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"edgeinfinite: error: {message}; see `{self.prog} --help`\n")
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="edgeinfinite", description="Long texts in a fixed-size state.")
+    parser = Parser(prog="edgeinfinite", description="Long texts in a fixed-size state.")
     parser.add_argument("--version", action="version", version=f"edgeinfinite {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command, options, read_by in (

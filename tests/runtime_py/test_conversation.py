@@ -10,6 +10,7 @@ import pytest
 from tiny_artifact import tiny_artifact
 
 import edgeinfinite
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.conversation import Conversation
 from edgeinfinite.runtime_py.logprobs import token_logprobs
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
@@ -115,5 +116,29 @@ def test_logprobs_are_those_of_the_model_whatever_is_sampled(artifact):
     assert row["logprobs"][0]["top"][0] == list(figures.logprobs[0].top[0])
 
 
-def test_it_is_part_of_the_public_api():
+@pytest.mark.parametrize("kind", [str, Path])
+def test_files_are_named_by_text_or_by_path(artifact, kind, tmp_path):
+    conversation = Conversation.open(kind(artifact))
+    conversation.attach("The dog saw a bird.")
+    conversation.save(kind(tmp_path / "dog.session"))
+    resumed = Conversation.open(artifact)
+    resumed.resume(kind(tmp_path / "dog.session"))
+    assert resumed.session.tokens_read == conversation.session.tokens_read > 0
+    assert resumed.message_is_open
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [(5, "is of type int; give text"), (None, "NoneType"), ("", "is empty"), (" \n", "is empty")],
+)
+def test_what_is_no_text_is_refused_before_anything_is_read(artifact, given, said):
+    conversation = Conversation.open(artifact)
+    for method in (conversation.ask, conversation.attach):
+        with pytest.raises(EdgeInfiniteError, match=said):
+            method(given)
+    assert conversation.session.tokens_read == 0 and not conversation.message_is_open
+
+
+def test_it_is_part_of_the_public_api_and_nothing_else_is_shown():
     assert edgeinfinite.Conversation is Conversation
+    assert dir(edgeinfinite) == sorted(edgeinfinite.__all__)

@@ -51,8 +51,8 @@ class Peer:
         module: the file beside this one that has `load(case) -> System`.
         package: what must be importable.
         install: the command that installs it.
-        settings: every setting that is measured: the fastest one, and if that loses quality
-            (`bench --text`) also one that doesn't.
+        settings: every setting that is measured: as the peer's own programs run it, the fastest
+            one, and if that loses quality (`bench --text`) also one that doesn't.
         loads: `gguf` file, transformers `folder`, or a `genai` folder built from one.
     """
 
@@ -68,7 +68,10 @@ PEERS = {
         "llama_cpp_peer",
         "llama_cpp",
         "pip install llama-cpp-python",
-        ("flash attention, f16 cache", "flash attention, q8_0 cache"),
+        (
+            "flash attention, swa_full off, f16 cache",
+            "flash attention, swa_full off, q8_0 cache",
+        ),
         "gguf",
     ),
     "onnxruntime-genai": Peer(

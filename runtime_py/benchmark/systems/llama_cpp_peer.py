@@ -1,4 +1,8 @@
-"""llama.cpp through llama-cpp-python, flash attention on, cache in f16 or q8_0."""
+"""llama.cpp through llama-cpp-python, with the settings that its own programs take.
+
+The library's defaults differ: it keeps the whole text in layers with sliding windows
+(`swa_full=True`), reads 512 tokens at a time, not 2,048, and has flash attention off.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +16,18 @@ from edgeinfinite.runtime_py.benchmark.case import Case
 from edgeinfinite.runtime_py.benchmark.systems import Figures
 
 _CACHE_TYPES = {
-    "f16": (llama_cpp.GGML_TYPE_F16, 2.0),
-    "q8_0": (llama_cpp.GGML_TYPE_Q8_0, 34 / 32),
+    "f16": llama_cpp.GGML_TYPE_F16,
+    "q8_0": llama_cpp.GGML_TYPE_Q8_0,
 }
-"""ggml's type and its bytes per element."""
+_BATCH = 2048
+"""Tokens that llama-cli and llama-server hand to the library at once."""
 
 
 class LlamaCpp:
     """See `System`."""
 
     def __init__(self, case: Case) -> None:
-        cache, self._bytes_per_element = _CACHE_TYPES[case.settings.split()[-2]]
+        cache = _CACHE_TYPES[case.settings.split()[-2]]
         self._file = Path(case.model)
         self._context = case.prompt_tokens + case.new_tokens + 1
         self._llama = llama_cpp.Llama(
@@ -30,7 +35,9 @@ class LlamaCpp:
             n_ctx=self._context,
             n_threads=case.threads,
             n_threads_batch=case.threads,
+            n_batch=_BATCH,
             flash_attn=True,
+            swa_full=False,
             type_k=cache,
             type_v=cache,
             verbose=False,
@@ -49,17 +56,11 @@ class LlamaCpp:
         return np.ctypeslib.as_array(last, (self._llama.n_vocab(),)).copy()
 
     def figures(self) -> Figures:
-        metadata = self._llama.metadata
-        architecture = metadata["general.architecture"]
-        heads = int(metadata[f"{architecture}.attention.head_count"])
-        kv_heads = int(metadata.get(f"{architecture}.attention.head_count_kv", heads))
-        head_dim = int(metadata[f"{architecture}.embedding_length"]) // heads
-        layers = int(metadata[f"{architecture}.block_count"])
-        elements = 2 * layers * kv_heads * head_dim * self._llama.n_ctx()
         return Figures(
             quantization=self._file.stem.rpartition(".")[2],
             policy="full attention",
-            state_bytes=int(elements * self._bytes_per_element),
+            # The cells in use, which the run has filled.
+            state_bytes=int(llama_cpp.llama_state_seq_get_size(self._llama.ctx, 0)),
             file_bytes=self._file.stat().st_size,
         )
 

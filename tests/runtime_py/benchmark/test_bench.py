@@ -112,7 +112,7 @@ def test_one_setting_of_a_peer_can_be_chosen(artifact):
 
     assert peers("llama.cpp") == list(PEERS["llama.cpp"].settings)
     assert peers("llama.cpp:q8_0", "transformers") == [
-        "flash attention, q8_0 cache",
+        "flash attention, swa_full off, q8_0 cache",
         *PEERS["transformers"].settings,
     ]
     with pytest.raises(EdgeInfiniteError, match=r"llama\.cpp has no setting 'q4'; it has"):

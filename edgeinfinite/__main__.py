@@ -1,0 +1,7 @@
+"""`python -m edgeinfinite`."""
+
+import sys
+
+from edgeinfinite.cli.main import main
+
+sys.exit(main())
