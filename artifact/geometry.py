@@ -1,4 +1,4 @@
-"""The geometry of the fixed-size KV cache (docs/architecture.md). No torch: the runtime reads it.
+"""The geometry of the fixed-size KV cache (docs/develop/architecture.md). No torch: the runtime reads it.
 
 Letters used in shapes all over the project:
     B batch (1), L layers, H query heads, K KV heads, T new tokens, C cache capacity,
@@ -27,7 +27,7 @@ class Geometry:
         sink_length: S, first tokens of the text, attended by every segment, never compressed.
         window_length: W, newest tokens that a compression leaves in the cache, at least 1.
         policy: what stays in the cache at a compression; `reencode` is the paper's Algorithm 1,
-            `carry` moves the window along and keeps recall slots (docs/architecture.md).
+            `carry` moves the window along and keeps recall slots (docs/develop/architecture.md).
         recall_slots: G, pairs that the retention scorer keeps in every layer, or one number for
             each layer; multiples of N, 0 under `reencode`.
         sliding_windows: of every layer, the newest tokens that a token sees in it, itself

@@ -181,7 +181,7 @@ class Backend(Protocol):
     ) -> list[Check]:
         """Compares what the files say with a reference, in float32 and without rounding inputs.
 
-        So faults are found that are smaller than what rounding does (docs/testing.md).
+        So faults are found that are smaller than what rounding does (docs/develop/testing.md).
 
         Args:
             folder, manifest: the artifact.

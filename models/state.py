@@ -1,4 +1,4 @@
-"""The reference state: plain PyTorch tensors, updated in place (docs/architecture.md).
+"""The reference state: plain PyTorch tensors, updated in place (docs/develop/architecture.md).
 
 Letters: L layers, H query heads, K KV heads, T new tokens, C capacity, D head dimension.
 """

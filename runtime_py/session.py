@@ -3,7 +3,7 @@
 While the text fits the cache, attention is exact. From then on the cache holds the sinks and the
 newest tokens (and under `carry` recall slots, see `policies.py`), and with a gate the memory holds
 the rest. The state depends on the tokens alone, not on how they were fed: as one prompt, as several
-turns, or token by token (docs/architecture.md, invariant 1).
+turns, or token by token (docs/develop/architecture.md, invariant 1).
 
 Letters: S sinks, N segment, W window, C capacity, T tokens of one call, V vocabulary.
 """

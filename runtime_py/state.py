@@ -1,4 +1,4 @@
-"""The state of one text: arrays of fixed size that the host owns (docs/architecture.md).
+"""The state of one text: arrays of fixed size that the host owns (docs/develop/architecture.md).
 
 Letters: L layers, K KV heads, C cache capacity, D head dimension.
 """

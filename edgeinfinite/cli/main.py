@@ -1,4 +1,4 @@
-"""The command line's entry point: commands and error handling (docs/architecture.md)."""
+"""The command line's entry point: commands and error handling (docs/develop/architecture.md)."""
 
 from __future__ import annotations
 

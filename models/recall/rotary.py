@@ -1,4 +1,4 @@
-"""Moving keys to other positions by rotation, since RoPE is linear (docs/architecture.md).
+"""Moving keys to other positions by rotation, since RoPE is linear (docs/develop/architecture.md).
 
 Letters: K KV heads, n slots, D head dimension, P positions in the table.
 """

@@ -16,7 +16,7 @@ from edgeinfinite.runtime_py.state import State
 
 
 class Engine(Protocol):
-    """The three graphs (docs/architecture.md) over states that the host owns.
+    """The three graphs (docs/develop/architecture.md) over states that the host owns.
 
     An engine holds weights but no text, so several sessions may share it. It never changes
     `length` and `has_memory`, which belong to the session.

@@ -2,7 +2,7 @@
 
 Each takes a file's bytes. It returns if the file is read, and raises one of `REFUSALS` if it isn't;
 anything else is a defect. The tests, atheris and the replay of the corpus all call these functions
-(docs/trust.md).
+(docs/develop/trust.md).
 """
 
 from __future__ import annotations

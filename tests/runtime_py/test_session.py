@@ -1,4 +1,4 @@
-"""Algorithm 1: only the tokens decide the state (docs/architecture.md, invariant 1)."""
+"""Algorithm 1: only the tokens decide the state (docs/develop/architecture.md, invariant 1)."""
 
 from __future__ import annotations
 
