@@ -1,6 +1,6 @@
 """The one table of back ends: who exports for it, which engine runs it, what to install.
 
-A new back end is a package that exports, an engine, and a row here; docs/develop/adding-a-backend.md.
+A new back end is an exporting package, an engine, and a row here; docs/develop/adding-a-backend.md.
 """
 
 from __future__ import annotations

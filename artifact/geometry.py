@@ -1,4 +1,4 @@
-"""The geometry of the fixed-size KV cache (docs/develop/architecture.md). No torch: the runtime reads it.
+"""The geometry of the KV cache (docs/develop/architecture.md). No torch: the runtime reads it.
 
 Letters used in shapes all over the project:
     B batch (1), L layers, H query heads, K KV heads, T new tokens, C cache capacity,

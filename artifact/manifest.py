@@ -1,4 +1,4 @@
-"""The artifact's manifest: what `export` writes, what every runtime reads (docs/develop/architecture.md).
+"""The manifest: what `export` writes, every runtime reads (docs/develop/architecture.md).
 
 `manifest.json` is these dataclasses as JSON. The Android runtime reads the same file, so a change
 that an older reader would misread needs a new `SCHEMA_VERSION`.

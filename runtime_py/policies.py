@@ -1,4 +1,4 @@
-"""When a session compresses and what stays in the cache: the two policies (docs/develop/architecture.md).
+"""When a session compresses and what stays in the cache (docs/develop/architecture.md).
 
 Letters: S sinks, G recall slots, N segment, W window, C capacity.
 """
