@@ -11,6 +11,10 @@ from edgeinfinite.errors import EdgeInfiniteError
 class Stream(Protocol):
     """Tokens to text, as `text_stream.TextStream` does it."""
 
+    @property
+    def holds(self) -> bool:
+        """Whether the newest token ends within a character, whose text comes later."""
+
     def push(self, token: int) -> str:
         """The text that `token` completes, often empty."""
 
@@ -91,7 +95,7 @@ class AnswerText:
         searched = len(self._held)
         self._held += piece
         self._pieces.append((len(piece), self._next_piece))
-        self._next_piece = self._tokens
+        self._next_piece = self._tokens - self._stream.holds
         found = self._first_stop(searched)
         if found is None:
             self._show(len(self._held) - self._open_length())

@@ -63,8 +63,12 @@ class ChatTemplate:
         except Exception as error:  # nesting, numbers: what Python itself can't compile
             raise _unreadable(_shortened(error)) from error
 
-    def render(self, messages: Sequence[Message]) -> str:
+    def render(self, messages: Sequence[Message], *, opens: bool = True) -> str:
         """The conversation as the model reads it, ending where its next answer starts.
+
+        Args:
+            messages: the conversation.
+            opens: whether the template writes how an answer begins; it is `add_generation_prompt`.
 
         Raises:
             EdgeInfiniteError: the template refuses the conversation, fails, takes too long or
@@ -77,7 +81,7 @@ class ChatTemplate:
                 messages=[dict(message) for message in messages],
                 tools=None,
                 documents=None,
-                add_generation_prompt=True,
+                add_generation_prompt=opens,
                 **self._special_tokens,
             )
         except Exception as error:  # whatever a template can bring Python to, memory too
@@ -86,6 +90,27 @@ class ChatTemplate:
             ) from error
         finally:
             BUDGET.reset(token)
+
+    def render_open(self, messages: Sequence[Message]) -> str:
+        """The conversation up to the end of its last message, which the next answer continues.
+
+        White space at the message's end stays where the template keeps it, as in transformers'
+        `continue_final_message`.
+
+        Raises:
+            EdgeInfiniteError: as `render`, or the template changes the last message.
+        """
+        text = messages[-1]["content"]
+        marked = _message(messages[-1]["role"], f"{text}{_ANSWER} ")
+        head, found, tail = self.render([*messages[:-1], marked], opens=False).rpartition(_ANSWER)
+        if not tail.startswith(" "):  # the template strips messages
+            head = head.rstrip()
+        if not found or not head.rstrip().endswith(text.strip()):
+            raise EdgeInfiniteError(
+                "this artifact's chat template changes or drops a part of the last message, so an "
+                "answer can't go on with it; let the conversation end with the user's message"
+            )
+        return head
 
     def render_turn(self, text: str) -> tuple[str, str]:
         """What follows an assistant's answer when the user goes on with `text`.

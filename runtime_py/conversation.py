@@ -245,11 +245,18 @@ class Conversation:
         stop: Sequence[str] = (),
         grammar: Grammar | None = None,
         logprobs: int | None = None,
+        begins: bool = True,
         cancelled: Callable[[], bool] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[str]:
-        """Does what `ask` does, for a prompt that is already tokenized."""
-        self._text = text = AnswerText(self.tokenizer.stream(), stop)
+        """Does what `ask` does, for a prompt that is already tokenized.
+
+        Args:
+            tokens: the prompt.
+            begins: whether the answer is a text of its own; False where it goes on in the middle
+                of a text, so that a space before its first word stays.
+        """
+        self._text = text = AnswerText(self.tokenizer.stream(begins=begins), stop)
         self.message_is_open = False
         self._generation = generation = Generation(
             self.session,

@@ -16,6 +16,7 @@ from edgeinfinite.runtime_py.control_tokens import ControlTokens
 from edgeinfinite.runtime_py.engines.malloc_options import give_back_freed
 from edgeinfinite.runtime_py.generation_config import stop_ids
 from edgeinfinite.runtime_py.text_stream import TextStream
+from edgeinfinite.runtime_py.token_bytes import TokenBytes
 from edgeinfinite.runtime_py.tokenizer_check import as_json, check_parts, guarded
 
 
@@ -34,6 +35,7 @@ class TextTokenizer:
         self._control = ControlTokens(
             tokenizer, stop_ids, "" if chat_template is None else chat_template.source
         )
+        self._bytes = TokenBytes(tokenizer)
         self.stop_ids = stop_ids
 
     @property
@@ -45,11 +47,16 @@ class TextTokenizer:
         """The text as it stands, with the special tokens that the tokenizer itself adds.
 
         Special tokens spelled out in the text become special tokens: no template keeps them apart.
+        A text that spells its beginning (`<s>`) itself gets no second one.
 
         Raises:
             EdgeInfiniteError: the text holds half a surrogate pair.
         """
-        return self._encode(text, add_special_tokens=True)
+        ids = self._encode(text, add_special_tokens=True)
+        if len(ids) > 1 and ids[0] == ids[1] and self._bytes.is_special(ids[0]):
+            added = len(ids) - len(self._encode(text, add_special_tokens=False))
+            return ids[1:] if added else ids
+        return ids
 
     def encode_more(self, text: str) -> list[int]:
         """Text that continues what was read as it stands, without a special token of its own.
@@ -65,18 +72,27 @@ class TextTokenizer:
         """`encode_chat` of a conversation that the user begins with `text`."""
         return self.encode_chat([{"role": "user", "content": text}])
 
-    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+    def encode_chat(
+        self, messages: Sequence[Message], *, continues: bool = False, opens: bool = True
+    ) -> list[int]:
         """A whole conversation, ending where the assistant's next answer starts.
 
         Control tokens spelled out in a message stay text; only the template writes real ones.
 
+        Args:
+            messages: at least one.
+            continues: the last message stays open, and the answer is the rest of it.
+            opens: whether the template writes the beginning of an answer; `continues` never does.
+
         Raises:
-            EdgeInfiniteError: there is no chat template, or it refuses the conversation.
+            EdgeInfiniteError: there is no chat template, it refuses the conversation, or it changes
+                the message that is to be continued.
         """
         template = self._template()
+        render = template.render_open if continues else partial(template.render, opens=opens)
         if not self._spell_control_tokens(messages):
-            return self._encode(template.render(messages), add_special_tokens=False)
-        return self._control.encode(template.render([self._control.mark(m) for m in messages]))
+            return self._encode(render(messages), add_special_tokens=False)
+        return self._control.encode(render([self._control.mark(m) for m in messages]))
 
     def encode_turn(self, text: str) -> list[int]:
         """The tokens to append after an answer when the user goes on with `text`.
@@ -113,9 +129,22 @@ class TextTokenizer:
         """The tokenizer as its file `tokenizer.json` has it, for other libraries."""
         return as_json(self._tokenizer)
 
-    def stream(self) -> TextStream:
-        """A new decoder for one answer, token by token."""
-        return TextStream(self._tokenizer)
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes of a token within a text; parts of a character and special tokens have theirs.
+
+        Args:
+            token: an id; one that the tokenizer lacks has no bytes.
+        """
+        return self._bytes.of(token)
+
+    def stream(self, *, begins: bool = True) -> TextStream:
+        """A new decoder for one answer, token by token.
+
+        Args:
+            begins: whether the answer is a text of its own, as in a chat; False where it goes on
+                in the middle of a text, whose first space must stay.
+        """
+        return TextStream(self._bytes, begins=begins)
 
     def _spell_control_tokens(self, messages: Sequence[Message]) -> bool:
         texts = [text for message in messages for text in message.values()]

@@ -356,7 +356,12 @@ SERVE = ARTIFACT | {
     "--parallel": option("requests answered at once", type=int, metavar="N"),
     "--waiting": option("requests that may wait; those beyond get a 503", type=int, metavar="N"),
     "--allow-origin": option(
-        "web pages of other origins that may ask, such as http://localhost:3000",
+        "web pages of other origins that may ask, such as http://localhost:3000; * for all",
+        type=names,
+        metavar="LIST",
+    ),
+    "--allow-host": option(
+        "further names to answer to, such as a tunnel's llm.example.org; * for any",
         type=names,
         metavar="LIST",
     ),

@@ -35,6 +35,7 @@ class Ask:
         encode: makes the prompt's tokens.
         sampling: how to choose the answer's tokens.
         max_new_tokens: the most tokens that the answer may have.
+        begins: whether the answer is a text of its own, rather than the rest of one.
         stop: strings that end the answer.
         logprobs: how many likely tokens to list for each token; None lists nothing.
         schema: a JSON schema that the answer must follow, as JSON; None for any text.
@@ -43,6 +44,7 @@ class Ask:
     encode: Callable[[TextTokenizer], list[int]]
     sampling: SamplingOptions
     max_new_tokens: int
+    begins: bool = True
     stop: tuple[str, ...] = ()
     logprobs: int | None = None
     schema: str | None = None
@@ -114,7 +116,7 @@ class Answers:
     def _answer(
         self, ask: Ask, tokens: list[int], session: Session, grammar: Grammar | None, job: Job
     ) -> Finished | None:
-        text = AnswerText(self.tokenizer.stream(), ask.stop)
+        text = AnswerText(self.tokenizer.stream(begins=ask.begins), ask.stop)
         generation = Generation(
             session,
             tokens[session.tokens_read :],

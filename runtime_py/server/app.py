@@ -12,11 +12,14 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.server.guard import Guard
 from edgeinfinite.runtime_py.server.options import ServeOptions
+from edgeinfinite.runtime_py.server.origins import Origins
 from edgeinfinite.runtime_py.server.page_routes import page_routes
+from edgeinfinite.runtime_py.server.paths import PlainPaths
 from edgeinfinite.runtime_py.server.patience import PatientProtocol
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.routes import api_routes
@@ -29,20 +32,26 @@ _SECONDS_TO_END = 3
 def build_app(service: Service) -> Starlette:
     """The ASGI application of a service."""
     options = service.options
-    middleware = [Middleware(Guard, options=options)]
+    middleware = [Middleware(PlainPaths), Middleware(Guard, options=options)]
     if options.allow_origin:
-        cors = Middleware(
-            CORSMiddleware,
-            allow_origins=options.allow_origin,
-            allow_methods=["GET", "POST"],
-            allow_headers=["*"],
-        )
-        middleware.insert(0, cors)  # browsers ask about a request without its key
+        # First: browsers ask about a request without its key.
+        middleware.insert(0, Middleware(_Cors, origins=Origins(options.allow_origin)))
     return Starlette(
         routes=[*api_routes(service), *page_routes(service)],
         middleware=middleware,
         exception_handlers={HTTPException: _no_route, Exception: _failed},
     )
+
+
+class _Cors(CORSMiddleware):
+    """Tells browsers that the pages of some origins may ask."""
+
+    def __init__(self, app: ASGIApp, origins: Origins) -> None:
+        super().__init__(app, allow_methods=["GET", "POST"], allow_headers=["*"])
+        self._origins = origins
+
+    def is_allowed_origin(self, origin: str) -> bool:
+        return self._origins.knows(origin)
 
 
 def bind(options: ServeOptions) -> socket.socket:

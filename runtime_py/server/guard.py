@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hmac
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from edgeinfinite.runtime_py.server.options import ServeOptions, is_loopback
+from edgeinfinite.runtime_py.server.options import ServeOptions
+from edgeinfinite.runtime_py.server.origins import Hosts, Origins, is_loopback, is_own, name_of
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 
 _OPEN = {"/", "/health"}
@@ -25,7 +25,9 @@ class Guard:
 
     def __init__(self, app: ASGIApp, options: ServeOptions) -> None:
         self._app = app
-        self._options = options
+        self._is_local = options.is_local
+        self._hosts = Hosts(options.allow_host)
+        self._origins = Origins(options.allow_origin)
         key = options.api_key
         self._key = None if key is None else key.strip().encode()
 
@@ -40,12 +42,14 @@ class Guard:
 
     def _check(self, path: str, headers: Headers) -> None:
         host = headers.get("host", "")
-        if self._options.is_local and not is_loopback(_name_of(host)):
+        if self._is_local and not (is_loopback(name_of(host)) or self._hosts.knows(host)):
             raise ApiProblem(
-                421, f"this server answers to localhost and 127.0.0.1 only, not to {host[:80]!r}"
+                421,
+                f"this server answers to localhost and 127.0.0.1 only, not to {host[:80]!r}; start "
+                "it with --allow-host to let it",
             )
         origin = headers.get("origin")
-        if origin is not None and not self._is_known(origin, host):
+        if origin is not None and not (is_own(origin, host) or self._origins.knows(origin)):
             raise ApiProblem(
                 403,
                 f"web pages of {origin[:80]!r} may not ask this server; start it with "
@@ -62,20 +66,3 @@ class Guard:
                     "the API key is missing or wrong; send it as `Authorization: Bearer KEY`",
                     code="invalid_api_key",
                 )
-
-    def _is_known(self, origin: str, host: str) -> bool:
-        if origin in self._options.allow_origin:
-            return True
-        try:
-            parts = urlsplit(origin)
-        except ValueError:
-            return False
-        return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
-
-
-def _name_of(host: str) -> str:
-    """The name in a Host header, without port and brackets; empty for nonsense."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""

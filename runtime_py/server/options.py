@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.server.origins import Hosts, Origins, is_loopback
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,13 @@ class ServeOptions:
         cache_dir_mb: megabytes of saved states in that folder.
         parallel: requests that are answered at once; each holds one state.
         waiting: further requests that may wait; those beyond get a 503.
-        allow_origin: web pages of other origins that may ask this server, as `http://host:port`.
+        allow_origin: web pages of other origins that may ask this server, as `http://host:port`;
+            `*` for all.
+        allow_host: further names by which a server on loopback may be asked for, such as a
+            tunnel's; `*` for any.
 
     Raises:
-        EdgeInfiniteError: a number is out of range, or a public address has no key.
+        EdgeInfiniteError: a number is out of range, a public address has no key, or a name is none.
     """
 
     host: str = "127.0.0.1"
@@ -37,6 +40,7 @@ class ServeOptions:
     parallel: int = 4
     waiting: int = 64
     allow_origin: tuple[str, ...] = ()
+    allow_host: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:
@@ -54,17 +58,10 @@ class ServeOptions:
                 "127.0.0.1"
             )
 
+        Origins(self.allow_origin)
+        Hosts(self.allow_host)
+
     @property
     def is_local(self) -> bool:
         """Whether only this machine can reach the server."""
         return is_loopback(self.host)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or address, without port or brackets, is this machine's own."""
-    if host.lower().rstrip(".") == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -12,19 +12,31 @@ import msgspec
 
 from edgeinfinite.runtime_py.logprobs import TokenLogprobs
 from edgeinfinite.runtime_py.server.answers import Finished, Piece, Started
+from edgeinfinite.runtime_py.server.logprobs import (
+    Offsets,
+    completion_logprobs_of,
+    logprobs_of,
+)
 from edgeinfinite.runtime_py.tokenizer import TextTokenizer
 
 DONE = b"data: [DONE]\n\n"
 
 
+_LINE_ENDS = {sign.encode(): f"\\u{ord(sign):04x}".encode() for sign in "\x85\u2028\u2029"}
+"""Characters that end a line for clients that split text by Unicode's rules."""
+
+
 def event(content: Any) -> bytes:
-    """A value as a server-sent event."""
-    return b"data: " + msgspec.json.encode(content) + b"\n\n"
+    """A value as a server-sent event, one line in whatever way a client splits lines."""
+    data = msgspec.json.encode(content)
+    for sign, escape in _LINE_ENDS.items():
+        data = data.replace(sign, escape)
+    return b"data: " + data + b"\n\n"
 
 
 def comment(text: str) -> bytes:
-    """A line that clients of OpenAI's API skip; it keeps a connection alive in a long prefill."""
-    return f": {text}\n\n".encode()
+    """One line that clients of OpenAI's API skip; it keeps a connection alive in a long prefill."""
+    return f": {text}\n".encode()
 
 
 @dataclass(frozen=True)
@@ -44,6 +56,7 @@ class Reply:
     tokenizer: TextTokenizer | None
     number: str = field(default_factory=lambda: secrets.token_hex(12))
     created: int = field(default_factory=lambda: int(time.time()))
+    _offsets: Offsets = field(default_factory=Offsets)
 
     def whole(
         self, pieces: Sequence[Piece], started: Started, finished: Finished
@@ -95,8 +108,9 @@ class Reply:
     def _logprobs(self, logprobs: Sequence[TokenLogprobs]) -> dict[str, Any] | None:
         if self.tokenizer is None:
             return None
-        written = logprobs_of if self.chat else completion_logprobs_of
-        return written(self.tokenizer, logprobs)
+        if self.chat:
+            return logprobs_of(self.tokenizer, logprobs)
+        return completion_logprobs_of(self.tokenizer, logprobs, self._offsets)
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {
@@ -115,31 +129,4 @@ def usage_of(started: Started, finished: Finished) -> dict[str, Any]:
         "completion_tokens": finished.new_tokens,
         "total_tokens": started.prompt_tokens + finished.new_tokens,
         "prompt_tokens_details": {"cached_tokens": started.cached_tokens},
-    }
-
-
-def logprobs_of(tokenizer: TextTokenizer, logprobs: Sequence[TokenLogprobs]) -> dict[str, Any]:
-    """Log-probabilities as `/v1/chat/completions` has them."""
-
-    def token(number: int, logprob: float) -> dict[str, Any]:
-        text = tokenizer.decode([number])
-        return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
-
-    content = [
-        token(one.token, one.logprob) | {"top_logprobs": [token(*likely) for likely in one.top]}
-        for one in logprobs
-    ]
-    return {"content": content, "refusal": None}
-
-
-def completion_logprobs_of(
-    tokenizer: TextTokenizer, logprobs: Sequence[TokenLogprobs]
-) -> dict[str, Any]:
-    """Log-probabilities as `/v1/completions` has them."""
-    return {
-        "tokens": [tokenizer.decode([one.token]) for one in logprobs],
-        "token_logprobs": [one.logprob for one in logprobs],
-        "top_logprobs": [
-            {tokenizer.decode([number]): logprob for number, logprob in one.top} for one in logprobs
-        ],
     }

@@ -11,6 +11,12 @@ import msgspec
 from edgeinfinite.runtime_py.chat_template import Message
 from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS
 from edgeinfinite.runtime_py.sampling import SamplingOptions
+from edgeinfinite.runtime_py.server.leniency import known_fields
+from edgeinfinite.runtime_py.server.messages import (
+    continues_answer,
+    normalised_messages,
+    wants_prefix,
+)
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 
 _Count = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
@@ -28,26 +34,6 @@ _SAMPLING = (
 _MOST_STOPS = 16
 _COMPLETION_TOKENS = 16
 """OpenAI's default of `max_tokens` in `/v1/completions`."""
-
-# Parameters that change nothing here at these values, and those that never change the answer.
-_NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "audio": (),
-    "best_of": (1,),
-    "echo": (False,),
-    "function_call": ("none",),
-    "functions": ([],),
-    "modalities": (["text"],),
-    "n": (1,),
-    "parallel_tool_calls": (True, False),
-    "service_tier": ("auto", "default"),
-    "store": (False,),
-    "suffix": ("",),
-    "tool_choice": ("none",),
-    "tools": ([],),
-}
-_IGNORED = {"metadata", "prompt_cache_key", "safety_identifier", "user"}
-# What a client sends along when it sends an answer of ours back.
-_EMPTY_IN_MESSAGES = {"annotations", "audio", "function_call", "reasoning", "refusal", "tool_calls"}
 
 
 class StreamOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,7 +70,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             default = SamplingOptions()
         given = {name: value for name in _SAMPLING if (value := getattr(self, name)) is not None}
         if self.seed is not None:
-            given["seed"] = self.seed % 2**64  # OpenAI's may be negative
+            given["seed"] = self.seed % 2**64  # OpenAI's may be negative; -1 never comes here
         if self.logit_bias is not None:
             given["logit_bias"] = {int(token): bias for token, bias in self.logit_bias.items()}
         return dataclasses.replace(default, **given)
@@ -145,10 +131,36 @@ class ChatRequest(Settings, frozen=True, kw_only=True):
     """`/v1/chat/completions`."""
 
     messages: Annotated[list[ChatMessage], msgspec.Meta(min_length=1)]
+    continue_final_message: bool | None = None
+    add_generation_prompt: bool | None = None
     max_completion_tokens: _Count | None = None
     response_format: ResponseFormat | None = None
     logprobs: bool = False
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] = 0
+
+    @property
+    def plain_messages(self) -> list[Message]:
+        """The messages as chat templates know them."""
+        return [message.plain() for message in self.messages]
+
+    @property
+    def continues(self) -> bool:
+        """Whether the answer goes on with the last message.
+
+        Raises:
+            ApiProblem: the request contradicts itself, or wants a form for half an answer.
+        """
+        continues = continues_answer(
+            self.plain_messages, self.continue_final_message, self.add_generation_prompt
+        )
+        if continues and self.schema is not None:
+            raise ApiProblem(
+                400,
+                "response_format holds for a whole answer, and the last message begins one; leave "
+                "that message or response_format out",
+                param="response_format",
+            )
+        return continues
 
     @property
     def listed_logprobs(self) -> int | None:
@@ -201,8 +213,14 @@ def parse_chat(body: bytes) -> ChatRequest:
     fields = _fields(body, ChatRequest)
     messages = fields.get("messages")
     if isinstance(messages, list):
-        fields["messages"] = [_message(i, message) for i, message in enumerate(messages)]
-    return _convert(fields, ChatRequest)
+        fields.setdefault("continue_final_message", wants_prefix(messages))
+        fields["messages"] = normalised_messages(messages)
+    request = _convert(fields, ChatRequest)
+    if request.top_logprobs and not request.logprobs:
+        raise ApiProblem(
+            400, "top_logprobs needs logprobs: true; give both or none", param="top_logprobs"
+        )
+    return request
 
 
 def parse_completion(body: bytes) -> CompletionRequest:
@@ -228,41 +246,7 @@ def _fields(body: bytes, kind: type[Settings]) -> dict[str, Any]:
         raise ApiProblem(400, f"the body isn't JSON: {error}") from error
     if not isinstance(fields, dict):
         raise ApiProblem(400, f"the body is a JSON {_name(fields)}; give an object")
-    given = {name: value for name, value in fields.items() if value is not None}
-    unknown = sorted(
-        name
-        for name in set(given) - set(kind.__struct_fields__) - _IGNORED
-        if not any(given[name] == neutral for neutral in _NEUTRAL.get(name, ()))
-    )
-    if unknown:
-        named = ", ".join(name[:40] for name in unknown[:20])
-        raise ApiProblem(
-            400,
-            f"not supported here: {named}; leave it out",
-            param=unknown[0],
-            code="unsupported_parameter",
-        )
-    return {name: given[name] for name in kind.__struct_fields__ if name in given}
-
-
-def _message(index: int, message: Any) -> Any:
-    """A message without empty fields; images and sounds are refused by name."""
-    if not isinstance(message, dict):
-        return message
-    content = message.get("content")
-    for part in content if isinstance(content, list) else ():
-        kind = part.get("type") if isinstance(part, dict) else None
-        if isinstance(kind, str) and kind != "text":
-            raise ApiProblem(
-                400,
-                f"messages[{index}] has a part of type {kind[:40]}; this model reads text only",
-                param=f"messages[{index}].content",
-            )
-    return {
-        name: value
-        for name, value in message.items()
-        if not (name in _EMPTY_IN_MESSAGES and value in (None, [], ""))
-    }
+    return known_fields(fields, kind.__struct_fields__)
 
 
 def _convert(fields: dict[str, Any], kind: type[_Request]) -> _Request:

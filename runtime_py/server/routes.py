@@ -27,8 +27,12 @@ from edgeinfinite.runtime_py.server.requests import (
 )
 from edgeinfinite.runtime_py.server.service import Service
 
-_COMMENT_SECONDS = 1.0
-"""Between two comments in a stream that has nothing to say yet."""
+_COMMENT_SECONDS = 15.0
+"""At least, between two comments in a stream that has nothing to say yet."""
+
+_COMMENT_SHARE = 1 / 60
+"""Of the time that the stream has lasted: also at least between two comments. Clients bear so many
+lines without data (go-openai: 300), however long the text is."""
 
 _NO_CACHE = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -69,11 +73,13 @@ def counted(
 
 async def _chat(service: Service, request: Request) -> Response:
     asked: ChatRequest = parse_chat(await read_body(request))
-    messages = [message.plain() for message in asked.messages]
+    messages, continues = asked.plain_messages, asked.continues
+    opens = asked.add_generation_prompt is not False
     ask = Ask(
-        lambda tokenizer: tokenizer.encode_chat(messages),
+        lambda tokenizer: tokenizer.encode_chat(messages, continues=continues, opens=opens),
         asked.sampling(service.sampling),
         asked.most_tokens,
+        begins=not continues,
         stop=asked.stops,
         logprobs=asked.listed_logprobs,
         schema=asked.schema,
@@ -87,6 +93,7 @@ async def _completion(service: Service, request: Request) -> Response:
         lambda tokenizer: tokenizer.encode_text(asked.prompt),
         asked.sampling(service.sampling),
         asked.most_tokens,
+        begins=False,
         stop=asked.stops,
         logprobs=asked.logprobs,
     )
@@ -148,14 +155,17 @@ class JobStream(StreamingResponse):
 
 
 async def _events(job: Job, reply: Reply, started: Started, *, usage: bool) -> AsyncIterator[bytes]:
-    said = time.monotonic()
+    began = said = time.monotonic()
     try:
         yield reply.first()
         async for happened in job.events():
             if isinstance(happened, Piece):
                 yield reply.piece(happened)
-            elif isinstance(happened, Reading) and time.monotonic() - said > _COMMENT_SECONDS:
-                said = time.monotonic()
+            elif isinstance(happened, Reading):
+                now = time.monotonic()
+                if not comment_is_due(now - began, now - said):
+                    continue
+                said = now
                 yield comment(f"read {happened.tokens} of {started.prompt_tokens} tokens")
             elif isinstance(happened, Finished):
                 yield reply.last(happened)
@@ -164,6 +174,11 @@ async def _events(job: Job, reply: Reply, started: Started, *, usage: bool) -> A
                 yield DONE
     except ApiProblem as problem:
         yield event(problem.body())
+
+
+def comment_is_due(lasted: float, silent: float) -> bool:
+    """Whether a stream that has lasted so many seconds, silent the last ones, needs a comment."""
+    return silent > max(_COMMENT_SECONDS, _COMMENT_SHARE * lasted)
 
 
 @asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import shutil
 import signal
 import subprocess
@@ -71,7 +72,10 @@ def greedy_answer() -> Callable[[Session, list[int], Path, int], str]:
         while len(answer) < count and int(logits.argmax()) not in tokenizer.stop_ids:
             answer.append(int(logits.argmax()))
             logits = session.append(answer[-1:])
-        # Broken UTF-8 at the end of a random model's answer isn't shown.
-        return tokenizer.decode(answer).rstrip("\ufffd")
+        # Half a character at the end of a random model's answer isn't shown.
+        content = b"".join(tokenizer.token_bytes(token) for token in answer)
+        ends = codecs.getincrementaldecoder("utf-8")("replace")
+        ends.decode(content)
+        return tokenizer.decode(answer).removesuffix("\ufffd" if ends.getstate()[0] else "")
 
     return answered

@@ -21,6 +21,7 @@ class Pieces:
     def __init__(self, pieces: Sequence[str], end: str = "") -> None:
         self._pieces = pieces
         self._end = end
+        self.holds = False
 
     def push(self, token: int) -> str:
         return self._pieces[token]
@@ -88,6 +89,18 @@ def test_a_token_with_the_end_of_the_answer_and_the_stop_string_is_not_whole() -
     for token in range(4):
         answer.push(token)
     assert (answer.text, answer.stopped_by, answer.whole_tokens) == ("One two.", "\n\n", 2)
+
+
+def test_a_token_that_begins_a_character_of_the_stop_string_is_not_whole() -> None:
+    class Halves(Pieces):
+        def push(self, token: int) -> str:
+            self.holds = token == 1  # "b", and the first byte of "é"
+            return super().push(token)
+
+    answer = AnswerText(Halves(["a", "b", "é"]), ["é"])
+    for token in range(3):
+        answer.push(token)
+    assert (answer.text, answer.stopped_by, answer.whole_tokens) == ("ab", "é", 1)
 
 
 def test_an_empty_stop_string_is_refused() -> None:

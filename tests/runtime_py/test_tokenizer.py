@@ -249,9 +249,10 @@ def test_streamed_pieces_join_to_the_text(tokenizer: TextTokenizer, text: str) -
     for one in (tokenizer, TextTokenizer(_llama_tokenizer(), None, frozenset())):
         ids = one._encode(text, add_special_tokens=False)
         whole = one.decode(ids)
-        # SmolLM2 has no token for some bytes, and then no whole text to compare with.
-        expected = whole if whole == text else whole.rstrip("\ufffd")
-        assert "".join(_pieces(one.stream(), ids)) == expected
+        streamed = "".join(_pieces(one.stream(), ids))
+        # SmolLM2 has no token for some bytes; the last character may then lack its end.
+        left = "" if whole == text else "\ufffd"
+        assert streamed in (whole, whole.removesuffix(left))
 
 
 @given(ids=st.lists(st.integers(0, 49151), max_size=12))
@@ -260,7 +261,7 @@ def test_any_tokens_stream_to_their_full_decoding(tokenizer: TextTokenizer, ids:
     streamed = "".join(_pieces(tokenizer.stream(), ids))
     whole = tokenizer.decode(ids)
     assert whole.startswith(streamed)
-    assert whole[len(streamed) :].strip("\ufffd") == ""
+    assert whole[len(streamed) :] in ("", "\ufffd")
 
 
 @given(ids=st.lists(st.integers(3, 262), max_size=12))

@@ -71,6 +71,63 @@ def test_web_pages_of_other_origins_are_refused_unless_they_are_allowed(serve, s
         assert status(other, "/v1/chat/completions", "OPTIONS", **foreign) == 400
 
 
+def test_a_tunnels_name_is_answered_to_where_it_is_allowed(serve):
+    with serve(allow_host=("llm.Example.org", "*.tunnel.example")) as server:
+        for host in ("llm.example.org", "LLM.example.org:443", "a.b.tunnel.example", "localhost"):
+            assert status(server, Host=host) == 200
+        for host in ("example.org", "tunnel.example", "llm.example.org.evil.example", "["):
+            assert status(server, Host=host) == 421
+        origin = "https://llm.example.org"
+        assert status(server, Host="llm.example.org", Origin=origin) == 200
+        assert status(server, Host="llm.example.org:443", Origin=origin) == 200
+        assert status(server, Host="llm.example.org", Origin="https://evil.example") == 403
+    with serve(allow_host=("*",)) as server:
+        assert status(server, Host="anything.example") == 200
+
+
+@pytest.mark.parametrize(
+    ("given", "origin"),
+    [
+        ("*", "http://anywhere.example"),
+        ("*", "null"),
+        ("http://localhost:3000/", "http://localhost:3000"),
+        ("HTTP://LocalHost:3000", "http://localhost:3000"),
+        ("https://app.example:443", "https://app.example"),
+        ("http://app.example", "http://app.example:80"),
+        ("app://obsidian.md", "app://obsidian.md"),
+        ("chrome-extension://abcdef", "chrome-extension://abcdef"),
+        ("null", "null"),
+    ],
+)
+def test_an_allowed_origin_is_compared_as_an_origin(serve, given, origin):
+    with serve(allow_origin=(given,)) as server:
+        asks = {"Access-Control-Request-Method": "POST", "Origin": origin}
+        assert status(server, "/v1/chat/completions", "OPTIONS", **asks) == 200
+        assert status(server, Origin=origin) == 200
+        if given != "*":
+            other = asks | {"Origin": "http://other.example"}
+            assert status(server, "/v1/chat/completions", "OPTIONS", **other) == 400
+            assert status(server, Origin="http://other.example") == 403
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"allow_origin": ("localhost:3000/x",)},
+        {"allow_origin": ("http://localhost:3000/page",)},
+        {"allow_origin": ("http://localhost:port",)},
+        {"allow_origin": ("http://*.example.org",)},
+        {"allow_host": ("https://llm.example.org",)},
+        {"allow_host": ("llm.example.org:443",)},
+        {"allow_host": ("a*",)},
+        {"allow_host": ("",)},
+    ],
+)
+def test_what_is_no_origin_and_no_name_is_refused_at_the_start(options):
+    with pytest.raises(EdgeInfiniteError, match=r"allow-(origin|host) is .* is no (origin|name)"):
+        ServeOptions(**options)
+
+
 def test_a_taken_port_is_one_line(server):
     with pytest.raises(EdgeInfiniteError, match="can't listen on"):
         bind(ServeOptions(port=server.port))

@@ -1,0 +1,179 @@
+"""What clients send along: normalised before it is judged.
+
+A parameter at a value by which it changes nothing is passed over. So is one that never changes an
+answer. Any other that isn't understood is refused by name, because it would change the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from edgeinfinite.runtime_py.server.problems import ApiProblem
+
+MOST_TOKENS = 4_096
+"""Of an answer whose client sets no limit by `max_tokens: -1`."""
+
+_SMALLEST_SHARE = 1e-9
+"""Of `top_p`: the likeliest token alone."""
+
+_NAMES_SHOWN = 20
+
+# They say who asks, or how to store, bill and route; no answer depends on them.
+_IGNORED = {
+    *("cache_prompt", "cache_salt", "chat_id", "conversation_id", "id", "keep_alive", "metadata"),
+    *("parallel_tool_calls", "prediction", "priority", "prompt_cache_key", "request_id"),
+    *("prompt_cache_retention", "repeat_last_n", "safety_identifier", "service_tier"),
+    *("session_id", "store", "trace_id", "user", "user_id"),
+}
+
+# Values by which a parameter changes nothing here.
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "allowed_openai_params": ([],),
+    "audio": ({},),
+    "bad_words": ([],),
+    "best_of": (1,),
+    "chat_template_kwargs": ({},),
+    "detokenize": (True,),
+    "documents": ([],),
+    "dry_multiplier": (0,),
+    "dynatemp_range": (0,),
+    "early_stopping": (False,),
+    "echo": (False,),
+    "extra_body": ({},),
+    "format": ("",),
+    "function_call": ("none", "auto"),
+    "functions": ([],),
+    "grammar": ("",),
+    "id_slot": (-1,),
+    "ignore_eos": (False,),
+    "include_reasoning": (True, False),
+    "include_stop_str_in_output": (False,),
+    "length_penalty": (1,),
+    "logits_processors": ([],),
+    "min_keep": (0, 1),
+    "min_tokens": (0,),
+    "mirostat": (0,),
+    "modalities": (["text"], []),
+    "n": (1,),
+    "options": ({},),
+    "plugins": ([],),
+    "reasoning": ({},),
+    "reasoning_effort": ("none", "default"),
+    "repeat_penalty": (1,),
+    "response_format": ({"type": "text"},),
+    "return_progress": (False,),
+    "return_token_ids": (False,),
+    "return_tokens_as_token_ids": (False,),
+    "skip_special_tokens": (True,),
+    "spaces_between_special_tokens": (True,),
+    "stop_token_ids": ([],),
+    "suffix": ("",),
+    "tfs_z": (1,),
+    "think": (False,),
+    "timings_per_token": (False,),
+    "tool_choice": ("none", "auto"),
+    "tools": ([],),
+    "transforms": ([],),
+    "typical_p": (1,),
+    "use_beam_search": (False,),
+    "verbosity": ("medium",),
+    "web_search_options": ({},),
+    "xtc_probability": (0,),
+}
+
+_WHOLE_NUMBERS = (
+    *("logprobs", "max_completion_tokens", "max_tokens", "seed", "top_k", "top_logprobs"),
+)
+
+
+def known_fields(given: dict[str, Any], understood: Iterable[str]) -> dict[str, Any]:
+    """The fields of a request that mean something here, normalised.
+
+    Args:
+        given: the request's fields.
+        understood: names of fields that its kind of request has.
+
+    Raises:
+        ApiProblem: 400, a field isn't understood and may change the answer.
+    """
+    fields = {name: value for name, value in given.items() if value is not None}
+    if fields.get("tool_choice") == "none":  # no tool is called, whatever there is
+        fields.pop("tools", None)
+    if fields.get("function_call") == "none":
+        fields.pop("functions", None)
+    names = set(understood)
+    unknown = sorted(
+        name
+        for name in set(fields) - names - _IGNORED
+        if not any(_same(fields[name], neutral) for neutral in _NEUTRAL.get(name, ()))
+    )
+    if unknown:
+        named = ", ".join(name[:40] for name in unknown[:_NAMES_SHOWN])
+        raise ApiProblem(
+            400,
+            f"not supported here: {named}; leave it out",
+            param=unknown[0],
+            code="unsupported_parameter",
+        )
+    return _normalised({name: value for name, value in fields.items() if name in names})
+
+
+def _normalised(fields: dict[str, Any]) -> dict[str, Any]:
+    for name in _WHOLE_NUMBERS:
+        value = fields.get(name)
+        if isinstance(value, float) and value.is_integer():
+            fields[name] = int(value)
+    for name, change in _MEANT.items():
+        if name in fields:
+            value = change(fields[name])
+            if value is None:
+                del fields[name]
+            else:
+                fields[name] = value
+    return fields
+
+
+def _count(value: Any) -> Any:
+    return MOST_TOKENS if _is(value, -1) else value
+
+
+def _stream_options(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    neutral = {"continuous_usage_stats": False}
+    return {
+        name: one
+        for name, one in value.items()
+        if one is not None and neutral.get(name, 1) is not one
+    }
+
+
+def _stops(value: Any) -> Any:
+    """Without empty strings, which end nothing."""
+    if isinstance(value, list):
+        return [one for one in value if one != ""] or None
+    return None if value == "" else value
+
+
+_MEANT: dict[str, Callable[[Any], Any]] = {
+    "logit_bias": lambda value: value or None,  # llama.cpp has a list
+    "logprobs": lambda value: None if value is False else value,
+    "max_completion_tokens": _count,
+    "max_tokens": _count,
+    "model": lambda value: None if value == "" else value,
+    "seed": lambda value: None if _is(value, -1) else value,  # "any"
+    "stop": _stops,
+    "stream_options": _stream_options,
+    "top_k": lambda value: 0 if _is(value, -1) else value,
+    "top_p": lambda value: _SMALLEST_SHARE if _is(value, 0) else value,
+}
+
+
+def _is(value: Any, number: int) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == number
+
+
+def _same(value: Any, neutral: Any) -> bool:
+    """Equality by which true isn't 1."""
+    return value == neutral and isinstance(value, bool) == isinstance(neutral, bool)

@@ -1,0 +1,104 @@
+"""The messages of a request, as clients keep them: with ids, notes and empty fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from edgeinfinite.runtime_py.chat_template import Message
+from edgeinfinite.runtime_py.server.problems import ApiProblem
+
+_TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+"""The kinds of parts that are text, and where theirs stands."""
+
+# All other fields of a message say who made it, when, and how: no answer depends on them.
+_CONTENT = ("audio", "documents", "files", "function_call", "images", "tool_calls")
+"""Fields that are part of what is said."""
+
+
+def normalised_messages(messages: list[Any]) -> list[Any]:
+    """Messages with role and content alone; what has another shape is left for the request's type.
+
+    Raises:
+        ApiProblem: 400; a message says something that isn't text.
+    """
+    return [_normalised(message, f"messages[{i}]") for i, message in enumerate(messages)]
+
+
+def wants_prefix(messages: Sequence[Any]) -> bool | None:
+    """Whether the last message says that it is to be continued; None where it says nothing."""
+    last = messages[-1] if messages else None
+    wanted = last.get("prefix") if isinstance(last, dict) else None
+    return wanted if isinstance(wanted, bool) else None
+
+
+def _normalised(message: Any, where: str) -> Any:
+    if not isinstance(message, dict):
+        return message
+    for name in _CONTENT:
+        if message.get(name) not in (None, [], {}, ""):
+            raise ApiProblem(
+                400,
+                f"{where} has {name}, which isn't supported here; this model reads text only",
+                param=f"{where}.{name}",
+                code="unsupported_parameter",
+            )
+    content = message.get("content")
+    if content is None and message.get("role") == "assistant":
+        content = message.get("refusal") or ""
+    if isinstance(content, dict):
+        content = [content]
+    if isinstance(content, list):
+        content = [_part(part, where) for part in content]
+    fields = {"role": message.get("role"), "content": content}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _part(part: Any, where: str) -> Any:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    kind = part.get("type") if isinstance(part, dict) else None
+    if not isinstance(kind, str):
+        return part
+    if kind not in _TEXTS:
+        raise ApiProblem(
+            400,
+            f"{where} has a part of type {kind[:40]}; this model reads text only",
+            param=f"{where}.content",
+        )
+    return {"type": "text"} | ({"text": part[_TEXTS[kind]]} if _TEXTS[kind] in part else {})
+
+
+def continues_answer(
+    messages: Sequence[Message], wanted: bool | None, add_generation_prompt: bool | None
+) -> bool:
+    """Whether the answer goes on with the last message instead of beginning a new one.
+
+    An assistant's last message is continued, as vLLM's and llama.cpp's clients expect, unless
+    `wanted` says no.
+
+    Args:
+        messages: at least one.
+        wanted: `continue_final_message`, or the last message's `prefix`.
+        add_generation_prompt: as the request has it.
+
+    Raises:
+        ApiProblem: 400; the two contradict each other or the messages.
+    """
+    is_answer = messages[-1]["role"] == "assistant"
+    if not wanted:
+        return is_answer and wanted is None
+    if add_generation_prompt:
+        raise ApiProblem(
+            400,
+            "continue_final_message and add_generation_prompt can't both be true; leave one out",
+            param="continue_final_message",
+        )
+    if not is_answer:
+        raise ApiProblem(
+            400,
+            "continue_final_message continues an assistant's message, and the last one is the "
+            f"{messages[-1]['role']}'s; put the answer's beginning last",
+            param="continue_final_message",
+        )
+    return True

@@ -1,0 +1,21 @@
+"""Paths as clients join them: from an address with a slash at its end, or with one of their own."""
+
+from __future__ import annotations
+
+import re
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+class PlainPaths:
+    """ASGI middleware: doubled slashes and one at the end change nothing."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            path = re.sub(r"/{2,}", "/", scope["path"]).rstrip("/") or "/"
+            if path != scope["path"]:
+                scope = {**scope, "path": path, "raw_path": path.encode()}
+        await self._app(scope, receive, send)

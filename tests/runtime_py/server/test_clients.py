@@ -1,0 +1,152 @@
+"""What clients in the wild send and expect, against a running server."""
+
+from __future__ import annotations
+
+import http.client
+import json
+
+import httpx
+import pytest
+
+from edgeinfinite.runtime_py.conversation import Conversation
+from edgeinfinite.runtime_py.server import routes
+from edgeinfinite.runtime_py.server.replies import event
+
+HI = [{"role": "user", "content": "Hi"}]
+GREEDY = {"temperature": 0, "max_tokens": 12}
+
+
+def ask(server, path: str = "/v1/chat/completions", **fields: object) -> dict:
+    body = GREEDY | ({} if "prompt" in fields else {"messages": HI}) | fields
+    response = httpx.post(server.url + path, json=body, timeout=60)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "//chat/completions"),
+        ("POST", "/v1//chat/completions"),
+        ("POST", "/v1/chat/completions/"),
+        ("POST", "//v1///chat/completions//"),
+        ("GET", "/v1/models/"),
+        ("GET", "/v1//models/tiny/"),
+        ("GET", "//health/"),
+    ],
+)
+def test_slashes_that_clients_add_change_nothing(server, method, path):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    path = path if "/v1" in path or "health" in path else "/v1" + path
+    connection.request(method, path, json.dumps({"messages": HI} | GREEDY))
+    response = connection.getresponse()
+    said = json.load(response)
+    assert response.status == 200, said
+    if path.rstrip("/").endswith("models"):
+        assert said["object"] == "list"
+    connection.close()
+
+
+def test_an_assistants_last_message_is_continued_and_not_closed(server, artifact):
+    conversation = Conversation.open(artifact, threads=1)
+    begun = "The dog saw"
+    tokens = conversation.tokenizer.encode_chat(HI) + conversation.tokenizer.encode_more(begun)
+    expected = "".join(conversation.answer(tokens, max_new_tokens=12))
+    messages = [*HI, {"role": "assistant", "content": begun}]
+    explicit = {"continue_final_message": True, "add_generation_prompt": False}
+    for fields in ({}, explicit):
+        said = ask(server, messages=messages, **fields)
+        assert said["choices"][0]["message"]["content"] == expected
+        assert said["usage"]["prompt_tokens"] == len(tokens)
+    anew = ask(server, messages=messages, continue_final_message=False)
+    assert anew["usage"]["prompt_tokens"] > len(tokens)
+
+
+def test_minus_one_as_a_seed_is_another_answer_each_time(server):
+    sampled = {"temperature": 2, "seed": -1, "max_tokens": 24}
+    said = {ask(server, **sampled)["choices"][0]["message"]["content"] for _ in range(4)}
+    assert len(said) > 1
+
+
+def test_bytes_of_tokens_join_to_the_answer_also_within_characters(server):
+    # The tiny model's tokens are bytes: these four make one emoji, in any order of likelihood.
+    tokenizer = server.service.answers.tokenizer
+    ids = tokenizer.encode_more("😀")
+    assert len(ids) == 4
+    for number, byte in zip(ids, "😀".encode(), strict=True):
+        bias = {"logit_bias": {str(number): 100}, "max_tokens": 3}
+        listed = ask(server, logprobs=True, top_logprobs=5, **bias)["choices"][0]["logprobs"]
+        assert [one["bytes"] for one in listed["content"]] == [[byte]] * 3
+        assert all(len(one["top_logprobs"]) == 5 for one in listed["content"])
+
+
+def test_special_tokens_have_their_text_among_the_likely_ones(server):
+    listed = ask(server, logprobs=True, top_logprobs=20, max_tokens=12)["choices"][0]["logprobs"]
+    tokens = {one["token"] for entry in listed["content"] for one in entry["top_logprobs"]}
+    assert "" not in tokens
+
+
+def test_completions_list_as_many_tokens_as_asked_for_and_where_each_begins(server):
+    said = ask(server, "/v1/completions", prompt="Once 😀", logprobs=5, max_tokens=40)
+    choice = said["choices"][0]
+    listed = choice["logprobs"]
+    assert all(len(top) == 5 for top in listed["top_logprobs"])
+    assert len(listed["text_offset"]) == len(listed["tokens"]) == said["usage"]["completion_tokens"]
+    for token, top in zip(listed["tokens"], listed["top_logprobs"], strict=True):
+        assert token in top  # greedy
+    whole = [  # whole characters, special tokens apart, stand in the text where it says
+        (token, choice["text"][at : at + len(token)])
+        for token, at in zip(listed["tokens"], listed["text_offset"], strict=True)
+        if not token.startswith(("bytes:", "<|"))
+    ]
+    assert whole and all(token == there for token, there in whole)
+    stream = {"stream": True, "prompt": "Once 😀", "logprobs": 5} | GREEDY | {"max_tokens": 40}
+    text = httpx.post(f"{server.url}/v1/completions", json=stream, timeout=60).text
+    parts = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
+    offsets = [
+        at
+        for part in parts
+        if part["choices"][0]["logprobs"]
+        for at in part["choices"][0]["logprobs"]["text_offset"]
+    ]
+    assert offsets == listed["text_offset"]
+
+
+def test_broken_bytes_are_streamed_while_they_are_written(server):
+    (token,) = (i for i in range(258) if server.service.answers.tokenizer.token_bytes(i) == b"\x80")
+    body = {"messages": HI, "stream": True, "max_tokens": 50, "logit_bias": {str(token): 100}}
+    text = httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=60).text
+    parts = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
+    said = [part["choices"][0]["delta"].get("content") for part in parts]
+    assert said.count("\ufffd") == 50
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r", "\n"])
+def test_an_event_is_one_line_however_a_client_splits_lines(sign):
+    line = event({"content": f"a{sign}b"})
+    assert len(line.decode().strip().splitlines()) == 1
+    assert json.loads(line.decode().removeprefix("data: "))["content"] == f"a{sign}b"
+
+
+def test_a_long_prompt_has_few_lines_without_data(server, monkeypatch):
+    body = {"messages": [{"role": "user", "content": "x" * 20_000}], "stream": True} | GREEDY
+    monkeypatch.setattr(routes, "_COMMENT_SECONDS", 0.0)
+    with httpx.stream("POST", f"{server.url}/v1/chat/completions", json=body, timeout=60) as reply:
+        lines = list(reply.iter_lines())
+    longest = count = 0
+    for line in lines:
+        count = 0 if line.startswith("data:") else count + 1
+        longest = max(longest, count)
+    assert any(line.startswith(": read ") for line in lines)
+    assert longest <= 300
+
+
+def test_comments_come_after_15_seconds_and_rarer_the_longer_it_takes():
+    said, began, now, comments = 0.0, 0.0, 0.0, []
+    while now < 12 * 3600:
+        now += 0.5
+        if routes.comment_is_due(now - began, now - said):
+            said = now
+            comments.append(now)
+    assert comments[0] >= 15
+    assert len(comments) <= 300
