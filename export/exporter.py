@@ -152,7 +152,7 @@ def _write_artifact(
     )
     del reference  # the next step loads the artifact beside the checkpoint
     _refuse_failed(checks)
-    parity = {check.check: check.value for check in checks}
+    parity = {check.check: check.value for check in (*plan.checks, *checks)}
     if plan.recipe.name != "none":
         report("measuring what the weights lose", 0.98)
         _, held_out = chosen_text(asked.calibrate)

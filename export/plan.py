@@ -10,10 +10,12 @@ from edgeinfinite.artifact.backends import backend_entry
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend, backend_named
+from edgeinfinite.export.exportable import check_exportable
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.mixing.calibration import load_in_files
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.output_folder import check_output
+from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe, recipe_named
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach
@@ -33,6 +35,7 @@ class ExportPlan:
         config: the configuration it was attached with.
         backend, recipe: those that the options name.
         notes: one sentence for each default that was chosen.
+        checks: what was compared with transformers.
     """
 
     options: ExportOptions
@@ -41,6 +44,7 @@ class ExportPlan:
     backend: Backend
     recipe: Recipe
     notes: tuple[str, ...]
+    checks: tuple[Check, ...] = ()
 
     @property
     def state_bytes(self) -> int:
@@ -112,10 +116,11 @@ def plan_export(options: ExportOptions) -> ExportPlan:
         backbone,
         ModelOptions(options.geometry, options.gate, options.scorer, options.state_mb, cache_type),
     )
+    checks = check_exportable(backbone.model, resolved.config.geometry.policy)
     attach(backbone.model, resolved.config)
     backend.check_architecture(architecture_of(backbone.model), resolved.config.geometry)
     notes = (*resolved.notes, *_about_bytes(options, backend, resolved.config.geometry))
-    return ExportPlan(options, backbone, resolved.config, backend, recipe, notes)
+    return ExportPlan(options, backbone, resolved.config, backend, recipe, notes, tuple(checks))
 
 
 def _cache_type(options: ExportOptions, backend: Backend) -> str:

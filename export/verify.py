@@ -20,6 +20,7 @@ from edgeinfinite.export.backend import Integers, Progress, backend_named
 from edgeinfinite.export.mixing.rotation import rotate_residual
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.checks import Check
+from edgeinfinite.export.parity.untouched import check_untouched
 from edgeinfinite.export.recipes import Recipe, WeightFormat, exact_recipe, recipe_named
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.attach import attach
@@ -53,8 +54,8 @@ def verify_artifact(
 
     Returns:
         `checksum:FILE`, `io:GRAPH`, `weights` (of the checkpoint), and the checks of
-        `check_parity` and of the back end's `exact_parity`. If files are damaged or signatures
-        differ, no graph is run.
+        `check_untouched`, `check_parity` and of the back end's `exact_parity`. If files are damaged
+        or signatures differ, no graph is run.
 
     Raises:
         EdgeInfiniteError: the artifact or the checkpoint isn't found, the text isn't UTF-8, or the
@@ -88,7 +89,7 @@ def verify_artifact(
             emulate=emulate,
             progress=progress,
         )
-    reference, weights = _reference(folder, manifest, model)
+    reference, of_checkpoint = _reference(folder, manifest, model)
     # Scaled weights are in the artifact only: it is compared with the float checkpoint.
     same = not manifest.details.get("calibrated")
     parity = check_parity(
@@ -101,7 +102,7 @@ def verify_artifact(
         emulate=emulate,
         progress=progress,
     )
-    return [*checks, weights, *parity]
+    return [*checks, *of_checkpoint, *parity]
 
 
 def quantized_reference(folder: Path, manifest: Manifest, model: str | None = None) -> TorchEngine:
@@ -117,8 +118,12 @@ def quantized_reference(folder: Path, manifest: Manifest, model: str | None = No
     return _reference(folder, manifest, model)[0]
 
 
-def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[TorchEngine, Check]:
-    """See `quantized_reference`; and whether the checkpoint is the artifact's own."""
+def _reference(
+    folder: Path, manifest: Manifest, model: str | None
+) -> tuple[TorchEngine, list[Check]]:
+    """See `quantized_reference`; whether the checkpoint is the artifact's own, and what it computes
+    is what transformers does.
+    """
     backend = backend_named(manifest.backend, soc_of(manifest))
     plain = manifest.quantization.recipe != "none" and not manifest.details.get("calibrated")
     try:
@@ -133,6 +138,10 @@ def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Tor
         ) from error
     same = backbone.weights_sha256 == manifest.backbone.weights_sha256
     attach(backbone.model, configuration_of(folder, manifest))
+    checks = [
+        Check("weights", same, float(same)),
+        *check_untouched(backbone.model, manifest.geometry.policy),
+    ]
     if manifest.details.get("turned"):
         rotate_residual(backbone.model)
     if manifest.details.get("calibrated"):
@@ -141,7 +150,7 @@ def _reference(folder: Path, manifest: Manifest, model: str | None) -> tuple[Tor
         recipe, integers = _as_exported(backbone, manifest)
         engine = TorchEngine(backend.quantized_reference(backbone.model, recipe, integers))
     _check_state(folder, manifest, engine)
-    return engine, Check("weights", same, float(same))
+    return engine, checks
 
 
 def configuration_of(folder: Path, manifest: Manifest) -> EdgeInfiniteConfig:

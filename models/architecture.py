@@ -20,6 +20,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attention import attention_implementation
 from edgeinfinite.models.attention_call import AttentionCall
+from edgeinfinite.models.attention_masks import measure_windows
 from edgeinfinite.models.row_modules import compute_dtype
 
 _LAYER_TYPES = {"full_attention", "sliding_attention"}
@@ -105,7 +106,7 @@ def check_supported(model: PreTrainedModel) -> None:
     elif others := _layers_without_attention(layers):
         lacks = others
     elif not hasattr(decoder, "rotary_emb"):
-        lacks = "it has no rotary position embedding (RoPE)"
+        lacks = _about_positions(model)
     elif not len(layers) or not all(hasattr(layer, "self_attn") for layer in layers):
         lacks = "its layers hold no `self_attn`"
     elif not type(model)._supports_attention_backend:
@@ -116,12 +117,22 @@ def check_supported(model: PreTrainedModel) -> None:
         )
     elif getattr(text, "num_kv_shared_layers", 0):
         lacks = "its layers share KV caches"
+    elif getattr(text, "hidden_size_per_layer_input", 0):
+        lacks = "each of its layers has an embedding of its own"
     elif any(getattr(layer.self_attn, "sinks", None) is not None for layer in layers):
         lacks = "its attention has learned sinks"
     elif getattr(text, "kv_lora_rank", None):
         lacks = "its KV cache is a latent one (MLA)"
     if lacks:
         raise _unsupported(model, lacks)
+
+
+def _about_positions(model: PreTrainedModel) -> str:
+    """Why a decoder without `rotary_emb` of its own isn't supported."""
+    named = [*(name for name, _ in model.named_modules()), *vars(model.config)]
+    if any(re.search("rotary|rope", name.lower()) for name in named):
+        return "its rotary embedding isn't one for all layers, the decoder's `rotary_emb`"
+    return "it has no rotary position embedding (RoPE)"
 
 
 def _layers_without_attention(layers: Sequence[nn.Module]) -> str | None:
@@ -135,7 +146,11 @@ def _layers_without_attention(layers: Sequence[nn.Module]) -> str | None:
 def _mixer(layer: nn.Module) -> str:
     """The class of what mixes a layer's tokens: its first part that is neither norm nor MLP."""
     parts = layer.named_children()
-    mixers = (part for name, part in parts if not re.search("norm|mlp|feed_forward|moe", name))
+    mixers = (
+        part
+        for name, part in parts
+        if not re.search("norm|mlp|feed_forward|moe|dropout|linear$", name)
+    )
     return type(next(mixers, layer)).__name__
 
 
@@ -155,7 +170,19 @@ def _unsupported(model: PreTrainedModel, lacks: str) -> EdgeInfiniteError:
 
 def _collected(model: PreTrainedModel) -> Architecture:
     decoder, text = model.get_decoder(), model.config.get_text_config()
-    calls = _attention_calls(model)
+    positions = getattr(text, "max_position_embeddings", None)
+    if not isinstance(positions, int):
+        raise _unsupported(model, "its configuration doesn't say how many positions it knows")
+    try:
+        measure_windows(model, positions)
+        calls = _attention_calls(model)
+    except EdgeInfiniteError:
+        raise
+    except ValueError as error:
+        raise _unsupported(model, str(error)) from error
+    except Exception as error:  # of code that no one here has seen
+        lacks = f"its decoder doesn't run on its own ({type(error).__name__}: {error})"
+        raise _unsupported(model, " ".join(lacks.split())) from error
     if sorted(calls) != list(range(len(decoder.layers))):
         raise _unsupported(model, "not every layer hands its arguments to the attention interface")
     sizes = {(c.query.shape[1], *c.key.shape[1::2], *c.value.shape[1::2]) for c in calls.values()}
@@ -172,7 +199,7 @@ def _collected(model: PreTrainedModel) -> Architecture:
         kv_heads=kv_heads,
         head_dim=head_dim,
         vocabulary=text.vocab_size,
-        positions=text.max_position_embeddings,
+        positions=positions,
         rotary_by_type="layer_type" in inspect.signature(decoder.rotary_emb.forward).parameters,
     )
 
@@ -213,7 +240,7 @@ def _note_call(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    _mask: torch.Tensor | None,
+    attention_mask: torch.Tensor | None = None,  # noqa: ARG001
     scaling: float | None = None,
     dropout: float = 0.0,  # noqa: ARG001  (frozen backbone)
     sliding_window: int | None = None,

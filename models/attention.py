@@ -58,7 +58,7 @@ def edgeinfinite_attention(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    attention_mask: torch.Tensor | None,  # noqa: ARG001  (the state masks)
+    attention_mask: torch.Tensor | None = None,  # noqa: ARG001  (the state masks)
     scaling: float | None = None,
     dropout: float = 0.0,  # noqa: ARG001  (frozen backbone)
     sliding_window: int | None = None,

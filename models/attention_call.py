@@ -44,7 +44,12 @@ class AttentionCall:
         sliding_window: int | None,
         softcap: float | None,
     ) -> AttentionCall:
-        """Makes the call of a backbone module; `scaling` defaults to D^-0.5."""
+        """Makes the call of a backbone module; `scaling` defaults to D^-0.5.
+
+        A window that stands only in the model's mask comes before `sliding_window`
+        (`attention_masks.measure_windows`).
+        """
         layer: int = module.layer_idx  # type: ignore[assignment]
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-        return cls(layer, query, key, value, scale, sliding_window, softcap)
+        window: int | None = getattr(module, "edgeinfinite_window", sliding_window)
+        return cls(layer, query, key, value, scale, window, softcap)

@@ -1,0 +1,51 @@
+"""Copies of a model that share its weights: what is tried on them leaves the model as it is."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+from torch import nn
+from transformers import PreTrainedModel
+
+
+def shared_copy(model: PreTrainedModel, layers: Sequence[int] | None = None) -> PreTrainedModel:
+    """A copy with the same parameters, and without what `attach` adds.
+
+    Args:
+        model: a causal LM whose decoder has a list of layers.
+        layers: which of them the copy has, in this order; None: all.
+
+    Returns:
+        A model of the same class. Its configuration is a copy, too, in which lists with an entry a
+        layer have the entries of these layers.
+    """
+    memo: dict[int, object] = {id(parameter): parameter for parameter in model.parameters()}
+    every = list(model.get_decoder().layers)
+    chosen = range(len(every)) if layers is None else layers
+    for index, layer in enumerate(every):
+        if index not in chosen:
+            memo[id(layer)] = nn.Identity()  # its modules aren't worth copying
+    copied = copy.deepcopy(model, memo)
+    for module in copied.modules():
+        for name in [name for name in vars(module) if name.startswith("edgeinfinite_")]:
+            del module.__dict__[name]
+        for name in ("memory_gate", "retention_scorer", "cache_scales"):
+            module._modules.pop(name, None)
+            module.__dict__.pop(name, None)
+    if layers is not None:
+        _choose(copied, len(every), layers)
+    return copied
+
+
+def _choose(model: PreTrainedModel, count: int, layers: Sequence[int]) -> None:
+    decoder, text = model.get_decoder(), model.config.get_text_config()
+    decoder.layers = nn.ModuleList([decoder.layers[index] for index in layers])
+    for name, value in list(vars(text).items()):
+        if isinstance(value, list | tuple) and len(value) == count:
+            text.__dict__[name] = type(value)(value[index] for index in layers)
+    text.num_hidden_layers = len(layers)
+    for number, (index, layer) in enumerate(zip(layers, decoder.layers, strict=True)):
+        for module in layer.modules():
+            if getattr(module, "layer_idx", None) == index:
+                module.layer_idx = number

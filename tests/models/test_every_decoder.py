@@ -1,0 +1,44 @@
+"""Each causal LM of transformers is right after evictions, or refused in one line that says why."""
+
+from __future__ import annotations
+
+import pytest
+from every_decoder import (
+    KEYS_NOT_MOVED,
+    NOT_TINY,
+    OUTCOMES,
+    TYPES,
+    expected,
+    has_windows,
+    outcome,
+    tiny_decoder,
+)
+
+from edgeinfinite.export.parity.untouched import check_untouched
+from edgeinfinite.models.architecture import architecture_of
+
+TRIED = [kind for kind in TYPES if kind not in NOT_TINY]
+RIGHT = OUTCOMES["right"].split()
+
+
+def test_the_list_has_every_type_of_transformers_once() -> None:
+    listed = [kind for kinds in OUTCOMES.values() for kind in kinds.split()]
+    assert sorted([*listed, *NOT_TINY]) == sorted(TYPES)
+
+
+@pytest.mark.parametrize("kind", TRIED)
+def test_a_decoder_is_right_or_refused_with_its_reason(kind: str) -> None:
+    policy = "reencode" if kind in KEYS_NOT_MOVED.split() else "carry"
+    assert outcome(kind, policy) == expected(kind)
+
+
+@pytest.mark.parametrize("kind", RIGHT)
+def test_a_decoder_is_right_under_the_papers_policy(kind: str) -> None:
+    assert outcome(kind, "reencode") == "right"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in RIGHT if has_windows(kind)])
+def test_a_decoder_whose_windows_are_turned_on_is_right(kind: str) -> None:
+    model = tiny_decoder(kind, windows=True)
+    assert 7 in architecture_of(model).sliding_windows
+    assert all(check.passed for check in check_untouched(model, "carry"))
