@@ -139,6 +139,7 @@ def read_session_header(path: Path) -> tuple[SessionHeader, dict[str, str]]:
     """
     if not path.is_file():
         raise EdgeInfiniteError(f"session file {path} doesn't exist")
+    _check_readable(path)
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = dict(file.metadata() or {})
@@ -173,6 +174,16 @@ def broken(path: Path, reason: object) -> EdgeInfiniteError:
     """The error for a file that isn't what this module writes."""
     short = " ".join(str(reason).split())[:300]
     return EdgeInfiniteError(f"{path} is not a whole session file ({short}); start a new one")
+
+
+def _check_readable(path: Path) -> None:
+    """safetensors says of a file that may not be read that it isn't there."""
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise EdgeInfiniteError(
+            f"session file {path} can't be read: {error.strerror or error}"
+        ) from error
 
 
 def _check_checksum(path: Path, stored: str) -> None:

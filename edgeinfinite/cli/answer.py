@@ -9,13 +9,14 @@ from typing import Any
 
 from edgeinfinite.cli.answer_form import answer_form
 from edgeinfinite.cli.arguments import given
+from edgeinfinite.cli.inputs import STANDARD_INPUT, piped_input, read_input
 from edgeinfinite.cli.mom import check_engine, open_conversation
 from edgeinfinite.cli.notes import note
 from edgeinfinite.cli.screen import PlainScreen, Screen
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable
 from edgeinfinite.runtime_py.conversation import Conversation
-from edgeinfinite.runtime_py.documents.document import Document, read_document
+from edgeinfinite.runtime_py.documents.document import Document, document_of
 from edgeinfinite.runtime_py.generation import Interruption, Terminated, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.statistics import write_rows
@@ -27,8 +28,8 @@ def generate(arguments: argparse.Namespace) -> int:
     sampler = Sampler(SamplingOptions(**given(arguments, SamplingOptions)))
     check_writable(arguments.stats_json)
     conversation = opened(arguments, arguments.from_)
-    tokens = _tokens(conversation, prompt, arguments)
-    form = answer_form(arguments, conversation)
+    tokens, begins = _tokens(conversation, prompt, arguments)
+    form = answer_form(arguments, conversation) | {"begins": begins}
     screen, limit = PlainScreen(), arguments.max_new_tokens
     with interruptible() as interrupted:  # held until the figures of a partial answer are written
         answer(conversation, tokens, sampler, limit, interrupted, screen, **form)
@@ -43,18 +44,30 @@ def generate(arguments: argparse.Namespace) -> int:
     return 130 if conversation.session.unread else 0
 
 
-def _tokens(conversation: Conversation, prompt: str, arguments: argparse.Namespace) -> list[int]:
+def _tokens(
+    conversation: Conversation, prompt: str, arguments: argparse.Namespace
+) -> tuple[list[int], bool]:
+    """The prompt's tokens, and whether the answer is a text of its own."""
     tokenizer, read = conversation.tokenizer, conversation.document
+    prefill: str | None = arguments.prefill
     if not arguments.raw and tokenizer.has_chat_template and not (read and read.raw):
-        return conversation.turn(prompt)
+        if prefill is None:
+            return conversation.turn(prompt), True
+        if arguments.from_ is not None:
+            raise EdgeInfiniteError("--prefill begins a new conversation; leave --from out")
+        said = [{"role": "user", "content": prompt}, {"role": "assistant", "content": prefill}]
+        return tokenizer.encode_chat(said, continues=True), False
+    if prefill is not None:
+        raise EdgeInfiniteError(
+            "--prefill needs a chat template; without one, end the prompt with that text"
+        )
     if not arguments.raw:
         why = "artifact has no chat template"
         if tokenizer.has_chat_template:
             why = "session was read with --raw"
         note(f"the {why}, so the text is continued")
-    if arguments.from_ is None:
-        return tokenizer.encode_text(prompt)
-    return tokenizer.encode_more(prompt)
+    encode = tokenizer.encode_text if arguments.from_ is None else tokenizer.encode_more
+    return encode(prompt), False
 
 
 def opened(arguments: argparse.Namespace, session: Path | None = None) -> Conversation:
@@ -146,9 +159,16 @@ def reading_bar(tokens: int, *, read: int = 0) -> Any:
 
 def _prompt(arguments: argparse.Namespace) -> str:
     path: Path | None = arguments.prompt_file
+    text: str | None = arguments.prompt
     if path is not None:
-        return told(read_document(path)).text
-    text: str = arguments.prompt
+        return told(document_of(*read_input(path))).text
+    if text is None:
+        data = piped_input()
+        if not data:
+            raise EdgeInfiniteError(
+                "one of the arguments --prompt --prompt-file is required, or a text through a pipe"
+            )
+        return told(document_of(STANDARD_INPUT, data)).text
     if not text.strip():
         raise EdgeInfiniteError("prompt is empty; write text into --prompt")
     return text

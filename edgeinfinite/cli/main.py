@@ -44,6 +44,7 @@ from edgeinfinite.cli.quiet import quieten
 from edgeinfinite.cli.read import read, sessions
 from edgeinfinite.cli.serve import serve
 from edgeinfinite.cli.soak import soak
+from edgeinfinite.cli.terminal import escape_unencodable
 from edgeinfinite.cli.train_gate import add_train_gate
 from edgeinfinite.cli.train_scorer import add_train_scorer
 from edgeinfinite.errors import EdgeInfiniteError
@@ -80,6 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         `main`'s exit code; errors that the user can fix are one line on stderr.
     """
     quieten()
+    escape_unencodable()
     try:
         with _sigterm_raises():
             return int(arguments.command(arguments))
@@ -94,7 +96,8 @@ def run(arguments: argparse.Namespace) -> int:
     except EdgeInfiniteError as error:
         message = str(error)
     except OSError as error:
-        place = f"{error.filename}: {error.strerror}; check the path"
+        check = "permissions" if isinstance(error, PermissionError) else "path"
+        place = f"{error.filename}: {error.strerror}; check the {check}"
         message = place if error.filename else str(error)
     except MemoryError:
         message = _NO_MEMORY
@@ -153,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=about, description=about)
         sub.set_defaults(command=command)
         if command is generate:
-            add_options(sub.add_mutually_exclusive_group(required=True), PROMPT)
+            add_options(sub.add_mutually_exclusive_group(), PROMPT)
             add_options(sub.add_mutually_exclusive_group(), FORM)
         add_options(sub, options, *read_by)
     add_train_scorer(commands)

@@ -216,7 +216,9 @@ ANSWER = {
 
 PROMPT = {
     "--prompt": option("the message", default=None, metavar="TEXT"),
-    "--prompt-file": file_option("the message: text, .md, .html, .epub, .pdf or .docx"),
+    "--prompt-file": file_option(
+        "the message: text, .md, .html, .epub, .pdf or .docx; - is standard input"
+    ),
 }
 
 FORM = {
@@ -245,6 +247,11 @@ GENERATE = (
     | FROM
     | RAW
     | {
+        "--prefill": option(
+            "how the answer begins; what the model goes on with is printed",
+            default=None,
+            metavar="TEXT",
+        ),
         "--stop": option(
             "the answer ends before this text; may be repeated",
             action="append",
@@ -288,7 +295,9 @@ THREADS = {"--threads": ANSWER["--threads"]}
 READ = (
     ARTIFACT
     | {
-        "file": option("the document: text, .md, .html, .epub, .pdf or .docx", type=Path),
+        "file": option(
+            "the document: text, .md, .html, .epub, .pdf or .docx; - is standard input", type=Path
+        ),
         "--output": option(
             "the session file; if it is there, the same document is read on in it",
             type=Path,

@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 
 from edgeinfinite.cli.answer import open_artifact, reading_bar, told
+from edgeinfinite.cli.inputs import read_input
 from edgeinfinite.cli.notes import note
-from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.errors import EdgeInfiniteError, printable
 from edgeinfinite.files import check_writable, held_alone
 from edgeinfinite.runtime_py.conversation import Conversation
 from edgeinfinite.runtime_py.documents.document import document_of
@@ -21,9 +22,9 @@ def read(arguments: argparse.Namespace) -> int:
     """Reads a document into a session file once, to ask about it often; resumes if killed."""
     path: Path = arguments.output
     check_writable(path, again=True)
-    data: bytes = arguments.file.read_bytes()
+    name, data = read_input(arguments.file)
     with held_alone(path):
-        conversation = _begun(arguments, data)
+        conversation = _begun(arguments, name, data)
         session, document = conversation.session, conversation.document
         assert document is not None
         if not session.unread:
@@ -47,7 +48,7 @@ def read(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _begun(arguments: argparse.Namespace, data: bytes) -> Conversation:
+def _begun(arguments: argparse.Namespace, name: str, data: bytes) -> Conversation:
     """The conversation that reads on in the file, or a new one with everything to read."""
     path: Path = arguments.output
     if path.exists():
@@ -59,7 +60,7 @@ def _begun(arguments: argparse.Namespace, data: bytes) -> Conversation:
                 f"{path} was read {way} --raw; do so again, or give another --output"
             )
         return conversation
-    document = told(document_of(arguments.file.name, data))
+    document = told(document_of(name, data))
     conversation = open_artifact(arguments)
     raw = arguments.raw
     if not raw and not conversation.tokenizer.has_chat_template:
@@ -101,4 +102,11 @@ def _row(session: ListedSession) -> tuple[str, ...]:
     document = session.title or session.document
     saved = session.saved.strftime("%Y-%m-%d %H:%M")
     size = f"{session.bytes / 1e6:,.1f}"
-    return session.path.name, session.model, tokens, size, saved, session.error or document
+    return (
+        printable(session.path.name),
+        session.model,
+        tokens,
+        size,
+        saved,
+        session.error or document,
+    )

@@ -14,8 +14,8 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 
 _RETRY_AFTER_S = 5
-_SECONDS_TO_END = 60.0
-"""Much more than a cancelled job takes, which ends after a chunk or a token."""
+_SECONDS_TO_END = 5.0
+"""More than a cancelled job takes, which ends after a chunk or a token."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Saved states on disk: a folder of session files that outlives the server.
 
 A file's name is its key, `LENGTH-DIGEST.session`: how many tokens its state has read, and a hash of
-them (`states.digests`). The folder belongs to one model and geometry, and to one server at a time.
+them (`states.digests`). The hash stands in the file too, so that a file of another name isn't
+believed. The folder belongs to one model and geometry, and to one server at a time.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import threading
 from collections import OrderedDict
 from contextlib import ExitStack, suppress
@@ -24,6 +26,9 @@ from edgeinfinite.runtime_py.session import Session
 
 Key = tuple[int, str]
 """Tokens read, and the hexadecimal hash of their ids."""
+
+_TOKENS = "edgeinfinite.tokens"
+"""The hash's name in a file's metadata."""
 
 _NAME = re.compile(r"([1-9][0-9]{0,17})-([0-9a-f]{64})\.session")
 
@@ -58,7 +63,12 @@ class StateFolder:
         for path in self._folder.iterdir():
             name = _NAME.fullmatch(path.name)
             if name:
-                status = path.stat()
+                try:
+                    status = path.stat()
+                except OSError:  # a link to nothing
+                    continue
+                if not stat.S_ISREG(status.st_mode):
+                    continue
                 found.append((status.st_mtime_ns, (int(name[1]), name[2]), status.st_size))
             elif path.name.startswith(".") and path.name.endswith(".tmp.session"):
                 remove(path)  # of a server that was killed while it wrote
@@ -80,8 +90,9 @@ class StateFolder:
         """The session; None if it isn't there or can't be read any more."""
         path = self._path(key)
         try:
-            session, _ = load_session(self._engine, path)
-            if session.tokens_read != key[0] or session.unread:
+            session, metadata = load_session(self._engine, path)
+            of_these = metadata.get(_TOKENS) == key[1] and session.tokens_read == key[0]
+            if not of_these or session.unread:
                 raise EdgeInfiniteError(f"{path} doesn't hold what its name says")
         except (EdgeInfiniteError, OSError):
             self._forget(key)
@@ -100,7 +111,7 @@ class StateFolder:
             EdgeInfiniteError: it can't be written.
         """
         path = self._path(key)
-        save_session(session, path)
+        save_session(session, path, extra={_TOKENS: key[1]})
         with self._lock:
             self._sizes[key] = path.stat().st_size
             self._sizes.move_to_end(key)

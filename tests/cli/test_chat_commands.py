@@ -192,3 +192,29 @@ def test_lines_are_commands_only_where_they_begin_with_one_slash() -> None:
     assert command_of('/attach "a b.pdf"') == ("/attach", "a b.pdf")
     with pytest.raises(EdgeInfiniteError):
         command_of("/helpme")
+
+
+@pytest.mark.parametrize(
+    ("dropped", "path"),
+    [
+        (r"/home/me/My\ File\ \(1\).txt", "/home/me/My File (1).txt"),
+        ("'/home/me/My File.txt'", "/home/me/My File.txt"),
+        ('"/home/me/My File.txt"', "/home/me/My File.txt"),
+        (r"'/home/me/it'\''s.txt'", "/home/me/it's.txt"),
+        ("file:///home/me/My%20File.txt", "/home/me/My File.txt"),
+        ("/home/me/My File.txt", "/home/me/My File.txt"),
+        ("it's mine.txt", "it's mine.txt"),
+    ],
+)
+def test_a_dropped_file_is_found_however_the_terminal_writes_it(dropped: str, path: str) -> None:
+    assert command_of(f"/attach {dropped}") == ("/attach", path)
+
+
+def test_a_file_whose_name_has_a_backslash_is_itself(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a\\ b").write_text("x")
+    assert command_of("/attach a\\ b") == ("/attach", "a\\ b")
+
+
+def test_an_edited_message_keeps_its_quotes() -> None:
+    assert command_of("/edit 'Yes'") == ("/edit", "'Yes'")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
 from edgeinfinite.errors import EdgeInfiniteError
 
 COMMANDS = {
@@ -15,6 +20,7 @@ COMMANDS = {
     "/reset": "forget everything",
     "/exit": "end the chat",
 }
+_WITH_FILES = ("/attach", "/save")
 NAMES = tuple(usage.split()[0] for usage in COMMANDS)
 
 
@@ -32,7 +38,8 @@ def command_of(line: str) -> tuple[str, str] | None:
             f"there is no command {name[:40]}; /help lists them, and a message that begins with / "
             "is sent by writing // first"
         )
-    return name, _unquoted(rest.strip())
+    rest = rest.strip()
+    return name, path_of(rest) if name in _WITH_FILES else rest
 
 
 def message_of(line: str) -> str:
@@ -57,8 +64,16 @@ def help_text(undo: int, kept_bytes: int) -> str:
     return "\n".join(rows)
 
 
-def _unquoted(text: str) -> str:
-    """A path as terminals write it when a file is dropped on them."""
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+def path_of(text: str) -> str:
+    r"""A path as terminals write a dropped file's: quoted, with `\ `, or as a URL."""
+    if text.startswith("file://"):
+        return unquote(urlsplit(text).path) or text
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" and text[0] not in text[1:-1]:
         return text[1:-1]
-    return text
+    if os.name == "nt" or not set(text) & set("\\'\"") or Path(text).exists():
+        return text
+    try:
+        parts = shlex.split(text)
+    except ValueError:  # a quote without its other
+        return text
+    return parts[0] if len(parts) == 1 else text

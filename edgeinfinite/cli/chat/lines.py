@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+from edgeinfinite.cli.terminal import is_dumb
 from edgeinfinite.errors import EdgeInfiniteError
 
 PROMPT = "> "
@@ -78,7 +79,7 @@ def lines(commands: Iterable[str], history: Path | None) -> Lines:
         history: a file that keeps the lines from one chat to the next; None keeps them while the
             chat lasts.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or is_dumb():
         return PlainLines()
     try:
         from prompt_toolkit import PromptSession

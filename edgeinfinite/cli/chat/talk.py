@@ -12,6 +12,7 @@ from edgeinfinite.cli.chat.commands import command_of, help_text, message_of
 from edgeinfinite.cli.chat.lines import Lines
 from edgeinfinite.cli.notes import note
 from edgeinfinite.cli.screen import screen
+from edgeinfinite.cli.terminal import dimmed
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable
 from edgeinfinite.runtime_py.conversation import Conversation
@@ -264,7 +265,7 @@ class Talk:
         rate = figures.decode_tokens_per_s if figures else None
         if rate:
             parts.append(f"{rate:,.0f} tokens/s")
-        print(f"\033[2m{' · '.join(parts)}\033[0m", file=sys.stderr)
+        print(dimmed(" · ".join(parts)), file=sys.stderr)
 
 
 def _short(text: str) -> str:
