@@ -45,7 +45,7 @@ def read_config(file: GgufFile) -> tuple[PretrainedConfig, Header, Ropes]:
     settings |= {"head_dim": head} if row.own_head else {}
     epsilon = "layer_norm_epsilon" if row.layer_norms else "layer_norm_rms_epsilon"
     settings[row.epsilon] = header.real(f"attention.{epsilon}")
-    settings |= row.settings | _biases(header, file)
+    settings |= dict(row.settings) | _biases(header, file)
     rope = read_rope(header, head, positions, _rope_tensors(header, file))
     ropes = {_FULL: rope}
     special = _SPECIAL.get(header.architecture)

@@ -1,6 +1,6 @@
 """llama.cpp's logits of a file: in a process of its own, since it aborts on some files.
 
-As a program: `peer.py FILE OUTPUT.npz CONTEXT`, token ids and places in OUTPUT.npz.
+As a program: `gguf_peer.py FILE OUTPUT.npz CONTEXT`, token ids and places in OUTPUT.npz.
 """
 
 from __future__ import annotations
