@@ -16,7 +16,8 @@ from edgeinfinite.cli.screen import PlainScreen, Screen
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable
 from edgeinfinite.runtime_py.conversation import Conversation
-from edgeinfinite.runtime_py.documents.document import Document, document_of
+from edgeinfinite.runtime_py.documents.document import Document
+from edgeinfinite.runtime_py.documents.isolated import document_isolated
 from edgeinfinite.runtime_py.generation import Interruption, Terminated, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.statistics import write_rows
@@ -161,14 +162,14 @@ def _prompt(arguments: argparse.Namespace) -> str:
     path: Path | None = arguments.prompt_file
     text: str | None = arguments.prompt
     if path is not None:
-        return told(document_of(*read_input(path))).text
+        return told(document_isolated(*read_input(path))).text
     if text is None:
         data = piped_input()
         if not data:
             raise EdgeInfiniteError(
                 "one of the arguments --prompt --prompt-file is required, or a text through a pipe"
             )
-        return told(document_of(STANDARD_INPUT, data)).text
+        return told(document_isolated(STANDARD_INPUT, data)).text
     if not text.strip():
         raise EdgeInfiniteError("prompt is empty; write text into --prompt")
     return text

@@ -11,7 +11,7 @@ from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError, printable
 from edgeinfinite.files import check_writable, held_alone
 from edgeinfinite.runtime_py.conversation import Conversation
-from edgeinfinite.runtime_py.documents.document import document_of
+from edgeinfinite.runtime_py.documents.isolated import document_isolated
 from edgeinfinite.runtime_py.generation import Terminated, interruptible
 from edgeinfinite.runtime_py.reading import begin_reading, continue_reading, document_in
 from edgeinfinite.runtime_py.session import Cancelled
@@ -60,7 +60,7 @@ def _begun(arguments: argparse.Namespace, name: str, data: bytes) -> Conversatio
                 f"{path} was read {way} --raw; do so again, or give another --output"
             )
         return conversation
-    document = told(document_of(name, data))
+    document = told(document_isolated(name, data))
     conversation = open_artifact(arguments)
     raw = arguments.raw
     if not raw and not conversation.tokenizer.has_chat_template:

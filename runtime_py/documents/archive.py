@@ -1,63 +1,162 @@
-"""EPUB and Word files are zip archives: what one is, and limits on what comes out of it."""
+"""EPUB and Word files are zip archives: their parts, unpacked under a budget."""
 
 from __future__ import annotations
 
 import io
+import posixpath
+import unicodedata
 import zipfile
-from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import unquote
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.documents.budget import Budget
 
-MOST_BYTES = 64 << 20
-"""Of all texts in an archive, unpacked. The Bible has 5 MB."""
-
-MOST_MEMBERS = 20_000
-
-_TEXTS = {".xml", ".rels", ".opf", ".xhtml", ".html", ".htm", ".ncx", ""}
-"""Suffixes of members that the readers of documents unpack; they leave pictures alone."""
-
+MOST_MEMBERS = 100_000
+_NAMED = 3
+_BLOCK = 1 << 16
 _PASSWORD = 0x1
 
 
-def opened(name: str, data: bytes) -> zipfile.ZipFile:
-    """An archive whose texts are safe to unpack: `zipfile` unpacks no more than their stated sizes.
+class Archive:
+    """The parts of an archive by their names.
+
+    Args:
+        name: the document's.
+        data: its bytes.
+        budget: counts what is unpacked, whatever the archive states.
 
     Raises:
-        EdgeInfiniteError: it is damaged, encrypted or would unpack to far more than a document.
+        EdgeInfiniteError: it is damaged, or has too many members.
     """
-    try:
-        found = zipfile.ZipFile(io.BytesIO(data))
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-        raise EdgeInfiniteError(
-            f"{name} is damaged ({error}); get the file again, or save it anew"
-        ) from error
-    members = found.infolist()
-    if any(member.flag_bits & _PASSWORD for member in members):
-        raise EdgeInfiniteError(f"{name} is encrypted; save a copy without a password")
-    texts = sum(
-        member.file_size
-        for member in members
-        if PurePosixPath(member.filename).suffix.lower() in _TEXTS
-    )
-    if texts > MOST_BYTES or len(members) > MOST_MEMBERS:
-        raise EdgeInfiniteError(
-            f"{name} would unpack to {texts / 1e6:,.0f} MB of text in {len(members):,} files; no "
-            "document is so large, so it isn't read"
-        )
-    return found
+
+    def __init__(self, name: str, data: bytes, budget: Budget) -> None:
+        self._budget = budget
+        self._name = name
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(data))
+        except Exception as error:  # whatever a damaged directory brings zipfile to raise
+            raise EdgeInfiniteError(
+                f"{name} is damaged ({error}); get the file again, or save it anew"
+            ) from error
+        members = self._zip.infolist()
+        if len(members) > MOST_MEMBERS:
+            raise EdgeInfiniteError(
+                f"{name} has {len(members):,} files inside; no document has so many, so it isn't "
+                "read"
+            )
+        self.mended: list[str] = []
+        self._members = {_plain(member.filename): member for member in members}
+
+    def __contains__(self, path: str) -> bool:
+        return _plain(path) in self._members
+
+    @property
+    def paths(self) -> list[str]:
+        """All parts' names as the archive has them."""
+        return [member.filename for member in self._members.values()]
+
+    def size(self, path: str) -> int:
+        """Bytes of a part, as the archive states them."""
+        return self._members[_plain(path)].file_size
+
+    def read(self, path: str) -> bytes:
+        """A part's bytes.
+
+        Raises:
+            KeyError: there is no such part.
+            TooMuch: it unpacks to more than is left of the budget.
+            ValueError: it is encrypted or damaged.
+        """
+        member = self._members.get(_plain(path))
+        if member is None:
+            raise KeyError(f"{path} isn't in the file")
+        if member.flag_bits & _PASSWORD:
+            raise ValueError("it is encrypted; save a copy without a password")
+        self._budget.check_unpacking(member.file_size)
+        blocks = []
+        try:
+            with self._zip.open(member) as part:
+                while block := part.read(_BLOCK):
+                    self._budget.unpack(len(block))
+                    blocks.append(block)
+        except EdgeInfiniteError:
+            raise
+        except Exception as error:  # zlib's, lzma's, zipfile's own, of the operating system
+            raise ValueError(f"it is damaged ({error})") from error
+        return b"".join(blocks)
+
+    def xml(self, path: str) -> Any:
+        """A part's root as XML, mended as far as it can be; then `mended` has its path.
+
+        Raises:
+            ValueError: as `read`, or nothing of it is XML.
+        """
+        root, is_mended = parsed(self.read(path))
+        if is_mended and path not in self.mended:
+            self.mended.append(path)
+        return root
+
+    def notes(self) -> tuple[str, ...]:
+        """A sentence on what was mended."""
+        if not self.mended:
+            return ()
+        parts = ", ".join(self.mended[:_NAMED]) + ", ..." * (len(self.mended) > _NAMED)
+        return (f"the markup of {self._name} is damaged in {parts}; a piece of it may be missing",)
 
 
-def kind(name: str, data: bytes) -> str:
-    """Whether an archive is `epub` or `docx`.
+def parsed(data: bytes) -> tuple[Any, bool]:
+    """The root of XML, without entities of its own and without files from elsewhere.
+
+    Returns:
+        The root, and whether it isn't right and had to be mended.
 
     Raises:
-        EdgeInfiniteError: it is neither, or as in `opened`.
+        ValueError: nothing of it is XML.
     """
-    members = set(opened(name, data).namelist())
-    if "META-INF/container.xml" in members:
-        return "epub"
-    if "word/document.xml" in members:
-        return "docx"
-    raise EdgeInfiniteError(
-        f"{name} is an archive, but neither EPUB nor Word (.docx); unpack it and give a document"
+    from lxml import etree
+
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, recover=True, huge_tree=True
     )
+    root = etree.fromstring(data, parser) if data.strip() else None
+    if root is None:
+        raise ValueError("it isn't XML")
+    for entity in list(root.iter(etree.Entity)):
+        _as_text(entity)
+    return root, len(parser.error_log) > 0
+
+
+def _as_text(entity: Any) -> None:
+    """Puts what stands in the file in an entity's place: what it means isn't known."""
+    text = f"{entity.text}{entity.tail or ''}"
+    parent, before = entity.getparent(), entity.getprevious()
+    entity.tail = None
+    parent.remove(entity)
+    if before is None:
+        parent.text = (parent.text or "") + text
+    else:
+        before.tail = (before.tail or "") + text
+
+
+def resolved(folder: str, reference: str) -> str:
+    """A part's path in its archive.
+
+    Args:
+        folder: of the part that refers to it; "" for the archive's own.
+        reference: a relative or absolute path, percent-encoded, with a fragment or without.
+    """
+    path = unquote(reference.partition("#")[0].partition("?")[0]).replace("\\", "/")
+    joined = path if path.startswith("/") else posixpath.join(folder, path)
+    parts: list[str] = []
+    for part in joined.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts)
+
+
+def _plain(path: str) -> str:
+    """How names are compared: packages are made on systems of different habits."""
+    return unicodedata.normalize("NFC", path.replace("\\", "/").lstrip("/")).casefold()

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.documents import archive, docx, epub, markup, pdf, plain
+from edgeinfinite.runtime_py.documents import docx, epub, markup, pdf, plain
+from edgeinfinite.runtime_py.documents.budget import Budget
+from edgeinfinite.runtime_py.documents.kinds import KINDS, kind_of
 from edgeinfinite.runtime_py.documents.parts import Extracted
 
-KINDS = ("txt", "md", "html", "epub", "pdf", "docx")
+__all__ = ["KINDS", "Document", "document_of", "read_document"]
 
-_OF_SUFFIX = {
-    **{kind: kind for kind in KINDS},
-    "markdown": "md",
-    "htm": "html",
-    "xhtml": "html",
-}
 _READERS = {
     "txt": plain.read,
     "md": plain.read,
@@ -30,7 +26,6 @@ _READERS = {
     "pdf": pdf.read,
     "docx": docx.read,
 }
-_OLD_OFFICE = bytes.fromhex("d0cf11e0a1b11ae1")
 
 
 @dataclass(frozen=True)
@@ -41,7 +36,7 @@ class Document:
         text: of headings Markdown, blank lines between paragraphs; plain text as it stands.
         title: as the document gives it; "" if it doesn't.
         kind: of `KINDS`.
-        notes: sentences for the user, such as a guess that may be wrong.
+        notes: sentences for the user, such as a guess that may be wrong or a part left out.
         name: the file's, without its folder.
         sha256: over the file's bytes.
     """
@@ -71,6 +66,9 @@ def read_document(path: Path) -> Document:
 def document_of(name: str, data: bytes) -> Document:
     """`read_document` of a file's contents, as a browser uploads them.
 
+    It is read in the calling thread, which may take as long as `Budget.seconds`; `isolated` has the
+    same in a process of its own.
+
     Args:
         name: the file's, for its suffix and for errors.
         data: its contents.
@@ -78,22 +76,11 @@ def document_of(name: str, data: bytes) -> Document:
     Raises:
         EdgeInfiniteError: as `read_document`.
     """
-    kind = _kind(name, data)
-    extracted: Extracted = _READERS[kind](name, data)
+    budget = Budget(name, len(data))
+    kind = kind_of(name, data, budget)
+    extracted: Extracted = _READERS[kind](name, data, budget)
     if not extracted.text.strip():
-        raise EdgeInfiniteError(f"{name} holds no text; give a document with text in it")
+        why = f" ({'; '.join(extracted.notes)})" if extracted.notes else ""
+        raise EdgeInfiniteError(f"{name} holds no text{why}; give a document with text in it")
     digest = hashlib.sha256(data).hexdigest()
     return Document(extracted.text, extracted.title, kind, extracted.notes, name, digest)
-
-
-def _kind(name: str, data: bytes) -> str:
-    if b"%PDF-" in data[:1024]:
-        return "pdf"
-    if data.startswith(_OLD_OFFICE):
-        raise EdgeInfiniteError(
-            f"{name} is encrypted or of an old Office format; save it as .docx without a password"
-        )
-    kind = _OF_SUFFIX.get(PurePath(name).suffix[1:].lower(), "txt")
-    if data.startswith(b"PK"):
-        return archive.kind(name, data)
-    return kind

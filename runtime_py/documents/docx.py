@@ -1,26 +1,60 @@
-"""Word (.docx): text, headings, lists, tables and notes, by way of HTML."""
+"""Word (.docx): text, headings, lists, tables, formulas and notes, by way of HTML."""
 
 from __future__ import annotations
 
 import io
+from typing import Any
 
-from edgeinfinite.runtime_py.documents import archive, markup
-from edgeinfinite.runtime_py.documents.parts import Extracted, one_line, reading
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.documents import markup, opc
+from edgeinfinite.runtime_py.documents.archive import Archive
+from edgeinfinite.runtime_py.documents.budget import Budget, TooMuch
+from edgeinfinite.runtime_py.documents.clean import tidied
+from edgeinfinite.runtime_py.documents.parts import Extracted, Skipped, one_line, reading
+from edgeinfinite.runtime_py.documents.word_parts import main_tree, paragraphs, plain_package
 
-_PROPERTIES = "docProps/core.xml"
+_STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh"
+_BACK = "\u2191"
+"""mammoth's link from a note to its place."""
 
 
-def read(name: str, data: bytes) -> Extracted:
+def read(name: str, data: bytes, budget: Budget) -> Extracted:
     """See `document.read_document`."""
-    with archive.opened(name, data) as file, reading(name, "Word (.docx)"):
+    archive = Archive(name, data, budget)
+    with reading(name, "Word (.docx)"):
         import mammoth
-        from bs4 import BeautifulSoup
 
-        # Pictures aren't unpacked, and those elsewhere aren't looked for.
-        no_pictures = mammoth.images.img_element(lambda _: {})
-        page = mammoth.convert_to_html(io.BytesIO(data), convert_image=no_pictures).value
-        title = None
-        if _PROPERTIES in file.namelist():
-            title = BeautifulSoup(file.read(_PROPERTIES), "xml").find("title")
-        text = markup.extracted(page).text
-    return Extracted(text, one_line(title.get_text()) if title else "")
+        main = main_tree(archive)
+        skipped = Skipped(name, "parts")
+        notes: tuple[str, ...] = ()
+        plain = paragraphs(main)
+        package = plain_package(archive, main, skipped)
+        try:
+            # Pictures aren't unpacked, and those elsewhere aren't looked for.
+            no_pictures = mammoth.images.img_element(lambda _: {})
+            page = mammoth.convert_to_html(
+                io.BytesIO(package), convert_image=no_pictures, style_map=_STYLES
+            ).value
+            text = markup.of_text(page.replace(f">{_BACK}</a>", "></a>"), budget).text
+        except (TooMuch, MemoryError, ModuleNotFoundError):
+            raise
+        except Exception as error:  # what mammoth raises over a form that it doesn't know
+            budget.spend(len(plain))
+            text = tidied(plain)
+            reason = one_line(str(error)) or type(error).__name__
+            notes = (f"the layout of {name} can't be read ({reason}); its paragraphs are",)
+        title = _title(archive)
+    return Extracted(text, title, (*notes, *archive.notes(), *skipped.notes(len(archive.paths))))
+
+
+def _title(archive: Archive) -> str:
+    links = opc.relationships(archive, opc.ROOT)
+    path = next((one.target for one in links if one.kind == "core-properties"), "")
+    try:
+        root: Any = archive.xml(path or "docProps/core.xml")
+    except TooMuch:
+        raise
+    except (KeyError, ValueError, EdgeInfiniteError):
+        return ""
+    found = root.find("{http://purl.org/dc/elements/1.1/}title")
+    return "" if found is None else one_line("".join(found.itertext()))

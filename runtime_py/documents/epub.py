@@ -1,81 +1,241 @@
-"""EPUB: the chapters in the order of the book's spine."""
+"""EPUB: the chapters in the order of the book's spine, each for itself."""
 
 from __future__ import annotations
 
 import posixpath
-import zipfile
+import re
+from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.documents import archive, markup
-from edgeinfinite.runtime_py.documents.parts import Extracted, one_line, reading, tidied
+from edgeinfinite.runtime_py.documents import markup, plain
+from edgeinfinite.runtime_py.documents.archive import Archive, resolved
+from edgeinfinite.runtime_py.documents.budget import Budget
+from edgeinfinite.runtime_py.documents.parts import (
+    Extracted,
+    Skipped,
+    going_on,
+    one_line,
+    reading,
+)
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _PAGES = ("application/xhtml+xml", "text/html")
+_PICTURES = ("image/", "audio/", "video/", "font/")
+_PAGE_SUFFIXES = (".xhtml", ".html", ".htm", ".xht")
+_HEAD = 2000
+_MARKUP = re.compile(rb"\s*<|\xef\xbb\xbf\s*<|\xff\xfe<\0|\xfe\xff\0<")
 _FONTS_ONLY = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 """Publishers may obfuscate fonts without encrypting the text."""
 
 
-def read(name: str, data: bytes) -> Extracted:
+@dataclass
+class _Book:
+    """What the package says.
+
+    Args:
+        title: of the book.
+        pages: paths of the chapters in reading order, each once.
+        notes: what is strange about them.
+    """
+
+    title: str = ""
+    pages: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def read(name: str, data: bytes, budget: Budget) -> Extracted:
     """See `document.read_document`."""
-    with archive.opened(name, data) as book, reading(name, "EPUB"):
-        _check_readable(name, book)
-        package_path = _package_path(book)
-        package = _parsed(book.read(package_path))
-        pages = []
-        missing = 0
-        for path in _spine(package, posixpath.dirname(package_path)):
-            try:
-                pages.append(markup.extracted(book.read(path)).text)
-            except KeyError:
-                missing += 1
-        text = tidied("\n\n".join(page for page in pages if page.strip()))
-    notes = (f"{missing} chapters of {name} are missing in the file",) if missing else ()
-    return Extracted(text, _title(package), notes)
+    archive = Archive(name, data, budget)
+    with reading(name, "EPUB"):
+        from lxml import etree  # noqa: F401  (if it is missing, that is said once)
 
-
-def _check_readable(name: str, book: zipfile.ZipFile) -> None:
-    if _ENCRYPTION not in book.namelist():
-        return
-    for method in _parsed(book.read(_ENCRYPTION)).iterfind(".//{*}EncryptionMethod"):
-        if method.get("Algorithm") not in _FONTS_ONLY:
+        locked = _locked(name, archive)
+        skipped = Skipped(name, "chapters")
+        book = _book(name, archive, skipped)
+        texts, notes = [], list(book.notes)
+        for path in book.pages:
+            budget.begin_part()
+            with going_on(skipped, path):
+                if path in locked:
+                    raise ValueError("it is encrypted (DRM)")
+                chapter = _chapter(path, archive.read(path), budget)
+                notes += chapter.notes
+                texts.append(chapter.text)
+        if len(skipped) and not any(map(str.strip, texts)):
+            if book.pages and all(path in locked for path in book.pages):
+                raise _drm(name)
             raise EdgeInfiniteError(
-                f"{name} is encrypted (DRM), so only its shop's own programs can read it; give a "
-                "copy without"
+                f"{name} holds no chapter that can be read: {skipped.notes(len(skipped))[0]}"
             )
+    text = "\n\n".join(text for text in texts if text.strip())
+    total = max(len(book.pages), len(texts) + len(skipped))
+    return Extracted(text, book.title, (*skipped.notes(total), *archive.notes(), *_few(notes)))
 
 
-def _package_path(book: zipfile.ZipFile) -> str:
-    root = _parsed(book.read(_CONTAINER)).find(".//{*}rootfile")
-    if root is None:
-        raise ValueError(f"{_CONTAINER} names no package")
-    return str(root.get("full-path"))
+def _chapter(path: str, data: bytes, budget: Budget) -> Extracted:
+    if not _MARKUP.match(data) and not path.lower().endswith(_PAGE_SUFFIXES):
+        return plain.read(path, data, budget)
+    return markup.extracted(path, data, budget)
 
 
-def _spine(package: Any, folder: str) -> list[str]:
-    """The pages' paths in the archive, in reading order, without the table of contents."""
+def _few(notes: list[str], most: int = 5) -> list[str]:
+    more = len(notes) - most
+    return notes if more <= 0 else [*notes[:most], f"and {more:,} more notes of this kind"]
+
+
+def _drm(name: str) -> EdgeInfiniteError:
+    return EdgeInfiniteError(
+        f"{name} is encrypted (DRM), so only its shop's own programs can read it; give a copy "
+        "without"
+    )
+
+
+def _locked(name: str, archive: Archive) -> set[str]:
+    """Paths of parts that are encrypted, but for fonts.
+
+    Raises:
+        EdgeInfiniteError: it doesn't say which, so all may be.
+    """
+    if _ENCRYPTION not in archive:
+        return set()
+    try:
+        root = archive.xml(_ENCRYPTION)
+    except ValueError:
+        return set()
+    locked = set()
+    for entry in root.iter("{*}EncryptedData"):
+        methods = [one.get("Algorithm") for one in entry.iter("{*}EncryptionMethod")]
+        if all(method in _FONTS_ONLY for method in methods):
+            continue
+        found = [resolved("", one.get("URI") or "") for one in entry.iter("{*}CipherReference")]
+        if not found:
+            raise _drm(name)
+        locked.update(found)
+    return locked
+
+
+def _book(name: str, archive: Archive, skipped: Skipped) -> _Book:
+    """What the package says, and where it is damaged, what the archive has.
+
+    Raises:
+        ValueError: no package and no page is there.
+    """
+    try:
+        path = _package_path(archive)
+        package = archive.xml(path)
+    except (KeyError, ValueError) as error:
+        pages = _pages_by_name(archive)
+        if not pages:
+            raise
+        note = f"{name} has no package ({one_line(str(error))}); its pages come in order of names"
+        return _Book("", pages, [note])
+    book = _Book(_title(package))
+    folder = posixpath.dirname(path)
     items = {
         item.get("id"): item
-        for item in package.iterfind(".//{*}manifest/{*}item")
-        if item.get("media-type") in _PAGES and "nav" not in (item.get("properties") or "").split()
+        for item in package.iter("{*}item")
+        if item.get("id") is not None and item.get("href") is not None
     }
-    return [
-        posixpath.normpath(posixpath.join(folder, unquote(items[reference].get("href") or "")))
-        for entry in package.iterfind(".//{*}spine/{*}itemref")
-        if (reference := entry.get("idref")) in items
-    ]
+    _follow_spine(package, items, folder, archive, book, skipped)
+    if not book.pages and not len(skipped):
+        book.pages = [
+            resolved(folder, item.get("href"))
+            for item in items.values()
+            if _is_page(item, archive, folder)
+        ]
+        book.pages = book.pages or _pages_by_name(archive)
+        book.notes.append(f"{name} states no order of its chapters; they come as they are listed")
+    return book
+
+
+def _pages_by_name(archive: Archive) -> list[str]:
+    return sorted(path for path in archive.paths if path.lower().endswith(_PAGE_SUFFIXES))
+
+
+def _follow_spine(
+    package: Any,
+    items: dict[str, Any],
+    folder: str,
+    archive: Archive,
+    book: _Book,
+    skipped: Skipped,
+) -> None:
+    repeated: set[str] = set()
+    seen: set[str] = set()
+    for entry in package.iter("{*}itemref"):
+        item = items.get(entry.get("idref"))
+        if item is None:
+            skipped.add(str(entry.get("idref")), "the book names it, but doesn't say where it is")
+            continue
+        item = _readable(item, items)
+        if "nav" in (item.get("properties") or "").split():
+            continue
+        path = resolved(folder, item.get("href"))
+        if path in seen:
+            repeated.add(path)
+            continue
+        seen.add(path)
+        if path not in archive:
+            skipped.add(path, "it is missing in the file")
+        elif _is_page(item, archive, folder):
+            book.pages.append(path)
+        elif _type(item) == "image/svg+xml" or not _type(item).startswith("image/"):
+            skipped.add(path, f"it is {item.get('media-type')}, no text")
+    if repeated:
+        book.notes.append(f"{len(repeated):,} chapters that the book names again are read once")
+
+
+def _readable(item: Any, items: dict[str, Any]) -> Any:
+    """The item, or what the book gives for readers that can't show it."""
+    seen = set()
+    found = item
+    while _type(found) not in _PAGES and found.get("fallback") in items:
+        if found.get("id") in seen:
+            return item
+        seen.add(found.get("id"))
+        found = items[found.get("fallback")]
+    return found if _type(found) in _PAGES else item
+
+
+def _type(item: Any) -> str:
+    return (item.get("media-type") or "").partition(";")[0].strip().lower()
+
+
+def _is_page(item: Any, archive: Archive, folder: str) -> bool:
+    """By what the book says, the suffix, or the contents."""
+    kind = _type(item)
+    path = resolved(folder, item.get("href"))
+    if kind in _PAGES or path.lower().endswith(_PAGE_SUFFIXES):
+        return "nav" not in (item.get("properties") or "").split()
+    if path not in archive or (kind.startswith(_PICTURES) and kind != "image/svg+xml"):
+        return False
+    if kind.startswith("text/") and kind != "text/css":
+        return True
+    if kind in ("text/css", "application/x-dtbncx+xml", "application/javascript"):
+        return False
+    try:
+        head = archive.read(path)[:_HEAD]
+    except (KeyError, ValueError):
+        return False
+    is_picture = b"<svg" in head and b"<html" not in head
+    return _MARKUP.match(head) is not None and not is_picture
+
+
+def _package_path(archive: Archive) -> str:
+    try:
+        root = archive.xml(_CONTAINER).find(".//{*}rootfile")
+        if root is not None and (path := resolved("", root.get("full-path") or "")) in archive:
+            return path
+    except (KeyError, ValueError):
+        pass
+    found = sorted(path for path in archive.paths if path.lower().endswith(".opf"))
+    if not found:
+        raise ValueError(f"{_CONTAINER} names no package")
+    return found[0]
 
 
 def _title(package: Any) -> str:
     found = package.find(".//{http://purl.org/dc/elements/1.1/}title")
-    return "" if found is None else one_line(found.text)
-
-
-def _parsed(data: bytes) -> Any:
-    """XML without entities of its own and without files from elsewhere."""
-    from lxml import etree
-
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
-    return etree.fromstring(data, parser)
+    return "" if found is None else one_line("".join(found.itertext()))

@@ -1,47 +1,76 @@
-"""HTML to text: headings, lists and tables as Markdown, everything that isn't read left out."""
+"""HTML and XHTML to text: headings, lists, tables and links as Markdown."""
 
 from __future__ import annotations
 
-import warnings
+import re
+from typing import Any
 
-from edgeinfinite.runtime_py.documents.parts import Extracted, one_line, reading, tidied
+from edgeinfinite.runtime_py.documents.budget import Budget
+from edgeinfinite.runtime_py.documents.clean import tidied
+from edgeinfinite.runtime_py.documents.encoding import decoded, stated_encoding
+from edgeinfinite.runtime_py.documents.formulas import local_name
+from edgeinfinite.runtime_py.documents.parts import Extracted, one_line, reading
+from edgeinfinite.runtime_py.documents.writer import markdown
 
-_UNREAD = ("script", "style", "noscript", "template", "svg", "math", "nav", "head")
-_STRIPPED = ["a", "img"]
-"""Of links the text stays; of pictures nothing."""
+_XHTML = re.compile(r"\s*(<\?xml|<!DOCTYPE[^<>]*XHTML|<html[^<>]*xmlns)", re.I)
 
 
-def read(name: str, data: bytes) -> Extracted:
+def read(name: str, data: bytes, budget: Budget) -> Extracted:
     """See `document.read_document`."""
     with reading(name, "HTML"):
-        return extracted(data)
+        return extracted(name, data, budget)
 
 
-def extracted(html: bytes | str) -> Extracted:
+def extracted(name: str, data: bytes, budget: Budget) -> Extracted:
     """The text and the title of a page.
 
     Args:
-        html: as bytes, the page's own statement on its encoding counts.
+        name: the page's, for notes.
+        data: its bytes; its own statement on their encoding counts.
+        budget: of the document that the page belongs to.
 
     Raises:
+        RecursionError: it is nested too deeply.
         Exception: of the libraries, see `parts.reading`.
     """
-    import bs4
-    from markdownify import MarkdownConverter
+    text = decoded(name, data, stated_encoding(data))
+    page = of_text(text.text, budget)
+    return Extracted(page.text, page.title, (*text.notes, *page.notes))
 
-    with warnings.catch_warnings():
-        # EPUB's pages are XHTML: as HTML they are read even if they aren't well-formed.
-        warnings.simplefilter("ignore", bs4.XMLParsedAsHTMLWarning)
-        page = bs4.BeautifulSoup(html, "lxml")
-    title = one_line(page.title.get_text()) if page.title else ""
-    for element in page.find_all(_UNREAD):
-        element.decompose()
-    converter = MarkdownConverter(
-        heading_style="atx",
-        bullets="-",
-        strip=_STRIPPED,
-        escape_asterisks=False,
-        escape_underscores=False,
-        escape_misc=False,
-    )
-    return Extracted(tidied(converter.convert_soup(page)), title)
+
+def of_text(page: str, budget: Budget) -> Extracted:
+    """As `extracted`, of a page that is decoded."""
+    root = _parsed(page)
+    if root is None:
+        return Extracted("")
+    title = next((e for e in root.iter() if local_name(e) == "title"), None)
+    named = "" if title is None else one_line("".join(title.itertext()))
+    return Extracted(tidied(markdown(root, budget)), named)
+
+
+def _parsed(page: str) -> Any:
+    """The page's root, None if it is empty.
+
+    Raises:
+        RecursionError: the library left out what is nested too deeply.
+    """
+    from lxml import etree
+
+    data = page.encode("utf-8", "replace")
+    if _XHTML.match(page[:1000]):
+        # An entity of a page's own is text, but reaches no file and doesn't explode.
+        strict = etree.XMLParser(
+            encoding="utf-8", resolve_entities="internal", no_network=True, load_dtd=False
+        )
+        try:
+            return etree.fromstring(data, strict)
+        except etree.XMLSyntaxError:
+            pass
+    lenient = etree.HTMLParser(encoding="utf-8", huge_tree=True, recover=True)
+    try:
+        root = etree.fromstring(data, lenient)
+    except etree.XMLSyntaxError:  # nothing but white space or comments
+        return None
+    if any("depth" in error.message.lower() for error in lenient.error_log):
+        raise RecursionError("the page is nested too deeply")
+    return root

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from edgeinfinite.errors import EdgeInfiniteError
-
-# All control characters but tabs and newlines, and halves of surrogate pairs.
-_NO_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]|[\ud800-\udfff]")
+from edgeinfinite.runtime_py.documents.budget import TooMuch
 
 
 @dataclass(frozen=True)
@@ -22,16 +19,66 @@ class Extracted:
     notes: tuple[str, ...] = ()
 
 
-def tidied(text: str) -> str:
-    """Text without control characters, trailing white space and rows of blank lines."""
-    text = _NO_TEXT.sub("", text.replace("\r\n", "\n").replace("\r", "\n").replace("\x0c", "\n\n"))
-    text = re.sub(r"[^\S\n]+\n", "\n", text.replace("\xa0", " "))
-    return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
+class Skipped:
+    """The parts that a reader went on without, for one sentence to the user.
+
+    Args:
+        name: the document's.
+        kind: of the parts, such as `chapters`.
+    """
+
+    _NAMED = 5
+
+    def __init__(self, name: str, kind: str) -> None:
+        self._name = name
+        self._kind = kind
+        self._parts: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def add(self, part: str, reason: object) -> None:
+        """A part that isn't read, and why not."""
+        why = one_line(str(reason)) or type(reason).__name__
+        self._parts.append(f"{part}: {why}")
+
+    def notes(self, of: int) -> tuple[str, ...]:
+        """The sentence, if there is anything to say.
+
+        Args:
+            of: parts that the document has.
+        """
+        if not self._parts:
+            return ()
+        named = "; ".join(self._parts[: self._NAMED])
+        more = "; ..." if len(self._parts) > self._NAMED else ""
+        share = f"{len(self._parts):,} of {of:,} {self._kind} of {self._name}"
+        return (f"{share} are left out ({named}{more})",)
+
+
+@contextmanager
+def going_on(skipped: Skipped, part: str) -> Iterator[None]:
+    """Reads one part; whatever is wrong with it is noted, and the next one is read.
+
+    Raises:
+        TooMuch: nothing more is read.
+        ModuleNotFoundError: a library isn't there for any part.
+    """
+    try:
+        yield
+    except (TooMuch, MemoryError, ModuleNotFoundError):
+        raise
+    except RecursionError:
+        skipped.add(part, "it is nested too deeply")
+    except Exception as error:  # a damaged part can bring a library to raise anything
+        skipped.add(part, error)
 
 
 def one_line(text: object) -> str:
     """A title in one line; "" for anything that isn't text."""
-    return " ".join(tidied(text).split())[:200] if isinstance(text, str) else ""
+    if not isinstance(text, str):
+        return ""
+    return " ".join("".join(c if c.isprintable() else " " for c in text[:1000]).split())[:200]
 
 
 @contextmanager
@@ -56,7 +103,7 @@ def reading(name: str, kind: str) -> Iterator[None]:
             f"{name} is nested too deeply or too large to be read; save it as plain text"
         ) from error
     except Exception as error:  # a damaged file can bring a library to raise anything
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        reason = one_line(str(error)) or type(error).__name__
         raise EdgeInfiniteError(
             f"{name} is damaged or not {kind} ({reason}); get the file again, or save it anew"
         ) from error

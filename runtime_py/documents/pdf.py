@@ -1,35 +1,117 @@
-"""PDF: the text of its pages. Pictures of text, as scanners make them, have none."""
+"""PDF: the text of its pages, each for itself. Scanned ones, pictures of text, have none."""
 
 from __future__ import annotations
 
 import io
 import logging
+import re
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.documents.parts import Extracted, one_line, reading, tidied
+from edgeinfinite.runtime_py.documents.budget import Budget
+from edgeinfinite.runtime_py.documents.clean import tidied
+from edgeinfinite.runtime_py.documents.parts import (
+    Extracted,
+    Skipped,
+    going_on,
+    one_line,
+    reading,
+)
+
+_SHAPES = re.compile("[\ufb50-\ufdff\ufe70-\ufefc]")
+"""Arabic letters in one shape each, as fonts have them."""
+
+_CATALOG = re.compile(
+    rb"\b(\d{1,9})\s{1,9}(\d{1,5})\s{1,9}obj\s{0,9}<<[^>]{0,2000}?/Type\s{0,9}/Catalog\b"
+)
+_SPACES = re.compile(r"[ \t]{16,}")
 
 
-def read(name: str, data: bytes) -> Extracted:
+def read(name: str, data: bytes, budget: Budget) -> Extracted:
     """See `document.read_document`."""
     with reading(name, "PDF"), _quiet():
-        import pypdf
-
-        reader = pypdf.PdfReader(io.BytesIO(data))
+        reader = _opened(data)
         if reader.is_encrypted:
             _decrypt(name, reader)
-        pages = [tidied(page.extract_text()) for page in reader.pages]
-        empty = sum(not page.strip() for page in pages)
-        if empty == len(pages):
-            raise EdgeInfiniteError(
-                f"{name} has {len(pages):,} pages and no text in them: it is probably scanned; run "
-                "a text recognition (OCR) on it first"
-            )
-        title = one_line(reader.metadata.title) if reader.metadata else ""
-    notes = (f"{empty:,} of {len(pages):,} pages of {name} have no text (pictures?)",)
-    return Extracted("\n\n".join(p for p in pages if p.strip()), title, notes if empty else ())
+        skipped = Skipped(name, "pages")
+        texts = []
+        total = 0
+        for total, page in enumerate(_pages(reader, skipped), 1):
+            budget.begin_part()
+            with going_on(skipped, f"page {total}"):
+                texts.append(_text(page, budget))
+        empty = sum(not text.strip() for text in texts)
+        if empty == len(texts):
+            raise _nothing(name, total, skipped)
+        title = _title(reader)
+    pictures = f"{empty:,} of {total:,} pages of {name} have no text (pictures?)"
+    notes = (*skipped.notes(total), *((pictures,) if empty else ()))
+    return Extracted("\n\n".join(text for text in texts if text.strip()), title, notes)
+
+
+def _opened(data: bytes) -> Any:
+    """The file, also if its end is missing, with all that tells where its objects are."""
+    import pypdf
+
+    try:
+        reader = pypdf.PdfReader(io.BytesIO(data))
+        len(reader.pages)
+        return reader
+    except pypdf.errors.FileNotDecryptedError:
+        return reader
+    except Exception:
+        root = _CATALOG.search(data)
+        if root is None or b"startxref" in data[-2048:]:
+            raise
+        trailer = b"\nxref\n0 0\ntrailer<</Size 1/Root %s %s R>>\nstartxref\n0\n%%%%EOF\n"
+        return pypdf.PdfReader(io.BytesIO(data + trailer % root.groups()))
+
+
+def _pages(reader: Any, skipped: Skipped) -> Iterator[Any]:
+    """The pages in order; what comes after a break in their tree is said to be missing."""
+    try:
+        yield from reader.pages
+    except (RecursionError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        skipped.add("those after that", error)
+
+
+def _text(page: Any, budget: Budget) -> str:
+    """A page's text. pypdf tells of each operator, so that time and text are counted inside, too.
+
+    Forms within forms can draw one text more often than there are atoms.
+    """
+
+    def operator(*_: object) -> None:
+        budget.check_time()
+
+    def text(piece: str, *_: object) -> None:
+        budget.spend(len(piece))
+
+    found = page.extract_text(visitor_operand_before=operator, visitor_text=text)
+    found = _SHAPES.sub(lambda sign: unicodedata.normalize("NFKC", sign[0]), found)
+    return tidied(_SPACES.sub(" ", found))
+
+
+def _nothing(name: str, pages: int, skipped: Skipped) -> EdgeInfiniteError:
+    if len(skipped):
+        return EdgeInfiniteError(
+            f"{name} holds no page that can be read: {skipped.notes(max(pages, 1))[0]}; get the "
+            "file again, or save it anew"
+        )
+    return EdgeInfiniteError(
+        f"{name} has {pages:,} pages and no text in them: it is probably scanned; run a text "
+        "recognition (OCR) on it first, for example: ocrmypdf in.pdf out.pdf"
+    )
+
+
+def _title(reader: Any) -> str:
+    try:
+        return one_line(reader.metadata.title) if reader.metadata else ""
+    except Exception:  # a damaged title loses no page
+        return ""
 
 
 def _decrypt(name: str, reader: Any) -> None:

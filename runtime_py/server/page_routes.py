@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from edgeinfinite.runtime_py.documents.document import Document, document_of
+from edgeinfinite.runtime_py.documents.document import Document
+from edgeinfinite.runtime_py.documents.isolated import document_unless
 from edgeinfinite.runtime_py.open_message import SEPARATOR, beginning_of_message
 from edgeinfinite.runtime_py.server.answers import Answers, Reading, Started
 from edgeinfinite.runtime_py.server.jobs import Job
@@ -52,7 +53,9 @@ async def _document(service: Service, request: Request) -> Response:
 
 def _read(answers: Answers, name: str, body: bytes, job: Job) -> None:
     """Reads a document as the beginning of a message whose question isn't known yet."""
-    document = document_of(name, body)
+    document = document_unless(job.cancelled, name, body)
+    if document is None:
+        return
     job.emit(document)
     answers.read(beginning_of_message(answers.tokenizer, document.text, first=True), job)
 

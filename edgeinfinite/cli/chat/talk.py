@@ -16,7 +16,7 @@ from edgeinfinite.cli.terminal import dimmed
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable
 from edgeinfinite.runtime_py.conversation import Conversation
-from edgeinfinite.runtime_py.documents.document import read_document
+from edgeinfinite.runtime_py.documents.isolated import read_isolated
 from edgeinfinite.runtime_py.generation import Interruption, Terminated, interruptible
 from edgeinfinite.runtime_py.sampling import Sampler
 from edgeinfinite.runtime_py.session import Cancelled
@@ -156,7 +156,7 @@ class Talk:
         """Reads a document at the beginning of the next message."""
         if not name:
             raise EdgeInfiniteError("give a file: /attach FILE")
-        document = told(read_document(Path(name).expanduser()))
+        document = told(read_isolated(Path(name).expanduser()))
         conversation = self._conversation
         tokens = conversation.opening(document.text)
         self._past.before(conversation, f"/attach {document.name}")

@@ -1,0 +1,247 @@
+"""One decoder for the texts of all documents.
+
+In this order: a mark, the encoding that the text states, UTF-8, UTF-8 with few errors, and a guess,
+which is said.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+
+from edgeinfinite.errors import EdgeInfiniteError
+
+# UTF-32 first: its mark begins with UTF-16's.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_LOOKED_AT = 1 << 18
+"""Bytes that decide on a guess."""
+
+_GUESSED = (
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r"),
+    *("gb18030", "big5", "cp932", "euc_jp", "cp949"),
+)
+"""Of Windows, of Russian mail, of East Asia. DOS and EBCDIC would fit too many texts by chance."""
+
+_COMMONEST = "cp1252"
+"""Preferred where it fits as well as the best one; it holds Latin-1's letters."""
+
+_AS_BROWSERS = {
+    **dict.fromkeys(("ascii", "iso8859-1"), "cp1252"),
+    **dict.fromkeys(("gb2312", "gbk", "hz"), "gb18030"),
+    **dict.fromkeys(("shift_jis", "shift_jis_2004", "shift_jisx0213"), "cp932"),
+    **{"euc_kr": "cp949", "iso8859-9": "cp1254", "tis-620": "cp874", "iso8859-11": "cp874"},
+    **{"big5": "big5hkscs"},
+}
+"""What pages that state one encoding are written in: its larger relative (WHATWG's table)."""
+
+_HEAD = 4096
+_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.S)
+_META = re.compile(rb"<meta\b[^<>]*?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
+_XML = re.compile(rb"\s*<\?xml\b[^<>]*?\bencoding\s*=\s*[\"']([\w.:-]+)", re.I)
+_BINARY = re.compile("[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
+"""Control characters that no text has; all others are those of terminals and printers."""
+
+_FEW = 1000
+"""Characters, at least, for each error of a text that is read in spite of it."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A text, and what the user is to know of its encoding."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+def stated_encoding(data: bytes) -> str:
+    """What a page says of its own encoding, "" if nothing."""
+    if found := _XML.match(data[:_HEAD]):
+        return found[1].decode("ascii", "replace")
+    found = _META.search(_COMMENT.sub(b"", data[:_HEAD]))
+    return found[1].decode("ascii", "replace") if found else ""
+
+
+def decoded(name: str, data: bytes, stated: str = "") -> Decoded:
+    """A document's or a part's text.
+
+    Args:
+        name: the document's or the part's, for notes and errors.
+        data: its bytes.
+        stated: the encoding that it states; "" if none.
+
+    Raises:
+        EdgeInfiniteError: it is no text, or in no encoding that is known.
+    """
+    found = _by_mark(name, data) or _by_pattern(name, data) or _by_statement(name, data, stated)
+    found = found or _as_utf8(name, data) or _by_guess(name, data)
+    return _without_nul(name, found)
+
+
+def _by_mark(name: str, data: bytes) -> Decoded | None:
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            text = data[len(mark) :].decode(encoding, "replace")
+            errors = 0 if _is_strict(data[len(mark) :], encoding) else text.count("\ufffd")
+            if errors and (errors - 1) * 20 >= len(text) - 1:
+                raise EdgeInfiniteError(
+                    f"{name} says that it is {encoding.upper()}, but isn't; save it as UTF-8"
+                )
+            return Decoded(text, _mended(name, encoding, errors))
+    return None
+
+
+def _by_pattern(name: str, data: bytes) -> Decoded | None:
+    """UTF-16 without a mark: in one half of the bytes most are NUL, in the other none is."""
+    head = data[: _HEAD & ~1]
+    if len(data) % 2 or len(head) < 4 or b"\0" not in head:
+        return None
+    for encoding, high, low in (
+        ("utf-16-le", head[1::2], head[::2]),
+        ("utf-16-be", head[::2], head[1::2]),
+    ):
+        if high.count(0) * 2 < len(high) or low.count(0) or not _is_strict(data, encoding):
+            continue
+        text = data.decode(encoding)
+        if not _BINARY.search(text):
+            note = f"{name} is read as {encoding.upper()}, which is a guess: it has no mark"
+            return Decoded(text, () if text.lstrip().startswith("<?xml") else (note,))
+    return None
+
+
+def _by_statement(name: str, data: bytes, stated: str) -> Decoded | None:
+    if not stated:
+        return None
+    try:
+        known = codecs.lookup(stated)
+        encoding = known.name
+        if not known._is_text_encoding:
+            raise LookupError
+    except (LookupError, ValueError):
+        return None
+    if encoding.startswith(("utf-16", "utf-32")):
+        encoding = "utf-8"  # it was read as ASCII
+    encoding = _AS_BROWSERS.get(encoding, encoding)
+    if encoding == "utf-8":
+        return None
+    is_utf8 = _is_strict(data, "utf-8") and not data.isascii()
+    if _is_strict(data, encoding):
+        note = f"{name} states {stated}, so it is read as that; it could be UTF-8, too"
+        return Decoded(data.decode(encoding), (note,) if is_utf8 else ())
+    if is_utf8:
+        return Decoded(data.decode(), (f"{name} states {stated}, but is UTF-8",))
+    text = data.decode(encoding, "replace")
+    errors = text.count("\ufffd")
+    if errors == 1 or errors * 20 < len(text):
+        return Decoded(text, _mended(name, encoding, errors))
+    return None
+
+
+def _as_utf8(name: str, data: bytes) -> Decoded | None:
+    with suppress(UnicodeDecodeError):
+        return Decoded(data.decode())
+    text = data.decode("utf-8", "replace")
+    errors = text.count("\ufffd") - data.count(b"\xef\xbf\xbd")
+    right = len(text) - len(text.encode("ascii", "ignore")) - text.count("\ufffd")
+    cut = errors == 1 and text.endswith("\ufffd") and data[-2:-1] >= b"\x80"
+    if cut or right >= 2 * errors:
+        return Decoded(text, _mended(name, "utf-8", errors))
+    return None
+
+
+def _mended(name: str, encoding: str, errors: int) -> tuple[str, ...]:
+    if not errors:
+        return ()
+    places = "one place" if errors == 1 else f"{errors:,} places"
+    return (f"{name} is no right {encoding.upper()} in {places}, where \ufffd stands now",)
+
+
+def _by_guess(name: str, data: bytes) -> Decoded:
+    place = _first_error(data)
+    if b"\0" in data:
+        raise _no_text(name)
+    encoding = _guess(name, data, place)
+    text = data.decode(encoding, "replace")
+    errors = 0 if _is_strict(data, encoding) else text.count("\ufffd")
+    note = f"{name} isn't UTF-8 ({place}); it is read as {encoding}, which is a guess"
+    return Decoded(text, (note, *_mended(name, encoding, errors)))
+
+
+def _guess(name: str, data: bytes, place: str) -> str:
+    try:
+        from charset_normalizer import from_bytes
+    except ModuleNotFoundError as error:
+        raise EdgeInfiniteError(
+            f"{name} isn't UTF-8 text ({place}); convert it to UTF-8 first, or let the encoding be "
+            "guessed: pip install 'edgeinfinite[documents]'"
+        ) from error
+    found = from_bytes(_sample(data), cp_isolation=list(_GUESSED), enable_fallback=False)
+    guesses = []
+    if (best := found.best()) is not None:
+        as_good = {
+            name
+            for match in found
+            if (match.chaos, match.coherence) == (best.chaos, best.coherence)
+            for name in match.could_be_from_charset
+        }
+        guesses = [_COMMONEST] if _COMMONEST in as_good else []
+        guesses += [best.encoding, _COMMONEST]
+    for encoding in guesses:
+        if _is_strict(data, encoding):
+            return encoding
+    for encoding in guesses:  # few errors beyond the bytes that were looked at
+        if data.decode(encoding, "replace").count("\ufffd") * _FEW <= len(data):
+            return encoding
+    raise EdgeInfiniteError(
+        f"{name} isn't UTF-8 text ({place}), nor can its encoding be guessed; convert it to UTF-8 "
+        "first"
+    )
+
+
+def _sample(data: bytes) -> bytes:
+    """Bytes around the first one that isn't ASCII, from a line's beginning on."""
+    first = len(data) - len(data.lstrip(bytes(range(128))))
+    start = data.rfind(b"\n", 0, first) + 1 if first > _LOOKED_AT // 2 else 0
+    return data[start : start + _LOOKED_AT]
+
+
+def _without_nul(name: str, found: Decoded) -> Decoded:
+    """Text of a file that isn't binary; the few NULs that a crash leaves are told."""
+    strange = len(_BINARY.findall(found.text)) if _BINARY.search(found.text) else 0
+    nul = found.text.count("\0")
+    if (strange - nul) * 10 > len(found.text) or nul * _FEW > len(found.text):
+        raise _no_text(name)
+    if not nul:
+        return found
+    note = f"{name} has {nul:,} NUL bytes, as no text has; they are left out"
+    return Decoded(found.text.replace("\0", ""), (*found.notes, note))
+
+
+def _no_text(name: str) -> EdgeInfiniteError:
+    return EdgeInfiniteError(
+        f"{name} is neither text nor a document of a known kind; give .txt, .md, .html, .epub, "
+        ".pdf or .docx"
+    )
+
+
+def _is_strict(data: bytes, encoding: str) -> bool:
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _first_error(data: bytes) -> str:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return f"byte {data[error.start]:#04x} at {error.start}"
+    return "it has NUL bytes"

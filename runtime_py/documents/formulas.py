@@ -1,0 +1,164 @@
+"""Formulas as text on one line: MathML of pages, and Word's own markup."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+_DEEPEST = 60
+_PREFIXES = ("m", "mml", "math", "mathml", "h", "html", "xhtml", "svg")
+"""Of namespaces, where a page in XML is read as HTML; Word's `o:p` is no paragraph."""
+
+_ATOM = re.compile(r"[-−]?[\w.]+|\(.*\)", re.S)
+_TEX = ("application/x-tex", "TeX", "text/x-tex")
+_UNREAD = ("annotation", "annotation-xml", "mphantom", "maligngroup", "malignmark", "none")
+_NAMED_FUNCTION = re.compile(r"[a-zA-Z]{2,}")
+
+
+def local_name(element: Any) -> str:
+    """An element's name without its namespace; "" for comments."""
+    tag = element.tag
+    return _without_space(tag) if isinstance(tag, str) else ""
+
+
+@functools.lru_cache(4096)
+def _without_space(tag: str) -> str:
+    space, _, name = tag.rpartition("}")
+    prefix, _, last = name.rpartition(":")
+    return name if prefix and not space and prefix not in _PREFIXES else last
+
+
+def of_mathml(math: Any) -> str:
+    """A `math` element's text: its TeX if it brings that along."""
+    for note in math.iter("{*}annotation", "annotation"):
+        if note.get("encoding") in _TEX and (note.text or "").strip():
+            return " ".join(note.text.split())
+    return " ".join(_mathml(math, 0).split())
+
+
+def of_word(formula: Any) -> str:
+    """The text of Word's `oMath` or `oMathPara`."""
+    return " ".join(_word(formula, 0).split())
+
+
+def _grouped(text: str) -> str:
+    text = text.strip()
+    return text if _ATOM.fullmatch(text) else f"({text})"
+
+
+def _fraction(above: str, below: str) -> str:
+    return f"{_grouped(above)}/{_grouped(below)}"
+
+
+def _scripts(base: str, below: str = "", above: str = "") -> str:
+    below, above = below.strip(), above.strip()
+    return (
+        base + (f"_{_grouped(below)}" if below else "") + (f"^{_grouped(above)}" if above else "")
+    )
+
+
+def _root(of: str, degree: str = "") -> str:
+    return f"{_grouped(of)}^(1/{degree.strip()})" if degree.strip() else f"√{_grouped(of)}"
+
+
+def _matrix(rows: Sequence[Sequence[str]]) -> str:
+    return "[" + "; ".join(", ".join(cell.strip() for cell in row) for row in rows) + "]"
+
+
+_MATHML: dict[str, tuple[int, Callable[..., str]]] = {
+    "mfrac": (2, _fraction),
+    "msup": (2, lambda base, above: _scripts(base, above=above)),
+    "mover": (2, lambda base, above: _scripts(base, above=above)),
+    "msub": (2, _scripts),
+    "munder": (2, _scripts),
+    "msubsup": (3, _scripts),
+    "munderover": (3, _scripts),
+    "mroot": (2, _root),
+}
+"""Elements with a fixed number of parts, and what becomes of these."""
+
+
+def _mathml(element: Any, depth: int) -> str:
+    tag = local_name(element)
+    if tag in _UNREAD or not tag:
+        return ""
+    if depth > _DEEPEST:
+        return " ".join(element.itertext())
+    children = [child for child in element if isinstance(child.tag, str)]
+    if not children:
+        text = "".join(element.itertext())
+        spaced = tag in ("mtext", "mspace") or (
+            tag == "mi" and _NAMED_FUNCTION.fullmatch(text.strip())
+        )
+        return f" {text} " if spaced else text.strip()
+    if tag == "semantics":
+        return _mathml(children[0], depth + 1)
+    if tag == "mtable":
+        return _matrix([[_mathml(cell, depth + 2) for cell in row] for row in children])
+    parts = [_mathml(child, depth + 1) for child in children]
+    if tag in _MATHML and len(parts) == _MATHML[tag][0]:
+        return _MATHML[tag][1](*parts)
+    if tag == "mfenced":
+        separator = (element.get("separators", ",").split() or [""])[0]
+        return element.get("open", "(") + separator.join(parts) + element.get("close", ")")
+    own = (element.text or "").strip()
+    text = own + "".join(
+        part + (child.tail or "").strip() for part, child in zip(parts, children, strict=True)
+    )
+    return _root(text) if tag == "msqrt" else text
+
+
+def _word(element: Any, depth: int) -> str:
+    tag = local_name(element)
+    if depth > _DEEPEST:
+        return " ".join(element.itertext())
+    if tag == "t":
+        return element.text or ""
+    if not tag or tag.endswith("Pr") or tag == "del":
+        return ""
+
+    def part(name: str) -> str:
+        return "".join(_word(child, depth + 1) for child in element if local_name(child) == name)
+
+    def parts(name: str) -> list[str]:
+        return [_word(child, depth + 1) for child in element if local_name(child) == name]
+
+    if tag == "f":
+        return _fraction(part("num"), part("den"))
+    if tag in ("sSup", "sSub", "sSubSup"):
+        return _scripts(part("e"), part("sub"), part("sup"))
+    if tag == "sPre":
+        return _scripts("", part("sub"), part("sup")) + part("e")
+    if tag in ("limLow", "limUpp"):
+        low = tag == "limLow"
+        return _scripts(part("e"), **{"below" if low else "above": part("lim")})
+    if tag == "rad":
+        return _root(part("e"), part("deg"))
+    if tag == "nary":
+        return _scripts(_value(element, "chr", "∫"), part("sub"), part("sup")) + f" {part('e')}"
+    if tag == "d":
+        inner = _value(element, "sepChr", "|").join(parts("e"))
+        return _value(element, "begChr", "(") + inner + _value(element, "endChr", ")")
+    if tag == "func":
+        return f"{part('fName')} {_grouped(part('e'))}"
+    if tag == "acc":
+        return part("e") + _value(element, "chr", "\u0302")
+    if tag == "m":
+        rows = [child for child in element if local_name(child) == "mr"]
+        return _matrix([[_word(cell, depth + 2) for cell in row] for row in rows])
+    if tag in ("eqArr", "oMathPara"):
+        return "; ".join(filter(str.strip, parts("e") + parts("oMath")))
+    return "".join(_word(child, depth + 1) for child in element)
+
+
+def _value(element: Any, name: str, default: str) -> str:
+    """A property's character, such as the brackets around a matrix."""
+    for properties in element:
+        if local_name(properties).endswith("Pr"):
+            for one in properties:
+                if local_name(one) == name:
+                    values = {key.rpartition("}")[2]: value for key, value in one.attrib.items()}
+                    return str(values.get("val", ""))
+    return default

@@ -1,0 +1,82 @@
+"""Inline elements as text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from edgeinfinite.runtime_py.documents.formulas import local_name
+
+_SIMPLE = re.compile(r"[-+−–]?[\w.,′*]+[-+−–]?")
+_ORDINAL = re.compile(r"(?:st|nd|rd|th)", re.I)
+_BRACKETED = re.compile(r"[\[(].*[\])]", re.S)
+FAR = re.compile(r"(?:https?://|mailto:)[^\s()<>]+", re.I)
+"""Addresses that still mean something in the text alone."""
+
+
+def raised(mark: str, text: str, element: Any) -> str:
+    """A superscript or subscript, so that it isn't read as a part of the number before it.
+
+    Args:
+        mark: `^` or `_`.
+        text: in the element.
+        element: it, for what stands before it and for links in it.
+    """
+    words = " ".join(text.split())
+    if not words:
+        return " " if text else ""
+    if _BRACKETED.fullmatch(words) and mark == "^":
+        return words
+    previous = element.getprevious()
+    before = (element.getparent().text if previous is None else previous.tail) or ""
+    if mark == "^" and _ORDINAL.fullmatch(words) and before[-1:].isdigit():
+        return words
+    if mark == "^" and not words[0].isalnum() and len(words) == 1 and words not in "+-−–*′":
+        return words  # a trade mark's sign, a degree's
+    if any(
+        local_name(child) == "a" and (child.get("href") or "#").startswith("#") for child in element
+    ):
+        return bracketed(words)
+    return mark + (words if _SIMPLE.fullmatch(words) else f"({words})")
+
+
+def is_note(element: Any) -> bool:
+    """Whether a link is a footnote's mark."""
+    kinds = {
+        name: value for name, value in element.attrib.items() if name.endswith(("type", "role"))
+    }
+    said = " ".join(kinds.values()).split()
+    classes = (element.get("class") or "").lower().split()
+    return (
+        "noteref" in said
+        or "doc-noteref" in said
+        or bool({"noteref", "footnote-ref"} & set(classes))
+    )
+
+
+def bracketed(text: str) -> str:
+    """The mark of a footnote."""
+    words = " ".join(text.split())
+    return words if not words or _BRACKETED.fullmatch(words) else f"[{words}]"
+
+
+def between(mark: str, text: str) -> str:
+    """Marked text; white space stays outside the marks."""
+    words = text.strip()
+    if not words:
+        return text
+    if mark == "`":
+        while mark in words:
+            mark += "`"
+    before = text[: len(text) - len(text.lstrip())]
+    return f"{before}{mark}{words}{mark}{text[len(text.rstrip()) :]}"
+
+
+def link(text: str, href: str) -> str:
+    """A link to another place than this document."""
+    words = " ".join(text.split())
+    if not words:
+        return text
+    before, after = " " * text[0].isspace(), " " * text[-1].isspace()
+    same = words in (href, href.removeprefix("mailto:"))
+    return f"{before}{words if same else f'[{words}]({href})'}{after}"

@@ -1,0 +1,65 @@
+"""What HTML's elements are to a reader of text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from edgeinfinite.runtime_py.documents.formulas import local_name
+
+UNREAD = frozenset(("script", "style", "noscript", "template", "svg", "nav", "head", "title")) | {
+    *("colgroup", "rt", "rp", "rtc"),
+}
+"""Nothing in them is read; of ruby the words stay, their readings would stand amid them."""
+
+HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+LISTS = frozenset(("ul", "ol", "menu", "dir"))
+VERBATIM = frozenset(("pre", "listing", "xmp", "plaintext"))
+TABLE_PARTS = frozenset(("table", "thead", "tbody", "tfoot", "tr", "td", "th", "caption"))
+BLOCKS = (
+    HEADINGS
+    | LISTS
+    | VERBATIM
+    | TABLE_PARTS
+    | frozenset(("address", "article", "aside", "blockquote", "body", "center", "dd", "details"))
+    | frozenset(("dialog", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer"))
+    | frozenset(("form", "frameset", "header", "hgroup", "hr", "html", "legend", "li", "main"))
+    | frozenset(("noframes", "optgroup", "option", "p", "search", "section", "summary"))
+)
+MARKED = {
+    **dict.fromkeys(("b", "strong"), "**"),
+    **dict.fromkeys(("i", "em"), "*"),
+    **dict.fromkeys(("s", "del", "strike"), "~~"),
+    **dict.fromkeys(("code", "kbd", "samp", "tt"), "`"),
+}
+RAISED = {"sup": "^", "sub": "_"}
+STYLE = re.compile(r"(vertical-align|display)\s{0,9}:\s{0,9}(super|sub|block)\b", re.I)
+
+
+def blocks_inside(root: Any) -> set[Any]:
+    """The inline elements with blocks in them, which are written as if they weren't there."""
+    found: set[Any] = set()
+    for element in root.iter():
+        if local_name(element) not in BLOCKS:
+            continue
+        parent = element.getparent()
+        while parent is not None and parent not in found and local_name(parent) not in BLOCKS:
+            found.add(parent)
+            parent = parent.getparent()
+    return found
+
+
+def layout_tables(root: Any) -> set[Any]:
+    """The tables that only lay a page out: they hold tables or headings, or say so."""
+    found: set[Any] = set()
+    for element in root.iter():
+        tag = local_name(element)
+        if tag == "table" and element.get("role") in ("presentation", "none"):
+            found.add(element)
+        elif tag == "table" or tag in HEADINGS:
+            for outer in element.iterancestors():
+                if local_name(outer) == "table":
+                    if outer in found:
+                        break
+                    found.add(outer)
+    return found

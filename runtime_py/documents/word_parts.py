@@ -1,0 +1,237 @@
+"""A Word file's parts, mended and made plain before the library reads them.
+
+mammoth knows one name for each part, one failure loses all, and what it doesn't know vanishes. So
+it gets a small package anew: parts found by their relationships, XML mended, formulas as text.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import zipfile
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+from edgeinfinite.runtime_py.documents import opc
+from edgeinfinite.runtime_py.documents.archive import Archive
+from edgeinfinite.runtime_py.documents.formulas import local_name, of_word
+from edgeinfinite.runtime_py.documents.parts import Skipped, going_on
+from edgeinfinite.runtime_py.documents.tables import span
+
+_W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+_STRICT = "http://purl.oclc.org/ooxml/wordprocessingml/main"
+_TYPE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/"
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
+_PARTS = ("footnotes", "endnotes", "numbering", "styles")
+_MAIN = "word/document.xml"
+_TRANSPARENT = "smartTag"
+"""An element that mammoth reads through."""
+
+_READ_THROUGH = ("fldSimple", "bdo", "dir", "ruby", "rubyBase", "customXmlInsRangeStart")
+_DROPPED = (
+    *("rt", "rubyPr", "commentReference", "pic", "blip", "imagedata", "rPrChange", "pPrChange"),
+    *("sectPrChange", "tblPrChange", "tcPrChange", "trPrChange", "tblGridChange"),
+)
+_RENAMED = {"cr": "br", "ptab": "tab", "t": "t"}
+
+
+def main_tree(archive: Archive) -> Any:
+    """The root of the document's main part.
+
+    Raises:
+        KeyError: there is none.
+        ValueError: it is damaged.
+    """
+    path = opc.main_part(archive)
+    if path is None:
+        raise KeyError("it has no main part")
+    return archive.xml(path)
+
+
+def plain_package(archive: Archive, main: Any, skipped: Skipped) -> bytes:
+    """A Word file that mammoth reads.
+
+    Args:
+        archive: the file's parts.
+        main: `main_tree`, which is changed.
+        skipped: gets the parts that can't be read.
+    """
+    source = opc.main_part(archive) or _MAIN
+    links = opc.relationships(archive, source)
+    trees: dict[str, Any] = {"document": main}
+    sources = {"document": source}
+    for kind in _PARTS:
+        path = next((one.target for one in links if one.kind == kind and not one.is_external), "")
+        path = path or posixpath.join(posixpath.dirname(source), f"{kind}.xml")
+        if path in archive:
+            with going_on(skipped, path):
+                trees[kind] = archive.xml(path)
+                sources[kind] = path
+    notes = {kind: _note_ids(trees.get(kind)) for kind in ("footnotes", "endnotes")}
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as package:
+        package.writestr("_rels/.rels", _relationships({"rId1": (_MAIN, "officeDocument", False)}))
+        for kind, tree in trees.items():
+            own = opc.relationships(archive, sources[kind])
+            known = {one.id: one.target for one in own if one.kind == "hyperlink"}
+            if kind in ("document", "footnotes", "endnotes"):
+                make_plain(tree, set(known), notes)
+            elif kind == "styles":
+                _leave_names(tree)
+            package.writestr(f"word/{kind}.xml", _written(tree))
+            targets = {key: (target, "hyperlink", True) for key, target in known.items()}
+            if kind == "document":
+                targets |= {
+                    f"part-{other}": (f"{other}.xml", other, False)
+                    for other in trees
+                    if other != "document"
+                }
+            package.writestr(f"word/_rels/{kind}.xml.rels", _relationships(targets))
+    return file.getvalue()
+
+
+def make_plain(root: Any, links: set[str], notes: dict[str, set[str]]) -> None:
+    """Changes a part's tree to what mammoth reads whole.
+
+    Args:
+        root: of the part.
+        links: ids of the relationships that lead to addresses.
+        notes: ids of the footnotes and endnotes that there are.
+    """
+    for element in list(root.iter()):
+        tag = local_name(element)
+        if tag in ("oMath", "oMathPara"):
+            if element.getparent() is not None and not _is_in_formula(element):
+                _replace_formula(element)
+        elif tag in _DROPPED and element.getparent() is not None:
+            _remove(element)
+        elif tag in _READ_THROUGH:
+            element.tag = _named(element, _TRANSPARENT)
+        elif tag in _RENAMED:
+            element.tag = _named(element, _RENAMED[tag])
+        elif tag == "AlternateContent":
+            _choose(element)
+        elif tag == "hyperlink":
+            for key in [key for key in element.attrib if key.endswith("}id")]:
+                if element.get(key) not in links:
+                    del element.attrib[key]
+        elif tag == "gridSpan":
+            _set_value(element, str(min(span(_value(element)), 100)))
+        elif tag == "sym":
+            _check_symbol(element)
+        elif tag in ("footnoteReference", "endnoteReference"):
+            if _value(element, "id") not in notes[tag.replace("Reference", "s")]:
+                _remove(element)
+        elif tag == "bookmarkStart" and _value(element, "name") is None:
+            _remove(element)
+
+
+def paragraphs(root: Any) -> str:
+    """A part's text without layout, where the library fails."""
+    lines = []
+    for paragraph in root.iter("{*}p"):
+        pieces = []
+        for element in paragraph.iter():
+            tag = local_name(element)
+            if tag == "t":
+                pieces.append(element.text or "")
+            elif tag in ("tab", "br", "cr"):
+                pieces.append("\t" if tag == "tab" else "\n")
+        lines.append("".join(pieces).strip("\t"))
+    return "\n\n".join(line for line in lines if line.strip())
+
+
+def _leave_names(styles: Any) -> None:
+    """Leaves of styles what tells headings and lists: the rest is most of a short document."""
+    for style in list(styles):
+        if local_name(style) != "style":
+            styles.remove(style)
+            continue
+        for one in list(style):
+            if local_name(one) == "pPr":
+                for property_ in list(one):
+                    if local_name(property_) != "numPr":
+                        one.remove(property_)
+            elif local_name(one) != "name":
+                style.remove(one)
+
+
+def _is_in_formula(element: Any) -> bool:
+    return any(local_name(outer) in ("oMath", "oMathPara") for outer in element.iterancestors())
+
+
+def _replace_formula(element: Any) -> None:
+    from lxml import etree
+
+    space = next((n for n in element.nsmap.values() if n in (_W, _STRICT)), _W)
+    run = etree.Element(f"{{{space}}}r")
+    text = etree.SubElement(run, f"{{{space}}}t")
+    text.text = of_word(element)
+    parent = element.getparent()
+    if local_name(parent) in ("body", "tc", "txbxContent"):
+        paragraph = etree.Element(f"{{{space}}}p")
+        paragraph.append(run)
+        run = paragraph
+    parent.replace(element, run)
+
+
+def _remove(element: Any) -> None:
+    element.getparent().remove(element)
+
+
+def _choose(element: Any) -> None:
+    """mammoth takes the fallback; where there is none, or nothing in it, the first choice."""
+    children = {local_name(child): child for child in reversed(element)}
+    fallback, choice = children.get("Fallback"), children.get("Choice")
+    if choice is not None and (fallback is None or (_has_text(choice) and not _has_text(fallback))):
+        if fallback is not None:
+            element.remove(fallback)
+        choice.tag = f"{choice.tag.rpartition('}')[0]}}}Fallback"
+
+
+def _has_text(element: Any) -> bool:
+    return any(one.text for one in element.iter("{*}t"))
+
+
+def _check_symbol(element: Any) -> None:
+    code = _value(element, "char") or ""
+    try:
+        int(code, 16)
+    except ValueError:
+        _remove(element)
+
+
+def _note_ids(root: Any) -> set[str]:
+    if root is None:
+        return set()
+    return {_value(one, "id") or "" for one in root if local_name(one) in ("footnote", "endnote")}
+
+
+def _value(element: Any, name: str = "val") -> str | None:
+    """An attribute in whichever of Word's namespaces."""
+    return next((v for k, v in element.attrib.items() if k.rpartition("}")[2] == name), None)
+
+
+def _set_value(element: Any, value: str) -> None:
+    for key in element.attrib:
+        if key.rpartition("}")[2] == "val":
+            element.set(key, value)
+
+
+def _named(element: Any, tag: str) -> str:
+    return f"{{{element.tag.rpartition('}')[0].lstrip('{') or _W}}}{tag}"
+
+
+def _written(tree: Any) -> bytes:
+    from lxml import etree
+
+    return bytes(etree.tostring(tree, encoding="utf-8", xml_declaration=True))
+
+
+def _relationships(targets: dict[str, tuple[str, str, bool]]) -> str:
+    rows = [
+        f"<Relationship Id={quoteattr(key)} Type={quoteattr(_TYPE + kind)} "
+        f"Target={quoteattr(target)}{' TargetMode=' + quoteattr('External') if is_far else ''}/>"
+        for key, (target, kind, is_far) in targets.items()
+    ]
+    return f'<Relationships xmlns="{_PACKAGE}">{"".join(rows)}</Relationships>'

@@ -1,0 +1,236 @@
+"""A tree of HTML as Markdown, in one pass from its beginning to its end.
+
+Time and text are linear in the page: nothing is copied once for each level of nesting but in a few
+inline elements, and every character that comes out is counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from edgeinfinite.runtime_py.documents import inline, tags
+from edgeinfinite.runtime_py.documents.budget import Budget
+from edgeinfinite.runtime_py.documents.formulas import local_name, of_mathml
+from edgeinfinite.runtime_py.documents.lines import Lines
+from edgeinfinite.runtime_py.documents.tables import Cell, Table, span
+
+_SPACE = re.compile(r"[ \t\r\n\f]+")
+_MOST_CAPTURES = 16
+"""Elements within each other that are held back; what is deeper is written as it stands."""
+
+
+def markdown(root: Any, budget: Budget) -> str:
+    """The Markdown of an element of lxml and all in it.
+
+    Raises:
+        TooMuch: the text is too long.
+    """
+    return _Writer(root, budget).written()
+
+
+class _Writer:
+    def __init__(self, root: Any, budget: Budget) -> None:
+        self._root = root
+        self._lines = Lines(budget)
+        self._captures: list[list[str]] = []
+        self._ends: dict[Any, Callable[[], None]] = {}
+        self._numbers: list[int | None] = []
+        self._tables: list[Table] = []
+        self._verbatim = 0
+        self._blocks_inside, self._layout = tags.blocks_inside(root), tags.layout_tables(root)
+
+    def written(self) -> str:
+        from lxml import etree
+
+        walk = etree.iterwalk(self._root, events=("start", "end", "comment", "pi"))
+        for event, element in walk:
+            if event == "start":
+                if self._starts(element):
+                    self._text(element.text)
+                else:
+                    walk.skip_subtree()
+            else:
+                if event == "end":
+                    self._ended(element)
+                elif (element.text or "").startswith("[CDATA["):  # XML's, in a page read as HTML
+                    self._text(element.text[7:].removesuffix("]]"))
+                if element is not self._root:
+                    self._text(element.tail)
+        return self._lines.text()
+
+    # ------------------------------------------------------------------------------ text
+
+    def _text(self, text: str | None) -> None:
+        if not text:
+            return
+        if not self._verbatim:
+            text = _SPACE.sub(" ", text)
+        self._put(text)
+
+    def _put(self, text: str) -> None:
+        if self._captures:
+            self._captures[-1].append(text)
+        else:
+            self._lines.write(text)
+
+    def _break(self, lines: int) -> None:
+        if not self._captures:
+            self._lines.break_(lines)
+        elif not self._verbatim:
+            self._captures[-1].append(" ")
+
+    def _capture(self, element: Any, then: Callable[[str], None]) -> None:
+        """Holds what an element says back until its end, for `then`."""
+        if len(self._captures) < _MOST_CAPTURES:
+            self._captures.append([])
+            self._ends[element] = lambda: then("".join(self._captures.pop()))
+
+    # -------------------------------------------------------------------------- elements
+
+    def _starts(self, element: Any) -> bool:
+        """Begins an element; False if nothing in it is read."""
+        tag = local_name(element)
+        if tag in tags.UNREAD:
+            return False
+        if tag == "math":
+            self._put(
+                f" {of_mathml(element)} "
+                if element.get("display") == "block"
+                else of_mathml(element)
+            )
+            return False
+        if tag in tags.BLOCKS:
+            self._block_starts(tag, element)
+        elif tag == "br":
+            self._put("\n") if self._verbatim or not self._captures else self._put(" ")
+        else:
+            self._inline_starts(tag, element)
+        return True
+
+    def _inline_starts(self, tag: str, element: Any) -> None:
+        style = tags.STYLE.search(element.get("style") or "")
+        if style and style[2].lower() == "block":
+            self._break(2)
+            self._ends[element] = lambda: self._break(2)
+            return
+        if style and style[1].lower() == "vertical-align" and not len(element):
+            tag = "sup" if style[2].lower() == "super" else "sub"
+        if self._verbatim or element in self._blocks_inside:
+            return
+        if tag in tags.RAISED:
+            self._capture(
+                element, lambda text: self._put(inline.raised(tags.RAISED[tag], text, element))
+            )
+        elif tag in tags.MARKED:
+            self._capture(element, lambda text: self._put(inline.between(tags.MARKED[tag], text)))
+        elif tag == "q":
+            self._capture(element, lambda text: self._put(f'"{text}"'))
+        elif tag == "a":
+            if inline.is_note(element):
+                self._capture(element, lambda text: self._put(inline.bracketed(text)))
+            elif inline.FAR.fullmatch((element.get("href") or "").strip()):
+                href = element.get("href").strip()
+                self._capture(element, lambda text: self._put(inline.link(text, href)))
+
+    def _block_starts(self, tag: str, element: Any) -> None:
+        if tag in tags.HEADINGS:
+            self._break(2)
+            if not self._captures:
+                self._capture(element, lambda text: self._heading(int(tag[1]), text))
+        elif tag in tags.VERBATIM and not self._captures:
+            self._verbatim += 1
+            self._capture(element, self._verbatim_ends)
+        elif tag == "li" and not self._captures:
+            self._item_starts(element)
+        elif tag in tags.LISTS and not self._captures:
+            start = element.get("start") or ""
+            first = int(start[:9]) if start[:9].isdecimal() and start.isascii() else 1
+            self._break(1 if self._numbers else 2)
+            self._numbers.append(first if tag == "ol" else None)
+        elif tag == "blockquote" and not self._captures:
+            self._break(2)
+            self._lines.push("> ", "")
+        elif tag == "dd" and not self._captures:
+            self._break(1)
+            self._lines.push("    ", ":   ")
+        elif tag == "table" and element not in self._layout and not self._captures:
+            self._break(2)
+            self._tables.append(Table())
+        elif tag == "tr" and self._tables and not self._captures:
+            self._tables[-1].rows.append([])
+        elif tag in ("td", "th") and self._tables and not self._captures:
+            self._capture(element, lambda text: self._cell(element, text))
+        elif tag == "hr":
+            self._break(2)
+            self._put("---")
+        elif tag not in ("tbody", "thead", "tfoot"):
+            self._break(1 if tag in ("option", "legend", "dt") else 2)
+
+    def _ended(self, element: Any) -> None:
+        tag = local_name(element)
+        if (end := self._ends.pop(element, None)) is not None:
+            end()
+        elif self._captures or tag not in tags.BLOCKS:
+            if tag in tags.BLOCKS:
+                self._break(2)
+        elif tag == "li":
+            is_empty = self._lines.has_mark
+            self._lines.pop()
+            self._lines.break_(1, exactly=not is_empty)
+        elif tag in tags.LISTS:
+            if self._numbers:
+                self._numbers.pop()
+            self._break(1 if self._numbers else 2)
+        elif tag in ("blockquote", "dd"):
+            self._lines.pop()
+            self._break(1 if tag == "dd" else 2)
+        elif tag == "table" and element not in self._layout and self._tables:
+            for line in self._tables.pop().lines():
+                self._lines.break_(1)
+                self._lines.write(line)
+            self._break(2)
+        elif tag == "dt":
+            self._lines.break_(1, exactly=True)
+        elif tag not in ("tbody", "thead", "tfoot", "tr"):
+            self._break(2)
+
+    def _item_starts(self, element: Any) -> None:
+        number = self._numbers[-1] if self._numbers else None
+        self._break(1)
+        if number is None:
+            self._lines.push("  ", "- ")
+            return
+        value = element.get("value") or ""
+        if value.isascii() and value[:9].isdecimal():
+            number = int(value[:9])
+        self._numbers[-1] = number + 1
+        self._lines.push(" " * (len(str(number)) + 2), f"{number}. ")
+
+    def _heading(self, level: int, text: str) -> None:
+        if words := " ".join(text.split()):
+            self._lines.break_(2)
+            self._lines.write(f"{'#' * level} {words}")
+        self._lines.break_(2)
+
+    def _verbatim_ends(self, text: str) -> None:
+        self._verbatim -= 1
+        lines = [line.rstrip() for line in text.split("\n")]
+        while lines and not lines[0]:
+            del lines[0]
+        while lines and not lines[-1]:
+            lines.pop()
+        self._lines.break_(2)
+        if lines:
+            self._lines.write("\n".join(["```", *lines, "```"]))
+        self._lines.break_(2)
+
+    def _cell(self, element: Any, text: str) -> None:
+        table = self._tables[-1]
+        if not table.rows:
+            table.rows.append([])
+        cell = Cell(
+            " ".join(text.split()), span(element.get("colspan")), span(element.get("rowspan"))
+        )
+        table.rows[-1].append(cell)

@@ -1,0 +1,129 @@
+"""One decoder: a mark, what is stated, UTF-8, nearly UTF-8, and last a guess that is said."""
+
+from __future__ import annotations
+
+import pytest
+from tiny_documents import archive, epub
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.documents.document import document_of
+
+TEXTS = {
+    "zh": "《红楼梦》第一回，甄士隐梦幻识通灵。",
+    "fr": "L'été à Brüssel, déjà vu. ",
+    "de": "Die Straße führt über die Brücke. ",
+    "en": "It’s a “plain” English text. ",
+    "ru": "Все счастливые семьи похожи друг на друга. ",
+}
+
+
+@pytest.mark.parametrize("language", TEXTS)
+@pytest.mark.parametrize("name", ["a.txt", "a.html"])
+def test_utf_8_with_one_bad_byte_is_read_as_utf_8_and_told(language: str, name: str) -> None:
+    text = TEXTS[language] * 50
+    for bad in (b"\xff", b"\xe9", b"\xc3"):
+        document = document_of(name, text.encode() + bad + text.encode())
+        assert document.text.replace("\ufffd", "").split() == (text + text).split()
+        assert document.text.count("\ufffd") == 1
+        assert "is no right UTF-8 in one place" in document.notes[0]
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_utf_8_that_is_cut_within_a_character_is_read_as_utf_8(language: str) -> None:
+    text = TEXTS[language] * 50
+    for end in ("schö", "schön’", "世", "\U0001f98a"):
+        document = document_of("a.txt", (text + end).encode()[:-1])
+        assert document.text.startswith(text) and document.notes
+
+
+@pytest.mark.parametrize("place", ["start", "end"])
+def test_text_of_utf_16_without_a_mark_is_read(place: str) -> None:
+    encoding = "utf-16-le" if place == "start" else "utf-16-be"
+    document = document_of("a.txt", "Grüße aus Köln\n".encode(encoding))
+    assert document.text == "Grüße aus Köln\n"
+    assert "which is a guess" in document.notes[0]
+
+
+def test_utf_16_with_one_bad_unit_is_read_and_told() -> None:
+    data = "Grüße aus Köln".encode("utf-16")
+    document = document_of("a.txt", data + b"x")
+    assert document.text == "Grüße aus Köln\ufffd"
+    assert "UTF-16-LE in one place" in document.notes[0]
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["", '<?xml version="1.0"?>', "<!DOCTYPE html>", '<meta name="a" content="b">'],
+)
+def test_a_page_that_states_no_encoding_is_utf_8(head: str) -> None:
+    body = "<p>It was the captain’s ship.</p>"
+    assert document_of("a.html", (head + body).encode()).text == "It was the captain’s ship."
+    document = document_of("a.epub", epub(body))
+    assert (document.text, document.notes) == ("It was the captain’s ship.", ())
+
+
+def test_a_chapter_that_states_no_encoding_is_utf_8() -> None:
+    chapter = "<html><head><title/></head><body><p>It was the captain’s ship.</p></body></html>"
+    document = document_of("a.epub", _book(chapter.encode()))
+    assert (document.text, document.notes) == ("It was the captain’s ship.", ())
+
+
+@pytest.mark.parametrize(
+    ("stated", "written"),
+    [
+        ("koi8-r", "koi8_r"),
+        ("windows-1251", "cp1251"),
+        ("iso-8859-5", "iso8859_5"),
+        ("utf-8", "utf-8"),
+    ],
+)
+def test_a_page_is_read_in_the_encoding_that_it_states(stated: str, written: str) -> None:
+    html = f"<html><head><meta http-equiv=x content='text/html; charset={stated}'>{TEXTS['ru']}"
+    assert document_of("a.html", html.encode(written)).text == TEXTS["ru"].strip()
+    xml = f"<?xml version='1.0' encoding='{stated}'?><p>{TEXTS['ru']}</p>"
+    assert document_of("a.html", xml.encode(written)).text == TEXTS["ru"].strip()
+
+
+def test_a_page_of_latin_1_is_read_as_browsers_do() -> None:
+    html = "<meta charset=iso-8859-1><p>It’s “quoted” – 5 €</p>".encode("cp1252")
+    assert document_of("a.html", html).text == "It’s “quoted” – 5 €"
+
+
+def test_a_page_that_states_what_it_is_not_is_read_and_told() -> None:
+    text = "Ángel ve la Ópera"
+    document = document_of("a.html", f"<meta charset=iso-8859-1><p>{text}</p>".encode())
+    assert document.text == text
+    assert "states iso-8859-1, but is UTF-8" in document.notes[0]
+
+
+def test_a_page_that_could_be_both_is_read_as_it_states_and_told() -> None:
+    document = document_of("a.html", "<meta charset=windows-1252><p>schön</p>".encode())
+    assert document.text == "schÃ¶n" and "it could be UTF-8, too" in document.notes[0]
+
+
+def test_an_encoding_that_nobody_knows_is_passed_over() -> None:
+    assert document_of("a.html", "<meta charset=x-none><p>schön</p>".encode()).text == "schön"
+
+
+@pytest.mark.parametrize("lead", ["", "x" * 3_000_000])
+def test_a_file_with_many_nul_bytes_is_no_text_wherever_they_are(lead: str) -> None:
+    data = lead.encode() + b"ab\0cd\0\1\2" * (1 + len(lead) // 1000)
+    for name in ("a.txt", "a.md", "a.html", "a"):
+        with pytest.raises(EdgeInfiniteError, match="neither text nor a document"):
+            document_of(name, data)
+
+
+def test_a_stray_nul_byte_is_left_out_and_told() -> None:
+    document = document_of("a.log", b"line\n" * 1000 + b"\0" + b"line\n" * 1000)
+    assert document.text == "line\n" * 2000
+    assert "1 NUL byte" in document.notes[0]
+
+
+def _book(chapter: bytes) -> bytes:
+    whole = epub("<p>x</p>")
+    import io
+    import zipfile
+
+    with zipfile.ZipFile(io.BytesIO(whole)) as book:
+        members: dict[str, str | bytes] = {n: book.read(n) for n in book.namelist()}
+    return archive(members | {"OEBPS/chapter 0.xhtml": chapter})

@@ -1,0 +1,185 @@
+"""Text made of markup: nothing is glued together, nothing vanishes, nothing takes forever."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.documents.document import document_of
+
+
+def text_of(html: str) -> str:
+    return document_of("a.html", html.encode()).text
+
+
+BLOCKS = (
+    "address article aside blockquote center details dialog dir div dl fieldset figcaption figure "
+    "footer form header hgroup legend main menu p pre section summary h1 h2 h3 h4 h5 h6 li"
+)
+
+
+@pytest.mark.parametrize("tag", BLOCKS.split())
+def test_blocks_beside_each_other_are_lines_of_their_own(tag: str) -> None:
+    text = text_of(f"<div>zero<{tag}>One</{tag}><{tag}>Two</{tag}>three</div>")
+    words = [line.strip(" #->`") for line in text.splitlines()]
+    assert [word for word in words if word] == ["zero", "One", "Two", "three"]
+
+
+@pytest.mark.parametrize("tag", ["span", "b", "i", "u", "small", "font", "a", "mark", "abbr"])
+def test_inline_elements_do_not_cut_a_word(tag: str) -> None:
+    assert text_of(f"<p>wo<{tag}>r</{tag}>d</p>").replace("*", "") == "word"
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("10<sup>6</sup> cells", "10^6 cells"),
+        ("10<sup>-3</sup> mol", "10^-3 mol"),
+        ("10<sup>−3</sup> mol", "10^−3 mol"),
+        ("CO<sub>2</sub>.", "CO_2."),
+        ("In 1897<sup>12</sup> he", "In 1897^12 he"),
+        ("x<sup>n + 1</sup>", "x^(n + 1)"),
+        ("x<sub>i<sup>2</sup></sub>", "x_(i^2)"),
+        ("the 21<sup>st</sup> of", "the 21st of"),
+        ("In 1897<sup><a href='#n12'>12</a></sup> he", "In 1897[12] he"),
+        ("In 1897<sup>[12]</sup> he", "In 1897[12] he"),
+        ("In 1897<a epub:type='noteref' href='n.xhtml#n'>12</a> he", "In 1897[12] he"),
+        ("In 1897<a role='doc-noteref' href='#n'>*</a> he", "In 1897[*] he"),
+        ("10<span style='vertical-align: super'>6</span>", "10^6"),
+    ],
+)
+def test_raised_and_lowered_signs_are_not_glued_on(html: str, text: str) -> None:
+    assert text_of(f"<p>{html}</p>") == text
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<ruby>東京<rp>(</rp><rt>とうきょう</rt><rp>)</rp></ruby>です", "東京です"),
+        ("<ruby>漢<rt>かん</rt>字<rt>じ</rt></ruby>です", "漢字です"),
+        ("<ruby><rb>漢</rb><rb>字</rb><rtc><rt>かん</rt></rtc></ruby>です", "漢字です"),
+    ],
+)
+def test_of_ruby_the_words_stay_whole(html: str, text: str) -> None:
+    assert text_of(f"<p>{html}</p>") == text
+
+
+@pytest.mark.parametrize(
+    ("math", "text"),
+    [
+        ("<mn>5</mn>", "5"),
+        ("<mi>E</mi><mo>=</mo><mi>m</mi><msup><mi>c</mi><mn>2</mn></msup>", "E=mc^2"),
+        ("<mfrac><mrow><mi>a</mi><mo>+</mo><mn>1</mn></mrow><mi>b</mi></mfrac>", "(a+1)/b"),
+        ("<msqrt><mi>x</mi><mo>+</mo><mn>1</mn></msqrt>", "√(x+1)"),
+        ("<mroot><mi>x</mi><mn>3</mn></mroot>", "x^(1/3)"),
+        ("<msubsup><mi>x</mi><mi>i</mi><mn>2</mn></msubsup>", "x_i^2"),
+        ("<mi>a</mi><mtext>if</mtext><mi>b</mi>", "a if b"),
+        ("<mtable><mtr><mtd><mn>1</mn></mtd><mtd><mn>2</mn></mtd></mtr></mtable>", "[1, 2]"),
+        (
+            "<semantics><mi>x</mi><annotation encoding='application/x-tex'>\\bar x</annotation>"
+            "</semantics>",
+            "\\bar x",
+        ),
+        ("<mwhatever><mi>x</mi><mo>!</mo></mwhatever>", "x!"),
+    ],
+)
+def test_formulas_are_text(math: str, text: str) -> None:
+    assert text_of(f"<p>Is <math>{math}</math> so</p>") == f"Is {text} so"
+    prefixed = math.replace("</", "</m:").replace("<m", "<m:m").replace("</m:m:", "</m:")
+    assert text_of(f"<p>Is <m:math>{prefixed}</m:math> so</p>").startswith("Is ")
+
+
+def test_what_nobody_sees_is_left_out_and_joiners_that_spell_stay() -> None:
+    assert text_of("<p>Ge&shy;samt&shy;kon&shy;zept, ze&#8203;ro, \ufeffmark, a&#8288;b</p>") == (
+        "Gesamtkonzept, zero, mark, ab"
+    )
+    for spelled in ("می\u200cخواهم", "क्\u200dष", "\U0001f468\u200d\U0001f469\u200d\U0001f467"):
+        assert text_of(f"<p>{spelled}</p>") == spelled
+    assert text_of("<p>Auf\u200clage, o\ufb03ce, \u202eevil\u202c</p>") == "Auflage, office, evil"
+
+
+def test_spans_of_tables_keep_cells_below_their_headings() -> None:
+    rows = "<tr><th rowspan=2>A<th colspan=2>B</tr><tr><td>b|1<td>b2</tr><tr><td>1<td>2<td>3</tr>"
+    assert text_of(f"<table>{rows}</table>").splitlines() == [
+        "| A | B |  |",
+        "| --- | --- | --- |",
+        "|  | b\\|1 | b2 |",
+        "| 1 | 2 | 3 |",
+    ]
+
+
+def test_a_table_that_lays_a_page_out_is_its_contents() -> None:
+    inner = "<table><tr><td>a<td>b</table>"
+    html = f"<table><tr><td><h2>Head</h2><p>First.</p><td>{inner}</table>"
+    assert text_of(html) == "## Head\n\nFirst.\n\n| a | b |\n| --- | --- |"
+
+
+def test_links_to_other_places_stay_and_those_within_are_text() -> None:
+    html = "<p>See <a href='https://a.org/b'>this</a>, <a href='#c'>that</a>, <a href='d'>it</a>."
+    assert text_of(html) == "See [this](https://a.org/b), that, it."
+
+
+def test_lists_quotations_and_code_keep_their_layout() -> None:
+    html = (
+        "<p>Text<ul><li>a<ul><li>b</ul><li><p>c</p><p>d</p></ul><ol start=3><li>e<li>f</ol>"
+        "<blockquote><p>g</p><p>h<br>i</p></blockquote><pre>  j\n    k  \n</pre>"
+    )
+    assert text_of(html) == (
+        "Text\n\n- a\n  - b\n- c\n\n  d\n\n3. e\n4. f\n\n> g\n>\n> h\n> i\n\n```\n  j\n    k\n```"
+    )
+
+
+def test_a_page_in_xml_keeps_its_entities_and_sections() -> None:
+    page = (
+        '<?xml version="1.0"?><!DOCTYPE html [<!ENTITY who "Ada">]><html xmlns='
+        '"http://www.w3.org/1999/xhtml"><head><title/></head><body><p>Hi &who; <![CDATA[a < b]]>'
+        '</p><a id="x"/>next</body></html>'
+    )
+    assert text_of(page) == "Hi Ada a < b\n\nnext"
+
+
+def test_a_page_that_is_no_right_xml_is_read_all_the_same() -> None:
+    page = (
+        '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head>'
+        "<body><p>Tom & Jerry &nbsp;&foo; <b>x</p><p>y</body></html>"
+    )
+    assert text_of(page).replace("*", "").split() == ["Tom", "&", "Jerry", "&foo;", "x", "y"]
+
+
+N = 20_000
+LONG = {
+    "spaces in pre": b"<pre>" + b" " * 500_000 + b"x</pre>",
+    "spaces": b"<p>a" + b" " * 500_000 + b"x",
+    "line breaks": b"<p>a" + b" \n\t" * 200_000 + b"x",
+    "hard spaces": b"<p>a" + b"&nbsp; " * 100_000 + b"x",
+    "items": b"<ol>" + b"<li>x" * N,
+    "superscripts": b"<p>" + b"<sup>x</sup>" * N,
+    "scripts": b"<script></script>x" * N,
+    "rows": b"<table><thead>" + b"<tr><td>x" * N,
+    "columns": b"<table><tr>" + b'<td colspan="1000">x' * N,
+    "spans": b"<table>" + b'<tr><td colspan="1000" rowspan="1000">x' * N,
+    "lists": b"<ul><li>x" * 900,
+    "quotations": b"<blockquote>" * 1900 + b"x<p>" * N,
+    "marked": b"<b><i>" * 900 + b"x " * N,
+    "spans inside": b"<span>" * 1900 + b"<p>x" * N,
+    "comments": b"x" + b"<!--" * N,
+    "brackets": b"x" + b"<" * 500_000,
+    "entities": b"x" + b"&" * 500_000,
+    "doctype": b"<?xml version='1.0'" + b"<" * 500_000 + b">x",
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_time_and_text_are_linear_in_the_page(kind: str) -> None:
+    start = time.process_time()
+    text = document_of("a.html", LONG[kind]).text
+    assert time.process_time() - start < 5  # squares take minutes
+    assert "x" in text and len(text) <= 100 * len(LONG[kind])
+
+
+def test_a_page_nested_too_deeply_to_be_whole_is_refused() -> None:
+    assert "x" in text_of("<div>" * 1500 + "x")
+    with pytest.raises(EdgeInfiniteError, match="nested too deeply"):
+        text_of("first<div>" * 3000 + "x")

@@ -1,0 +1,117 @@
+"""Word files: what the library doesn't know isn't lost."""
+
+from __future__ import annotations
+
+import pytest
+from docx.oxml import parse_xml
+from tiny_documents import saved, word
+
+from edgeinfinite.runtime_py.documents.document import document_of
+
+NAMESPACES = " ".join(
+    f'xmlns:{prefix}="http://schemas.openxmlformats.org/{rest}"'
+    for prefix, rest in (
+        ("w", "wordprocessingml/2006/main"),
+        ("m", "officeDocument/2006/math"),
+        ("r", "officeDocument/2006/relationships"),
+        ("mc", "markup-compatibility/2006"),
+    )
+)
+
+
+def text_of(inner: str) -> str:
+    """The text of a Word file with this in its one paragraph."""
+    document = word()
+    document.element.body.insert(0, parse_xml(f"<w:p {NAMESPACES}>{inner}</w:p>"))
+    return document_of("a.docx", saved(document)).text
+
+
+def run(text: str, properties: str = "") -> str:
+    return f'<w:r><w:rPr>{properties}</w:rPr><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+def math(text: str) -> str:
+    return f"<m:r><m:t>{text}</m:t></m:r>"
+
+
+@pytest.mark.parametrize(
+    ("formula", "text"),
+    [
+        (math("5"), "5"),
+        (
+            f"{math('E=m')}<m:sSup><m:e>{math('c')}</m:e><m:sup>{math('2')}</m:sup></m:sSup>",
+            "E=mc^2",
+        ),
+        (f"<m:f><m:num>{math('a+1')}</m:num><m:den>{math('b')}</m:den></m:f>", "(a+1)/b"),
+        (f"<m:rad><m:deg/><m:e>{math('x')}</m:e></m:rad>", "√x"),
+        (
+            f"<m:nary><m:naryPr><m:chr m:val='∑'/></m:naryPr><m:sub>{math('i')}</m:sub>"
+            f"<m:sup>{math('n')}</m:sup><m:e>{math('x')}</m:e></m:nary>",
+            "∑_i^n x",
+        ),
+        (f"<m:d><m:e>{math('x')}</m:e></m:d>", "(x)"),
+        (f"<m:anything><m:e>{math('x')}</m:e></m:anything>", "x"),
+    ],
+)
+def test_formulas_are_text(formula: str, text: str) -> None:
+    inner = f"{run('Is ')}<m:oMath>{formula}</m:oMath>{run(' so')}"
+    assert text_of(inner) == f"Is {text} so"
+    alone = f"<m:oMathPara><m:oMath>{formula}</m:oMath></m:oMathPara>"
+    assert text_of(run("Is ") + alone) == f"Is {text}"
+
+
+def test_raised_and_lowered_signs_are_not_glued_on() -> None:
+    up = run("6", '<w:vertAlign w:val="superscript"/>')
+    down = run("2", '<w:vertAlign w:val="subscript"/>')
+    assert text_of(run("10") + up + run(" CO") + down) == "10^6 CO_2"
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        f'<w:fldSimple w:instr="DATE">{run("inside")}</w:fldSimple>',
+        f'<w:hyperlink r:id="rId999">{run("inside")}</w:hyperlink>',
+        f"<w:smartTag>{run('inside')}</w:smartTag>",
+        f'<w:bdo w:val="ltr">{run("inside")}</w:bdo>',
+        f"<w:ins>{run('inside')}</w:ins>",
+        f"<w:ruby><w:rt>{run('reading')}</w:rt><w:rubyBase>{run('inside')}</w:rubyBase></w:ruby>",
+        "<w:r><mc:AlternateContent><mc:Choice Requires='x'><w:t>inside</w:t></mc:Choice>"
+        "</mc:AlternateContent></w:r>",
+        f'{run("inside")}<w:r><w:footnoteReference w:id="77"/></w:r>',
+        f'{run("inside")}<w:r><w:sym w:font="X" w:char="zz"/></w:r>',
+        f"{run('in')}<w:r><w:softHyphen/></w:r>{run('si')}{run('de')}",
+    ],
+)
+def test_what_stands_in_an_element_that_is_seldom_is_read(inner: str) -> None:
+    assert text_of(run("a ") + inner) == "a inside"
+
+
+def test_links_notes_and_titles_are_markdown() -> None:
+    document = word()
+    document.add_heading("The title", 0)
+    paragraph = document.add_paragraph("See ")
+    target = document.part.relate_to(
+        "https://a.org/b",
+        "http://schemas.openxmlformats.org/officeDocument/2006/relationships/hyperlink",
+        is_external=True,
+    )
+    link = f'<w:hyperlink r:id="{target}" {NAMESPACES}>{run("this")}</w:hyperlink>'
+    paragraph._p.append(parse_xml(link))
+    assert document_of("a.docx", saved(document)).text == (
+        "# The title\n\nSee [this](https://a.org/b)"
+    )
+
+
+def test_a_table_with_a_strange_span_is_read() -> None:
+    document = word()
+    table = document.add_table(rows=2, cols=2)
+    for cell, text in zip(table._cells, "abcd", strict=True):
+        cell.text = text
+    properties = table._cells[0]._tc.get_or_add_tcPr()
+    for span in ("x", "-1", "999999999"):
+        wide = parse_xml(f'<w:gridSpan {NAMESPACES} w:val="{span}"/>')
+        properties.append(wide)
+        text = document_of("a.docx", saved(document)).text
+        assert [word for word in text.split() if word.isalpha()] == ["a", "b", "c", "d"]
+        assert len(text) < 200
+        properties.remove(wide)
