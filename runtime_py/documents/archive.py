@@ -113,6 +113,8 @@ def parsed(data: bytes) -> tuple[Any, bool]:
 
     Raises:
         ValueError: nothing of it is XML.
+        MemoryError: as `check_whole`.
+        RecursionError: as `check_whole`.
     """
     from lxml import etree
 
@@ -120,11 +122,28 @@ def parsed(data: bytes) -> tuple[Any, bool]:
         resolve_entities=False, no_network=True, load_dtd=False, recover=True, huge_tree=True
     )
     root = etree.fromstring(data, parser) if data.strip() else None
+    check_whole(parser)
     if root is None:
         raise ValueError("it isn't XML")
     for entity in list(root.iter(etree.Entity)):
         _as_text(entity)
     return root, len(parser.error_log) > 0
+
+
+def check_whole(parser: Any) -> None:
+    """That a parser which goes on after errors has come to the end.
+
+    Raises:
+        MemoryError: it had no memory left.
+        RecursionError: what is nested too deeply is missing.
+    """
+    from lxml import etree
+
+    for error in parser.error_log:
+        if error.type == etree.ErrorTypes.ERR_NO_MEMORY:
+            raise MemoryError
+        if error.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT:
+            raise RecursionError("it is nested too deeply")
 
 
 def _as_text(entity: Any) -> None:

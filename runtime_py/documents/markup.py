@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from edgeinfinite.runtime_py.documents.archive import check_whole
 from edgeinfinite.runtime_py.documents.budget import Budget
 from edgeinfinite.runtime_py.documents.clean import tidied
 from edgeinfinite.runtime_py.documents.encoding import decoded, stated_encoding
@@ -52,7 +53,8 @@ def _parsed(page: str) -> Any:
     """The page's root, None if it is empty.
 
     Raises:
-        RecursionError: the library left out what is nested too deeply.
+        MemoryError: there is too little for it.
+        RecursionError: what is nested too deeply would be missing.
     """
     from lxml import etree
 
@@ -70,7 +72,6 @@ def _parsed(page: str) -> Any:
     try:
         root = etree.fromstring(data, lenient)
     except etree.XMLSyntaxError:  # nothing but white space or comments
-        return None
-    if any("depth" in error.message.lower() for error in lenient.error_log):
-        raise RecursionError("the page is nested too deeply")
+        root = None
+    check_whole(lenient)
     return root

@@ -109,7 +109,11 @@ def hostile() -> dict[str, Files]:
         "generation_config": {"deep.json": deep, "twice.json": b'{"eos_token_id": 1e400}'},
         "session": {"empty.session": b"", "long.session": b"\xff" * 8 + b"{}"},
         "gguf": {"magic.gguf": b"GGUF", "empty.gguf": b""},
-        "document": {"nul.txt": b"a\x00b", "utf16.txt": b"\xff\xfe\x00\xd8"},
+        "document": {
+            "nul.txt": b"a\x00b",
+            "utf16.txt": b"\xff\xfe\x00\xd8",
+            "rtf.txt": b"{\\rtf1 x}",
+        },
     }
 
 
