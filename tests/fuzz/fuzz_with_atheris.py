@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import atheris
 
-INSTRUMENTED = ["edgeinfinite", "jinja2", "gguf", "msgspec", "pypdf", "mammoth", "markdownify"]
+INSTRUMENTED = ["edgeinfinite", "jinja2", "gguf", "msgspec", "pypdf", "mammoth"]
 """Packages whose branches count; of native code nothing is seen."""
 
 SLOWEST_SECONDS = 30
