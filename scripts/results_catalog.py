@@ -1,0 +1,61 @@
+"""Every table by the name that stands in a page's marker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from results_exact import EXACT_AND_FIXED, QUANTIZERS, QUANTIZERS_GEMMA
+from results_recall import README_RECALL, RECALL
+from results_speed import EXACT_4096, EXECUTORCH, GEMMA, INT8, SPEED
+from results_tables import BENCHMARKS, Grid, document, markdown
+
+GRIDS: dict[str, Grid] = {
+    "readme/recall": README_RECALL,
+    "readme/speed": SPEED,
+    "recall/results": RECALL,
+    "recall/speed-int8": INT8,
+    "gemma/beside-llama-cpp": GEMMA,
+    "executorch/measured": EXECUTORCH,
+    "exact-attention/measured": EXACT_4096,
+    "exact-attention/measured-5": EXACT_AND_FIXED,
+    "quantization/measured-8": QUANTIZERS,
+    "quantization/measured-9": QUANTIZERS_GEMMA,
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A table as a page shows it.
+
+    Args:
+        text: in Markdown.
+        files: what it was made from, relative to benchmarks/.
+        origin: command, date, commit and machine of each file that says them; None isn't known.
+    """
+
+    text: str
+    files: tuple[str, ...]
+    origin: tuple[dict[str, str | None], ...]
+
+
+def typed_file(name: str) -> str:
+    """The file of a table whose figures were transcribed from a page."""
+    return f"typed/{name.partition('/')[0]}.json"
+
+
+def table(name: str) -> Shown:
+    """The table with this name.
+
+    Raises:
+        SystemExit: there is none.
+    """
+    if name in GRIDS:
+        grid, sources = GRIDS[name], document("sources.json")
+        files = tuple(grid.files())
+        return Shown(grid.markdown(), files, tuple(sources[file] for file in files))
+    file = typed_file(name)
+    tables = document(file)["tables"] if (BENCHMARKS / file).is_file() else {}
+    entry = tables.get(name.partition("/")[2])
+    if entry is None:
+        raise SystemExit(f"no table has the name {name}; see scripts/results_catalog.py")
+    return Shown(markdown(entry["columns"], entry["lines"]), (file,), (entry,))

@@ -1,0 +1,60 @@
+"""Tables of `evaluate passkey`: planted facts, asked for at the end of a text."""
+
+from __future__ import annotations
+
+from results_tables import Grid, Line, count, mean, percent
+
+_FULL, _OURS, _STREAMING = "recall/full.json", "recall/slots-512.json", "recall/streaming-1152.json"
+_MORE, _STREAMING_MORE = "recall/slots-1920-two-networks.json", "recall/streaming-2548.json"
+_EXACT = percent("correct")
+_NATS = mean("nats_per_digit_token", "{:.2f}")
+
+
+def _line(tokens: int, label: str, file: str, size: str, default: bool = False) -> Line:
+    return Line((f"{tokens:,}", label, size), file, {"prompt_tokens": tokens}, default)
+
+
+def _ours(tokens: int, file: str = _OURS) -> Line:
+    return _line(tokens, "**512 slots, the default**", file, "26.7", default=True)
+
+
+RECALL = Grid(
+    ("prompt", "", "MB"),
+    (
+        ("facts", count),
+        ("exact", _EXACT),
+        ("nats", _NATS),
+        *(
+            (kind, mean("nats_per_digit_token", "{:.2f}", kind=kind))
+            for kind in ("numbers", "words", "names", "sentences")
+        ),
+    ),
+    (
+        _line(4000, "full attention", _FULL, "grows"),
+        _ours(4000),
+        _line(4000, "1,920 slots", _MORE, "59.1"),
+        _line(7500, "full attention", _FULL, "grows"),
+        _ours(7500),
+        _line(7500, "StreamingLLM", _STREAMING, "26.5"),
+        _line(7500, "1,920 slots", _MORE, "59.1"),
+        _line(7500, "StreamingLLM", _STREAMING_MORE, "58.7"),
+        _ours(16000),
+        _line(16000, "1,920 slots", _MORE, "59.1"),
+        _ours(64000, "recall/slots-512-64k.json"),
+        _line(64000, "1,920 slots \\*", "recall/slots-1920-64k.json", "59.1"),
+        _ours(128000),
+        _line(128000, "1,920 slots \\*", "recall/slots-1920.json", "59.1"),
+    ),
+)
+
+README_RECALL = Grid(
+    ("prompt", "cache", "state"),
+    (("exact answers", _EXACT), ("nats per answer token", _NATS)),
+    (
+        _line(4000, "full attention", _FULL, "grows"),
+        _line(7500, "full attention", _FULL, "grows"),
+        _line(7500, "**EdgeInfinite**", _OURS, "26.7 MB", default=True),
+        _line(7500, "StreamingLLM", _STREAMING, "26.5 MB"),
+        _line(16000, "**EdgeInfinite**", _OURS, "26.7 MB", default=True),
+    ),
+)

@@ -1,0 +1,141 @@
+"""Tables of `bench`: time, memory and size of systems."""
+
+from __future__ import annotations
+
+from results_tables import Grid, Line, one, share_of
+
+_SPEED_8000 = "8000.json"
+_METHODS = (
+    "standard",
+    "last-token-head",
+    "chunked-prefill",
+    "mini-sequence",
+    "offload",
+    "mom-paper",
+    "mom",
+)
+
+
+def _system(label: str, settings: str, default: bool = False) -> Line:
+    return Line((label,), _SPEED_8000, {"settings": settings}, default)
+
+
+SPEED = Grid(
+    ("system",),
+    (
+        ("first token", one("ttft_s", "{:.1f} s")),
+        ("decode, tokens/s", one("decode_tokens_per_s", "{:.0f}")),
+        ("peak memory", one("peak_rss_bytes", "{:,.0f} MB", 1e6)),
+        ("state", one("state_bytes", "{:.1f} MB", 1e6)),
+        ("loss, nats", one("nats_per_token", "{:.3f}")),
+    ),
+    (
+        _system("**EdgeInfinite int4, ONNX**", "carry-512-slots", default=True),
+        _system("EdgeInfinite int4, ExecuTorch \\*", "carry-executorch", default=True),
+        _system("onnxruntime-genai int8", "int8"),
+        _system("llama.cpp Q4_1", "flash attention, f16 cache"),
+        _system("transformers float32", "sdpa, float32"),
+    ),
+)
+
+
+def _gemma(tokens: int, file: str) -> tuple[Line, ...]:
+    systems = {
+        "26.4 MB, float16": "gemma-26.7",
+        "12.8 MB, int8": "gemma-13-int8",
+        "26.7 MB, int8": "gemma-26.7-int8",
+        "llama.cpp, `swa_full` on": "flash attention, f16 cache, swa_full on",
+    }
+    return tuple(
+        Line((f"{tokens:,}", label), file, {"settings": settings, "prompt_tokens": tokens})
+        for label, settings in systems.items()
+    )
+
+
+GEMMA = Grid(
+    ("tokens of a book", "system"),
+    (
+        ("first token, s", one("ttft_s", "{:.2f}")),
+        ("decode, tokens/s", one("decode_tokens_per_s", "{:.0f}")),
+        ("peak of the process, MB", one("peak_rss_bytes", "{:,.0f}", 1e6)),
+        ("state or cache, MB", one("state_bytes", "{:.1f}", 1e6)),
+    ),
+    tuple(
+        line
+        for tokens, file in (
+            (512, "gemma-to-7500.json"),
+            (2048, "gemma-to-7500.json"),
+            (7500, "gemma-to-7500.json"),
+            (16000, "gemma-30000.json"),
+            (30000, "gemma-30000.json"),
+        )
+        for line in _gemma(tokens, file)
+    ),
+)
+
+EXECUTORCH = Grid(
+    ("", "prompt"),
+    (
+        ("prefill, tokens/s", one("prefill_tokens_per_s", "{:,.0f}")),
+        ("decode, tokens/s", one("decode_tokens_per_s", "{:.1f}")),
+        ("median token, ms", one("median_token_s", "{:.1f}", 1e-3)),
+        ("peak MB", one("peak_rss_bytes", "{:,.0f}", 1e6)),
+        ("file MB", one("file_bytes", "{:.1f}", 1e6)),
+    ),
+    tuple(
+        Line((label, f"{n:,}"), "executorch.json", {"settings": settings, "prompt_tokens": n})
+        for n in (512, 2048)
+        for label, settings in (
+            ("ExecuTorch", "paper-executorch"),
+            ("ONNX, float16 cache", "paper-float16"),
+            ("ONNX, float32 cache", "paper-float32"),
+        )
+    ),
+)
+
+
+def _int8(tokens: int) -> tuple[Line, ...]:
+    systems = {
+        "float16, the default": "carry-512-slots",
+        "int8, the default's slots": "carry-512-slots-int8",
+        "int8, `--state-mb 26.7`": "carry-26.7-int8",
+    }
+    return tuple(
+        Line(
+            (f"{tokens:,}", label),
+            "int8.json",
+            {"settings": settings, "prompt_tokens": tokens},
+            default=settings == "carry-512-slots",
+        )
+        for label, settings in systems.items()
+    )
+
+
+INT8 = Grid(
+    ("prompt", "cache"),
+    SPEED.columns,
+    tuple(line for tokens in (512, 2048, 8000) for line in _int8(tokens)),
+)
+
+
+def _methods(file: str, prompt_tokens: int) -> tuple[Line, ...]:
+    return tuple(
+        Line((f"`{name}`",), file, {"method": name, "prompt_tokens": prompt_tokens})
+        for name in _METHODS
+    )
+
+
+_4096 = "mom/smollm2-4096.json"
+EXACT_4096 = Grid(
+    ("method, 4,096 tokens",),
+    (
+        ("memory", one("activation_bytes", "{:,.0f} MB", 1e6)),
+        ("/ standard", share_of(_4096, "activation_bytes", method="standard")),
+        ("on disk", one("disk_bytes", "{:,.0f} MB", 1e6)),
+        ("CPU", one("prefill_cpu_s", "{:.1f} s")),
+        ("first token", one("ttft_s", "{:.0f} s")),
+        ("decode", one("decode_tokens_per_s", "{:.1f} t/s")),
+        ("loss", one("nats_per_token", "{:.3f}")),
+    ),
+    _methods(_4096, 4096),
+)
