@@ -10,7 +10,10 @@ PACKAGES := $(wildcard artifact/__init__.py training/__init__.py evaluation/__in
 PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
 CHECKED := $(wildcard edgeinfinite artifact models export runtime_py training evaluation optimum_edgeinfinite tests scripts experiments setup.py)
 
-.PHONY: help setup demo test lint format typecheck pytest fuzz faults test-gemma test-arm64 test-other-cpu android release clean
+QUICK := tests/test_*.py tests/artifact tests/cli/test_parser.py tests/cli/test_errors.py \
+	tests/runtime_py/test_session.py tests/runtime_py/test_policies.py
+
+.PHONY: help setup demo test quick results results-check commands lint format typecheck pytest fuzz faults test-gemma test-arm64 test-other-cpu android release clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 12
@@ -26,9 +29,24 @@ demo: setup  ## exports the demo model, reads a long text, asks for what stood a
 	@scripts/demo.sh
 
 # Maven and its compilers seldom keep two cores busy. macOS's make can't hold back what one of two prints.
-test: lint typecheck pytest  ## everything that proves the product
+test: lint typecheck results-check pytest  ## everything that proves the product
 	$(MAKE) --no-print-directory --jobs 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
 		test-other-cpu android
+
+# Properties that everything else stands on, chosen by what they take: no real model, no export of one.
+quick: setup  ## the core properties, in three minutes
+	$(BIN)/ruff format --check $(CHECKED)
+	$(BIN)/ruff check $(CHECKED)
+	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow and not gemma' $(QUICK)
+
+results: setup  ## writes the tables of README and docs from the rows in benchmarks/
+	$(BIN)/python scripts/results.py
+
+results-check: setup  ## fails if a table isn't its rows', or a default's figure is older than it
+	$(BIN)/python scripts/results.py --check
+
+commands: setup  ## writes docs/commands.md from the parsers
+	$(BIN)/python scripts/commands.py
 
 lint: setup  ## formatting and lint
 	$(BIN)/ruff format --check $(CHECKED)

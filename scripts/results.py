@@ -1,7 +1,7 @@
 """Writes every table of README and docs from committed rows, or says which differ from theirs.
 
-    python scripts/results.py            # `make results`
-    python scripts/results.py --check    # `make results-check`; exit code 1 if something differs
+python scripts/results.py            # `make results`
+python scripts/results.py --check    # `make results-check`; exit code 1 if something differs
 """
 
 from __future__ import annotations

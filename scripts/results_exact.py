@@ -30,9 +30,7 @@ def _told(rows: list[Row]) -> str:
 def _lines() -> tuple[Line, ...]:
     within, beyond = ("fixed", "streaming", "mom", "llama.cpp"), ("fixed", "streaming", "part")
     return tuple(
-        Line(
-            (f"{tokens:,}", _SYSTEMS[system]), _FILE, {"system": system, "prompt_tokens": tokens}
-        )
+        Line((f"{tokens:,}", _SYSTEMS[system]), _FILE, {"system": system, "prompt_tokens": tokens})
         for tokens in _LENGTHS
         for system in (within if tokens <= 8192 else beyond)
     )

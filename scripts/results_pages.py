@@ -30,7 +30,13 @@ def written(page: Path) -> str:
 
     def block(match: re.Match[str]) -> str:
         shown = table(match[1])
-        parts = [f"<!-- table: {match[1]} -->", shown.text, "", _caption(shown, page), "<!-- end -->"]
+        parts = [
+            f"<!-- table: {match[1]} -->",
+            shown.text,
+            "",
+            _caption(shown, page),
+            "<!-- end -->",
+        ]
         return "\n".join(parts)
 
     return _TABLE.sub(block, page.read_text(encoding="utf-8"))

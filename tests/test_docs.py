@@ -9,7 +9,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from tree import ROOT
 
 TRACKED = subprocess.run(

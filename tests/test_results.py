@@ -6,16 +6,15 @@ import json
 import sys
 
 import pytest
-
 from tree import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
-import results  # noqa: E402
-import results_catalog  # noqa: E402
-import results_default  # noqa: E402
-import results_pages  # noqa: E402
-import results_sources  # noqa: E402
-import results_tables  # noqa: E402
+import results
+import results_catalog
+import results_default
+import results_pages
+import results_sources
+import results_tables
 
 
 def test_every_table_says_what_its_rows_say() -> None:
@@ -25,7 +24,9 @@ def test_every_table_says_what_its_rows_say() -> None:
 def test_every_table_of_a_results_page_is_made_from_rows() -> None:
     for page in (ROOT / "docs" / "results").glob("*.md"):
         text = results_pages._TABLE.sub("", page.read_text(encoding="utf-8"))
-        assert page.stem == "README" or "| --- |" not in text, f"{page.name} has a table without a marker"
+        assert page.stem == "README" or "| --- |" not in text, (
+            f"{page.name} has a table without a marker"
+        )
 
 
 def test_every_transcribed_table_is_shown_and_shown_once() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from edgeinfinite.cli.arguments import given
 from edgeinfinite.cli.bench_methods import bench_methods
+from edgeinfinite.cli.notes import note
 from edgeinfinite.files import check_writable
 from edgeinfinite.runtime_py.benchmark.options import BenchOptions
 from edgeinfinite.runtime_py.statistics import write_rows
@@ -29,7 +30,7 @@ def bench(arguments: argparse.Namespace) -> int:
             prepare_peer_model,  # the only part that needs torch
         )
 
-        return prepare_peer_model(kind, settings, model, options.peer_cache)
+        return prepare_peer_model(kind, settings, model, options.peer_cache, note)
 
     rows, limits = run_bench(options, peer_model)
     print(report.table(rows))

@@ -8,6 +8,7 @@ from typing import Any
 
 from edgeinfinite.cli.arguments import file_option, finite, given, names, option, positive
 from edgeinfinite.cli.mom import DTYPES
+from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable
 from edgeinfinite.runtime_py.statistics import write_rows
@@ -61,7 +62,7 @@ def bench_methods(arguments: argparse.Namespace) -> int:
             bar.set_postfix_str(f"{case.method}, {case.prompt_tokens:,} tokens")
             bar.update()
 
-        found = run_methods(options, progress)
+        found = run_methods(options, progress, note)
     print(report.table(found.rows))
     if found.budgets:
         print(f"\n{report.budget_table(found.budgets)}")

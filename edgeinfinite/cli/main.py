@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
@@ -68,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 done, 1 a check of `verify` or `soak` failed, 2 an error that the user can
         fix, 130 ended by Ctrl-C (`generate`: before any answer), 143 by SIGTERM.
     """
-    return run(_parser().parse_args(argv))
+    return run(command_line().parse_args(argv))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -93,28 +94,34 @@ def run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:  # our output's reader is gone: `edgeinfinite generate | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except EdgeInfiniteError as error:
-        message = str(error)
-    except OSError as error:
-        check = "permissions" if isinstance(error, PermissionError) else "path"
-        place = f"{error.filename}: {error.strerror}; check the {check}"
-        message = place if error.filename else str(error)
-    except MemoryError:
-        message = _NO_MEMORY
-    except RuntimeError as error:
-        if _TORCH_HAS_NO_MEMORY not in str(error):
+    except Exception as error:
+        message = _told(error)
+        if message is None:
             raise
-        message = _NO_MEMORY
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("edgeinfinite"):
-            raise
-        message = f"this command needs the package {error.name}; pip install {error.name}"
-    except ImportError as error:
-        if _LOADER_HAS_NO_MEMORY not in str(error):
-            raise
-        message = _NO_MEMORY
+        if getattr(arguments, "traceback", False):
+            traceback.print_exc()
     print(f"edgeinfinite: error: {' '.join(message.split())}", file=sys.stderr)
     return 2
+
+
+def _told(error: Exception) -> str | None:
+    """What a user is told of an error that they can do something about; else None."""
+    match error:
+        case EdgeInfiniteError():
+            return str(error)
+        case OSError():
+            check = "permissions" if isinstance(error, PermissionError) else "path"
+            place = f"{error.filename}: {error.strerror}; check the {check}"
+            return place if error.filename else str(error)
+        case MemoryError():
+            return _NO_MEMORY
+        case RuntimeError() if _TORCH_HAS_NO_MEMORY in str(error):
+            return _NO_MEMORY
+        case ModuleNotFoundError() if not (error.name or "").startswith("edgeinfinite"):
+            return f"this command needs the package {error.name}; pip install {error.name}"
+        case ImportError() if _LOADER_HAS_NO_MEMORY in str(error):
+            return _NO_MEMORY
+    return None
 
 
 @contextmanager
@@ -134,7 +141,8 @@ def _sigterm_raises() -> Iterator[None]:
         signal.signal(signal.SIGTERM, previous)
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """The parser of all commands."""
     parser = Parser(prog="edgeinfinite", description="Long texts in a fixed-size state.")
     parser.add_argument("--version", action="version", version=f"edgeinfinite {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -175,7 +183,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    return _parser().parse_args(argv)
+    return command_line().parse_args(argv)
 
 
 def _run(argv: Sequence[str]) -> int:

@@ -19,6 +19,16 @@ class Parser(argparse.ArgumentParser):
     from it: `--promt TEXT` would otherwise be told that `--prompt` is required.
     """
 
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        # Of every parser, so that it may stand at the end of a command that failed.
+        self.add_argument(
+            "--traceback",
+            action="store_true",
+            default=argparse.SUPPRESS,
+            help="show where an error came from, for a report",
+        )
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"edgeinfinite: error: {message}; see `{self.prog} --help`\n")
 

@@ -51,19 +51,24 @@ class MemoryReport:
     budgets: Sequence[BudgetRow]
 
 
-def run_methods(options: MemoryOptions, progress: Progress = lambda _: None) -> MemoryReport:
+def run_methods(
+    options: MemoryOptions,
+    progress: Progress = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
+) -> MemoryReport:
     """Measures every method at every length, then the longest contexts, if there is a budget.
 
     Args:
         options: see `MemoryOptions`.
         progress: called before each case.
+        note: told what is written to the folder for converted checkpoints.
 
     Raises:
         EdgeInfiniteError: not on Linux, the checkpoint can't be loaded, the text is too short.
     """
     if sys.platform != "linux":
         raise EdgeInfiniteError("peak memory is read from /proc; run this on Linux")
-    model = prepare_peer_model("folder", "", options.model, options.peer_cache)
+    model = prepare_peer_model("folder", "", options.model, options.peer_cache, note)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         first = _first_case(options, model, folder)
