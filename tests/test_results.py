@@ -8,6 +8,11 @@ import sys
 import pytest
 from tree import ROOT
 
+from edgeinfinite.export import plan
+from edgeinfinite.export.backend import backend_named
+from edgeinfinite.export.options import ExportOptions
+from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS, GeometryOptions
+
 sys.path.insert(0, str(ROOT / "scripts"))
 import results
 import results_catalog
@@ -66,6 +71,20 @@ def _default(monkeypatch, **changes) -> list[str]:
         lambda file: default if file == "default.json" else real(file),
     )
     return results_default.complaints()
+
+
+@pytest.mark.parametrize("backend", ["onnx", "executorch"])
+def test_the_default_that_figures_are_held_to_is_what_export_takes(backend, tmp_path) -> None:
+    default = results_tables.document("default.json")
+    assert f"--quantize {default['settings']['quantization']}" in default["command"]
+    options = ExportOptions("any", tmp_path / "a", backend=backend, quantize="int4")
+    taken = plan._cache_type(options, backend_named(backend, None))
+    assert taken == default["backends"][backend]["cache_type"]
+    geometry = GeometryOptions().resolve(scorer=True)
+    assert geometry.average_slots == CARRY_SLOTS
+    wanted = {"policy": geometry.policy, "recall_slots": f"trained:{CARRY_SLOTS}"}
+    wanted |= {name: getattr(geometry, name) for name in CARRY_LENGTHS}
+    assert default["settings"] == wanted | {"quantization": "int4"}
 
 
 def test_figures_of_the_default_that_are_older_than_it_are_found(monkeypatch) -> None:
