@@ -32,7 +32,9 @@ def complaints() -> list[str]:
 
 def settings_of(line: Line, row: Row) -> dict[str, Any]:
     """What a row says of the artifact that it is of, under the names of default.json."""
-    known = {name: row[name] for name in ("policy", "quantization", "state_bytes") if name in row}
+    known: Row = {
+        name: row[name] for name in ("policy", "quantization", "state_bytes") if name in row
+    }
     if str(row.get("system", "")).startswith("edgeinfinite-"):
         known["backend"] = row["system"].removeprefix("edgeinfinite-")
     held = document(line.file)
