@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from edgeinfinite.errors import EdgeInfiniteError
@@ -103,7 +104,11 @@ class Answers:
 
     def answer(self, ask: Ask, job: Job) -> None:
         """Emits `Started`, `Reading`s, `Piece`s and `Finished`."""
-        grammar = self._grammar(ask.schema)
+        try:
+            grammar = self._grammar(ask.schema, job)
+        except Cancelled:
+            self._metrics.cancelled.inc()
+            return
         tokens = ask.encode(self.tokenizer)
         session = self._begin(tokens, job)
         try:
@@ -130,25 +135,26 @@ class Answers:
             progress=self._progress(tokens, session, job),
         )
         told = 0
-        for _ in generation:
-            if len(generation.token_ids) == 1:
-                self._metrics.first_token.observe(time.perf_counter() - job.created)
-            told = _tell(job, text.take(), generation.logprobs, told, text.whole_tokens)
+        with suppress(Cancelled):  # the grammar was at work when the client left
+            for _ in generation:
+                if len(generation.token_ids) == 1:
+                    self._metrics.first_token.observe(time.perf_counter() - job.created)
+                told = _tell(job, text.take(), generation.logprobs, told, text.whole_tokens)
         new_tokens = len(generation.token_ids)
         _tell(job, text.take(), generation.logprobs, told, new_tokens)
         self._metrics.answer_tokens.inc(new_tokens)
         self._save([*tokens, *generation.token_ids], session, job)
-        if generation.finish == "cancelled":
+        if generation.finish in ("cancelled", None):
             return None
-        return Finished(generation.finish or "stop", new_tokens)
+        return Finished(generation.finish, new_tokens)
 
-    def _grammar(self, schema: str | None) -> Grammar | None:
+    def _grammar(self, schema: str | None, job: Job) -> Grammar | None:
         if schema is None:
             return None
         with self._lock:
             if self._guidance is None:
                 self._guidance = Guidance(self.tokenizer, self._states.engine.vocabulary)
-        return self._guidance.json_schema(schema)
+        return self._guidance.json_schema(schema, cancelled=job.cancelled)
 
     def read(self, tokens: Sequence[int], job: Job) -> None:
         """Reads a text ahead; emits `Started` and `Reading`s."""

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.server.bodies import Bodies
 from edgeinfinite.runtime_py.server.guard import Guard
 from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.runtime_py.server.origins import Origins
@@ -32,7 +33,7 @@ _SECONDS_TO_END = 3
 def build_app(service: Service) -> Starlette:
     """The ASGI application of a service."""
     options = service.options
-    middleware = [Middleware(PlainPaths), Middleware(Guard, options=options)]
+    middleware = [Middleware(PlainPaths), Middleware(Guard, options=options), Middleware(Bodies)]
     if options.allow_origin:
         # First: browsers ask about a request without its key.
         middleware.insert(0, Middleware(_Cors, origins=Origins(options.allow_origin)))

@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 
 from edgeinfinite.runtime_py.sampling import SamplingOptions
-from edgeinfinite.runtime_py.server import patience
+from edgeinfinite.runtime_py.server import bodies, patience
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.requests import parse_chat, parse_completion
 
@@ -144,6 +144,27 @@ def test_a_body_that_comes_in_drips_is_refused(server, monkeypatch):
         connection.sendall(head + b"{")
         assert b" 408 " in connection.recv(65536).split(b"\r\n")[0]
     assert lives(server)
+
+
+def test_bodies_that_never_end_take_a_limited_memory_together(server, monkeypatch):
+    monkeypatch.setattr(bodies, "MOST_BYTES", 1_000_000)
+    head = b"POST /documents HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9000000\r\n\r\n"
+    with contextlib.ExitStack() as opened:
+        answers = []
+        for _ in range(4):
+            connection = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+            opened.enter_context(connection)
+            connection.sendall(head + b"x" * 400_000)
+            answers.append(connection)
+        refused = 0
+        for connection in answers:
+            connection.settimeout(1)
+            with contextlib.suppress(TimeoutError, ConnectionError):
+                refused += b" 503 " in connection.recv(65536).split(b"\r\n")[0]
+        assert refused >= 1
+    server.until(
+        lambda: post(server, json.dumps({"messages": HI, "max_tokens": 1}).encode())[0] == 200
+    )
 
 
 def test_a_head_that_comes_in_drips_is_refused(server, monkeypatch):

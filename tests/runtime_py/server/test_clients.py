@@ -150,3 +150,33 @@ def test_comments_come_after_15_seconds_and_rarer_the_longer_it_takes():
             comments.append(now)
     assert comments[0] >= 15
     assert len(comments) <= 300
+
+
+def test_a_schema_that_explodes_stops_nobody_and_ends_when_its_client_leaves(server):
+    pytest.importorskip("llguidance")
+    parts = [{"type": "string", "pattern": f".*a.{{{i}}}b.*"} for i in range(1, 31)]
+    wanted = {"name": "x", "schema": {"type": "object", "properties": {"a": {"allOf": parts}}}}
+    body = {"messages": HI, "response_format": {"type": "json_schema", "json_schema": wanted}}
+    for _ in range(4):
+        with pytest.raises(httpx.TimeoutException):
+            httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=2)
+        assert httpx.get(f"{server.url}/health", timeout=1).status_code == 200
+    server.until(lambda: server.service.jobs.running == 0, seconds=5)
+    assert ask(server)["choices"]
+
+
+def test_a_schemas_fault_is_named_with_its_place(server):
+    pytest.importorskip("llguidance")
+    schema = {"type": "object", "properties": {"price": {"type": "string", "pattern": "(?=a)b"}}}
+    wanted = {"type": "json_schema", "json_schema": {"name": "p", "schema": schema}}
+    body = {"messages": HI, "response_format": wanted}
+    said = httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=60)
+    assert said.status_code == 400
+    message = said.json()["error"]["message"]
+    assert "properties.price has the pattern '(?=a)b'" in message and "look-around" in message
+    schema["properties"]["price"]["pattern"] = r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$"
+    schema |= {"required": ["price"], "additionalProperties": False}
+    answered = ask(server, response_format=wanted, max_tokens=200, temperature=2, seed=1)
+    text = answered["choices"][0]["message"]["content"]
+    if answered["choices"][0]["finish_reason"] == "stop":
+        assert any(sign.isdigit() for sign in json.loads(text)["price"])

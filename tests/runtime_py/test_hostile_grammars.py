@@ -1,0 +1,80 @@
+"""Grammars that ask for gigabytes: refused in one line, ended when their client leaves."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import psutil
+import pytest
+from tiny_artifact import VOCABULARY, tiny_checkpoint
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py import grammar_worker
+from edgeinfinite.runtime_py.guidance import Guidance
+from edgeinfinite.runtime_py.session import Cancelled
+from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+
+pytest.importorskip("llguidance")
+
+
+def hostile(count: int) -> dict:
+    """The intersection of patterns whose product automaton has 2**count states."""
+    parts = [{"type": "string", "pattern": f".*a.{{{i}}}b.*"} for i in range(1, count + 1)]
+    return {"type": "object", "properties": {"a": {"allOf": parts}}, "required": ["a"]}
+
+
+@pytest.fixture(scope="module")
+def guidance(tmp_path_factory: pytest.TempPathFactory) -> Guidance:
+    folder = tiny_checkpoint(tmp_path_factory.mktemp("hostile") / "tiny")
+    return Guidance(load_tokenizer(folder), VOCABULARY)
+
+
+def busy_children() -> list[psutil.Process]:
+    ours = psutil.Process(os.getpid()).children(recursive=True)
+    return [one for one in ours if one.parent() and one.parent().pid != os.getpid()]
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parent waits shorter than the kernel would let the process run."""
+    monkeypatch.setattr(grammar_worker, "COMPILE_SECONDS", 1.0)
+    monkeypatch.setattr("edgeinfinite.runtime_py.grammar_process._SPARE_SECONDS", 0.5)
+
+
+def test_an_intersection_that_explodes_is_refused_in_one_line(guidance, short) -> None:
+    start = time.monotonic()
+    with pytest.raises(EdgeInfiniteError, match="too much time or memory; simplify it") as refused:
+        guidance.json_schema(hostile(30))
+    assert time.monotonic() - start < 10
+    assert "\n" not in str(refused.value)
+    assert guidance.regex("[a-c]").allowed().any(), "the next one is answered"
+
+
+def test_it_ends_when_its_client_leaves(guidance) -> None:
+    start = time.monotonic()
+    with pytest.raises(Cancelled):
+        guidance.json_schema(hostile(30), cancelled=lambda: time.monotonic() - start > 0.5)
+    assert time.monotonic() - start < 3
+    end = time.monotonic() + 3
+    while [one for one in busy_children() if one.cpu_times().user > 0.3]:
+        assert time.monotonic() < end, "its process goes on"
+        time.sleep(0.05)
+
+
+def test_a_grammar_that_nobody_holds_has_no_process(guidance) -> None:
+    before = len(busy_children())
+    grammar = guidance.regex("[ab]{3}")
+    assert len(busy_children()) == before + 1
+    del grammar
+    end = time.monotonic() + 3
+    while len(busy_children()) > before:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_host_that_the_system_ended_is_started_again(guidance) -> None:
+    (host,) = psutil.Process(os.getpid()).children()
+    host.kill()
+    host.wait(5)
+    assert guidance.regex("[a-c]").allowed().any()
