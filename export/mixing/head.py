@@ -10,12 +10,20 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPast
 
 
+class _Output(BaseModelOutputWithPast):  # type: ignore[misc]
+    """Has nothing but the text's hidden states: no images', no router's."""
+
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+
 class _Computed(nn.Module):
     """In the decoder's place: its output is known."""
 
     def __init__(self, hidden: torch.Tensor) -> None:
         super().__init__()
-        self._output = BaseModelOutputWithPast(last_hidden_state=hidden)
+        self._output = _Output(last_hidden_state=hidden)
 
     def forward(self, *_: Any, **__: Any) -> BaseModelOutputWithPast:
         return self._output

@@ -20,12 +20,11 @@ from typing import Protocol
 import numpy as np
 import torch
 from torch import nn
-from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.state_errors import copy_state
-from edgeinfinite.models.attach import attention_layers
+from edgeinfinite.models.attention_readers import layers_by_input, readers_of_attention
 from edgeinfinite.models.row_modules import plain_product
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.state import State
@@ -103,7 +102,8 @@ class OperationParity:
         self._reference = reference
         model = reference.model
         self._layers = {n: m for n, m in model.named_modules() if isinstance(m, nn.Linear)}
-        self._after_attention = _after_attention(model) if rounds else set()
+        self._groups = layers_by_input(model)
+        self._after_attention = readers_of_attention(model) if rounds else set()
         self._errors: list[OperationError] = []
 
     def compare(
@@ -147,8 +147,9 @@ class OperationParity:
     def _by_layer(self, products: Sequence[Product]) -> Iterator[tuple[str, Product]]:
         """The products of single layers.
 
-        What is computed at once has the name of its first layer; the others come next in the model,
-        but for layers that have a product of their own: K's, if Q and V are computed at once.
+        What is computed at once has the name of its first layer; the others over the same input
+        come next, but for layers that have a product of their own: K's, if Q and V are computed at
+        once.
         """
         own = {product.name for product in products}
         for product in products:
@@ -167,11 +168,14 @@ class OperationParity:
                 at += size
 
     def _layers_from(self, first: str, own: Collection[str]) -> Iterator[str]:
-        """A layer, then those after it that aren't in `own`; nothing if there is no such layer."""
-        names = list(self._layers)
+        """A layer, then those after it over the same input that aren't in `own`.
+
+        Nothing if there is no such layer.
+        """
         if first in self._layers:
+            group = self._groups.get(first, [first])
             yield first
-            yield from (name for name in names[names.index(first) + 1 :] if name not in own)
+            yield from (name for name in group[group.index(first) + 1 :] if name not in own)
 
     def _before(
         self, name: str, product: Product
@@ -232,13 +236,3 @@ def _with_last_rows(whole: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     result = whole.clone()
     result[:, whole.shape[1] - rows.shape[1] :] = rows
     return result
-
-
-def _after_attention(model: PreTrainedModel) -> set[str]:
-    """The layers that read what attention gives: the last of every attention module."""
-    names = {id(module): name for name, module in model.named_modules()}
-    last = [
-        [child for child in layer.children() if isinstance(child, nn.Linear)][-1]
-        for layer in attention_layers(model)
-    ]
-    return {names[id(layer)] for layer in last}

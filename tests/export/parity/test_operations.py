@@ -9,15 +9,21 @@ import numpy as np
 import pytest
 import torch
 from parity_faults import FAULTS, FaultCheck
-from tiny_artifact import tiny_artifact
+from tiny_artifact import VOCABULARY, tiny_artifact
 
 from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.onnx.observe import ObservedGraph
-from edgeinfinite.export.parity.operations import Product, checks_of, operation_error
+from edgeinfinite.export.parity.operations import (
+    ATTENTION_LIMIT,
+    Product,
+    checks_of,
+    operation_error,
+)
 from edgeinfinite.export.recipes import RECIPES, Rule, WeightFormat
 from edgeinfinite.export.verify import verify_artifact
 from edgeinfinite.runtime_py.state import State
+from tiny import tiny_family
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +59,17 @@ def test_layers_that_are_computed_at_once_need_not_stand_side_by_side(
     products = graph.run(np.array([[1, 2, 3]]), State(manifest.state))
     names = {product.name.rpartition(".")[2] for product in products}
     assert apart in names and len(names & {"q_proj", "k_proj", "v_proj"}) == 2
+
+
+@pytest.mark.parametrize("family", ["Phi3", "Cohere"])
+def test_layers_in_another_order_or_beside_attention_are_compared(
+    family: str, tmp_path: Path
+) -> None:
+    """Phi-3 lists its output projection first; Cohere's MLP reads what its attention reads."""
+    sizes = {"num_hidden_layers": 1, "vocab_size": VOCABULARY, "max_position_embeddings": 512}
+    model = tiny_family(family, **sizes, initializer_range=0.1)
+    folder = tiny_artifact(tmp_path / "int4", "--quantize", "int4", model=model)
+    assert load_manifest(folder).parity["parity:between_products"] < ATTENTION_LIMIT / 10
 
 
 @pytest.mark.parametrize("kind", list(FAULTS))
