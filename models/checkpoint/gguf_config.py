@@ -43,8 +43,9 @@ def read_config(file: GgufFile) -> tuple[PretrainedConfig, Header, Ropes]:
     heads, positions = settings["num_attention_heads"], settings["max_position_embeddings"]
     head = _head(header, settings["hidden_size"], heads)
     settings |= {"head_dim": head} if row.own_head else {}
-    epsilon = "layer_norm_epsilon" if row.layer_norms else "layer_norm_rms_epsilon"
-    settings[row.epsilon] = header.real(f"attention.{epsilon}")
+    epsilons = ("attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon")
+    settings[row.epsilon] = header.real(epsilons[row.layer_norms])
+    header.value(epsilons[not row.layer_norms], 0)  # of the other kind of norms, which it hasn't
     settings |= dict(row.settings) | _biases(header, file)
     rope = read_rope(header, head, positions, _rope_tensors(header, file))
     ropes = {_FULL: rope}

@@ -20,7 +20,6 @@ from gguf.gguf_reader import ReaderTensor
 from gguf.quants import dequantize
 from transformers import (
     AutoModelForCausalLM,
-    AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -29,6 +28,7 @@ from transformers.initialization import no_init_weights
 from edgeinfinite.models.checkpoint.gguf_config import check_frequencies, read_config
 from edgeinfinite.models.checkpoint.gguf_file import open_gguf
 from edgeinfinite.models.checkpoint.gguf_tensors import Place, check_complete, places_of
+from edgeinfinite.models.checkpoint.gguf_tokenizer import read_gguf_tokenizer
 from edgeinfinite.models.file_memory import FileMemory
 
 _PART = 4 * 1024 * 1024
@@ -50,13 +50,14 @@ class GgufModel:
     tensors: Sequence[ReaderTensor]
 
 
-def load_gguf(path: Path, memory: FileMemory | None = None) -> GgufModel:
+def load_gguf(path: Path, memory: FileMemory | None = None, pre: str | None = None) -> GgufModel:
     """Loads a file's model and tokenizer.
 
     Args:
         path: a `.gguf` file of an architecture in `gguf_architectures`; of a split file the first
             part, with the others beside it.
         memory: for the weights; None: the process's own.
+        pre: how the tokenizer cuts words, instead of what `tokenizer.ggml.pre` says.
 
     Raises:
         EdgeInfiniteError: the file has a key or a tensor that isn't known, or lacks one; named.
@@ -69,10 +70,10 @@ def load_gguf(path: Path, memory: FileMemory | None = None) -> GgufModel:
         empty = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     empty.tie_weights()
     zero = check_complete(file, header, places, empty)
-    tokenizer = AutoTokenizer.from_pretrained(str(path.parent), gguf_file=path.name)
-    config.bos_token_id = tokenizer.bos_token_id
-    config.eos_token_id = tokenizer.eos_token_id
-    config.pad_token_id = tokenizer.pad_token_id
+    words = read_gguf_tokenizer(file.readers[0], path, pre)
+    ends = list(words.stop_ids)
+    config.bos_token_id, config.pad_token_id = words.bos_id, words.pad_id
+    config.eos_token_id = ends if len(ends) > 1 else next(iter(ends), None)
     tensors = file.tensors
     for reader in file.readers:
         mapped: object = reader.data.base
@@ -85,7 +86,7 @@ def load_gguf(path: Path, memory: FileMemory | None = None) -> GgufModel:
     model.tie_weights()
     check_frequencies(model, ropes)
     _fill(model, tensors, places, zero, memory)
-    return GgufModel(model, tokenizer, tensors)
+    return GgufModel(model, words.tokenizer, tensors)
 
 
 def float_parts(data: np.ndarray, kind: Any) -> Iterator[tuple[slice, np.ndarray]]:
