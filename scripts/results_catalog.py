@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from results_exact import EXACT_AND_FIXED, QUANTIZERS, QUANTIZERS_GEMMA
+from results_exact import EXACT_4096, EXACT_AND_FIXED, EXACT_BUDGET, EXACT_GEMMA, EXACT_OLD
+from results_quantization import QUANTIZERS, QUANTIZERS_GEMMA
 from results_recall import README_RECALL, RECALL
-from results_speed import EXACT_4096, EXECUTORCH, GEMMA, INT8, SPEED
+from results_server import SESSIONS, WAIT, WAIT_SHORT
+from results_speed import EXECUTORCH, GEMMA, INT8, SPEED
 from results_tables import BENCHMARKS, Grid, document, markdown
+from results_trust import ARM64, CROSS_ENGINE
 
 GRIDS: dict[str, Grid] = {
     "readme/recall": README_RECALL,
@@ -17,9 +20,17 @@ GRIDS: dict[str, Grid] = {
     "gemma/beside-llama-cpp": GEMMA,
     "executorch/measured": EXECUTORCH,
     "exact-attention/measured": EXACT_4096,
+    "exact-attention/measured-2": EXACT_OLD,
+    "exact-attention/measured-3": EXACT_BUDGET,
     "exact-attention/measured-5": EXACT_AND_FIXED,
+    "exact-attention/measured-6": EXACT_GEMMA,
     "quantization/measured-8": QUANTIZERS,
     "quantization/measured-9": QUANTIZERS_GEMMA,
+    "server/measured": WAIT,
+    "server/measured-2": WAIT_SHORT,
+    "server/measured-3": SESSIONS,
+    "trust/arm64": ARM64,
+    "trust/from-engine-to-engine": CROSS_ENGINE,
 }
 
 

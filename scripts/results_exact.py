@@ -1,8 +1,94 @@
-"""Tables of exact attention beside states of a fixed size, and of ways to round weights."""
+"""Tables of exact attention: its methods, and states of a fixed size beside it."""
 
 from __future__ import annotations
 
-from results_tables import Cell, Grid, Line, Row, one
+from results_tables import Cell, Grid, Line, Row, one, rows_of, share_of
+
+_METHODS = (
+    "standard",
+    "last-token-head",
+    "chunked-prefill",
+    "mini-sequence",
+    "offload",
+    "mom-paper",
+    "mom",
+)
+_STANDARD = {"method": "standard"}
+_SIZE = "activation_bytes"
+_4096, _OLD = "mom/smollm2-4096.json", "mom/smollm2.json"
+_BUDGET, _GEMMA = "mom/budget-80mb.json", "mom/gemma-methods.json"
+
+
+def _methods(file: str, **where: object) -> tuple[Line, ...]:
+    there = {row["method"] for row in rows_of(file)}
+    return tuple(
+        Line((f"`{name}`",), file, {"method": name, **where}) for name in _METHODS if name in there
+    )
+
+
+def _memory(file: str, tokens: int) -> tuple[tuple[str, Cell], ...]:
+    """Peak above the weights at a length of prompt, and by `standard`'s."""
+    where: Row = {"prompt_tokens": tokens, "error": None}
+    return (
+        (f"{tokens:,} tokens", one(_SIZE, "{:,.0f} MB", 1e6, **where)),
+        ("/ standard", share_of(file, _SIZE, _STANDARD, **where)),
+    )
+
+
+EXACT_4096 = Grid(
+    ("method, 4,096 tokens",),
+    (
+        ("memory", one(_SIZE, "{:,.0f} MB", 1e6)),
+        ("/ standard", share_of(_4096, _SIZE, _STANDARD)),
+        ("on disk", one("disk_bytes", "{:,.0f} MB", 1e6)),
+        ("CPU", one("prefill_cpu_s", "{:.1f} s")),
+        ("first token", one("ttft_s", "{:.0f} s")),
+        ("decode", one("decode_tokens_per_s", "{:.1f} t/s")),
+        ("loss", one("nats_per_token", "{:.3f}")),
+    ),
+    _methods(_4096),
+)
+EXACT_OLD = Grid(
+    ("method, glibc's default",),
+    (
+        *_memory(_OLD, 2048),
+        *_memory(_OLD, 8192),
+        ("CPU at 8,192", one("prefill_cpu_s", "{:.1f} s", prompt_tokens=8192)),
+    ),
+    _methods(_OLD),
+)
+_LENGTH = "prompt_tokens"
+
+
+def _longest(rows: list[Row]) -> str:
+    (row,) = (row for row in rows if "budget_bytes" in row)
+    return f"{row[_LENGTH]:,}" if row[_LENGTH] else "less than 128"
+
+
+EXACT_BUDGET = Grid(
+    ("method",),
+    (
+        ("longest context", _longest),
+        ("/ standard", share_of(_BUDGET, _LENGTH, _STANDARD, "{:.1f}", budget_bytes=80e6)),
+        (
+            "/ chunked prefill",
+            share_of(_BUDGET, _LENGTH, {"method": "chunked-prefill"}, budget_bytes=80e6),
+        ),
+    ),
+    _methods(_BUDGET, budget_bytes=80e6),
+)
+EXACT_GEMMA = Grid(
+    ("method",),
+    (
+        *_memory(_GEMMA, 2048),
+        ("CPU", one("prefill_cpu_s", "{:.1f} s", prompt_tokens=2048)),
+        *_memory(_GEMMA, 8192),
+        ("on disk", one("disk_bytes", "{:,.0f} MB", 1e6, prompt_tokens=8192)),
+        ("CPU", one("prefill_cpu_s", "{:.1f} s", prompt_tokens=8192)),
+        ("longest context in 100 MB", _longest),
+    ),
+    _methods(_GEMMA),
+)
 
 _FILE = "mom/exact-and-fixed.json"
 _SYSTEMS = {
@@ -49,42 +135,3 @@ EXACT_AND_FIXED = Grid(
     ),
     _lines(),
 )
-
-_METHODS = {
-    "awq-gptq": "**ours, AWQ, then GPTQ on our grids: what `--calibrate` does**",
-    "gptq": "ours, GPTQ on our grids",
-    "awq": "ours, AWQ, to the nearest",
-    "nearest": "ours, to the nearest",
-    "llmcompressor-gptq": "llm-compressor 0.14.0.1, `GPTQModifier`, layer by layer",
-    "autoround": "AutoRound 0.16.1, 20 steps a layer",
-    "ort-hqq": "onnxruntime 1.31.1, HQQ",
-    "ort-nearest": "onnxruntime, RTN, `DefaultWeightOnlyQuantConfig`",
-    "ort-gptq": "onnxruntime, GPTQ, with our statistics",
-    "ort-k-quant": "onnxruntime, k-quant",
-    "torchao": "torchao 0.18, affine",
-    "torchao-hqq": "torchao, HQQ, symmetric",
-}
-_READS = ("llmcompressor-gptq", "autoround")
-
-
-def _loss(rows: list[Row]) -> str:
-    (row,) = rows
-    return f"{row['nats']:.4f} ± {row['interval']:.4f}"
-
-
-def _seconds(rows: list[Row]) -> str:
-    (row,) = rows
-    return f"{row['rounding_s']:.1f}" + (", reading included" if row["method"] in _READS else "")
-
-
-def _quantizers(label: str, file: str) -> Grid:
-    columns: tuple[tuple[str, Cell], ...] = (
-        ("nats above the checkpoint", _loss),
-        ("seconds of rounding", _seconds),
-    )
-    lines = tuple(Line((text,), file, {"method": method}) for method, text in _METHODS.items())
-    return Grid((label,), columns, lines)
-
-
-QUANTIZERS = _quantizers("shuffled SmolLM2", "quantization/quantizers-permuted.jsonl")
-QUANTIZERS_GEMMA = _quantizers("Gemma 3 270M", "quantization/quantizers-gemma.jsonl")

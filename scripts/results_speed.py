@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from results_tables import Grid, Line, one, share_of
+from results_tables import Grid, Line, one
 
 _SPEED_8000 = "8000.json"
-_METHODS = (
-    "standard",
-    "last-token-head",
-    "chunked-prefill",
-    "mini-sequence",
-    "offload",
-    "mom-paper",
-    "mom",
-)
 
 
 def _system(label: str, settings: str, default: bool = False) -> Line:
@@ -115,27 +106,4 @@ INT8 = Grid(
     ("prompt", "cache"),
     SPEED.columns,
     tuple(line for tokens in (512, 2048, 8000) for line in _int8(tokens)),
-)
-
-
-def _methods(file: str, prompt_tokens: int) -> tuple[Line, ...]:
-    return tuple(
-        Line((f"`{name}`",), file, {"method": name, "prompt_tokens": prompt_tokens})
-        for name in _METHODS
-    )
-
-
-_4096 = "mom/smollm2-4096.json"
-EXACT_4096 = Grid(
-    ("method, 4,096 tokens",),
-    (
-        ("memory", one("activation_bytes", "{:,.0f} MB", 1e6)),
-        ("/ standard", share_of(_4096, "activation_bytes", method="standard")),
-        ("on disk", one("disk_bytes", "{:,.0f} MB", 1e6)),
-        ("CPU", one("prefill_cpu_s", "{:.1f} s")),
-        ("first token", one("ttft_s", "{:.0f} s")),
-        ("decode", one("decode_tokens_per_s", "{:.1f} t/s")),
-        ("loss", one("nats_per_token", "{:.3f}")),
-    ),
-    _methods(_4096, 4096),
 )

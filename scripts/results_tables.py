@@ -25,16 +25,22 @@ class Line:
         file: rows, relative to benchmarks/.
         where: what the fields of a row must be for the row to count.
         default: the line's figures are called those of the default.
+        question: what a row's `question` must contain, where rows have one.
     """
 
     labels: tuple[str, ...]
     file: str
     where: Row
     default: bool = False
+    question: str = ""
 
     def rows(self) -> list[Row]:
         """The rows that count; the line is wrong if there are none."""
-        found = [row for row in rows_of(self.file) if self.where.items() <= row.items()]
+        found = [
+            row
+            for row in chosen(rows_of(self.file), **self.where)
+            if self.question in row.get("question", "")
+        ]
         if not found:
             raise SystemExit(f"benchmarks/{self.file} has no row with {self.where}")
         return found
@@ -88,11 +94,11 @@ def rows_of(file: str) -> list[Row]:
     return found["rows"] if isinstance(found, dict) else found
 
 
-def one(field: str, form: str, unit: float = 1) -> Cell:
-    """A field of the line's only row, divided by its unit; a dash where it's missing."""
+def one(field: str, form: str, unit: float = 1, **where: object) -> Cell:
+    """A field of the line's only row (with `where`) by its unit; a dash where it's missing."""
 
     def cell(rows: list[Row]) -> str:
-        (row,) = rows
+        (row,) = chosen(rows, **where)
         value = row.get(field)
         return "–" if value in (None, 0) else form.format(value / unit)
 
@@ -103,10 +109,15 @@ def mean(field: str, form: str, **where: object) -> Cell:
     """The mean of a field over the line's rows (those with `where`); a dash without any."""
 
     def cell(rows: list[Row]) -> str:
-        values = [row[field] for row in rows if where.items() <= row.items()]
+        values = [row[field] for row in chosen(rows, **where)]
         return form.format(fmean(values)) if values else "–"
 
     return cell
+
+
+def chosen(rows: list[Row], **where: object) -> list[Row]:
+    """The rows that have these values."""
+    return [row for row in rows if where.items() <= row.items()]
 
 
 def percent(field: str) -> Cell:
@@ -123,13 +134,13 @@ def count(rows: list[Row]) -> str:
     return f"{len(rows)}"
 
 
-def share_of(file: str, field: str, **reference: object) -> Cell:
-    """A field of the line's row, divided by the same one of a reference row of the file."""
+def share_of(file: str, field: str, of: Row, form: str = "{:.2f}", **where: object) -> Cell:
+    """A field of the line's row (with `where`), divided by the same of row `of` of the file."""
 
     def cell(rows: list[Row]) -> str:
-        (row,) = rows
-        (other,) = (r for r in rows_of(file) if reference.items() <= r.items())
+        (row,) = chosen(rows, **where)
+        (other,) = chosen(rows_of(file), **{**of, **where})
         ratio = row[field] / other[field]
-        return "1" if ratio == 1 else f"{ratio:.2f}"
+        return "1" if ratio == 1 else form.format(ratio)
 
     return cell

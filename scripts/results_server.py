@@ -1,0 +1,52 @@
+"""Tables of `scripts/serve_figures.py`: how long a client waits for a first token."""
+
+from __future__ import annotations
+
+from results_tables import Cell, Grid, Line, Row, one, rows_of
+
+_QUESTIONS = {
+    "the first question": "first",
+    "the second": "second, conversation resent",
+    "the second, after a restart": "second, after a restart",
+}
+
+
+def _after(question: str) -> Cell:
+    """Seconds until the first token; a dash where it wasn't asked."""
+
+    def cell(rows: list[Row]) -> str:
+        for row in rows:
+            if row["question"].partition(" (")[0] == question:
+                return f"{row['ttft_s']:,.{0 if row['ttft_s'] >= 100 else 2}f}"
+        return "–"
+
+    return cell
+
+
+def _peak(rows: list[Row]) -> str:
+    return f"{max(row['peak_mb'] or 0 for row in rows):,.0f}"
+
+
+def _wait(ours: str, theirs: str) -> Grid:
+    return Grid(
+        ("first token after, s",),
+        (*((name, _after(question)) for name, question in _QUESTIONS.items()), ("peak, MB", _peak)),
+        (
+            Line(("**this server**",), ours, {}),
+            Line(("llama-cpp-python's, prompts in memory",), theirs, {}, question="ram cache"),
+            Line(("llama-cpp-python's, prompts on disk",), theirs, {}, question="disk cache"),
+        ),
+    )
+
+
+WAIT = _wait("server/wait.json", "server/wait-llama.cpp.json")
+WAIT_SHORT = _wait("server/wait-short.json", "server/wait-llama.cpp-short.json")
+_SESSIONS = "server/sessions.json"
+SESSIONS = Grid(
+    ("sessions",),
+    (("peak, MB", one("peak_mb", "{:,.0f}")),),
+    tuple(
+        Line((f"{row['sessions']}",), _SESSIONS, {"sessions": row["sessions"]})
+        for row in rows_of(_SESSIONS)
+    ),
+)
