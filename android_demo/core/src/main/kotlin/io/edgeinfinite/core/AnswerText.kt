@@ -2,6 +2,9 @@ package io.edgeinfinite.core
 
 /** Tokens to text, as [TextStream] does it. */
 public interface TokenText {
+    /** Whether the newest token ends within a character, whose text comes later. */
+    public val holds: Boolean
+
     /** The text that [token] completes, often empty. */
     public fun push(token: Int): String
 
@@ -86,7 +89,7 @@ internal class AnswerText(
         val searched = held.length
         held += piece
         pieces.addLast(Piece(piece.length, nextPiece))
-        nextPiece = tokens
+        nextPiece = if (stream.holds) tokens - 1 else tokens
         val found = firstStop(searched) ?: return show(held.length - openLength())
         stoppedBy = found.second
         return show(found.first).also { held = "" }

@@ -1,51 +1,38 @@
 package io.edgeinfinite.core
 
-import io.edgeinfinite.core.tokenizer.REPLACEMENT
-import io.edgeinfinite.core.tokenizer.Tokenizer
+import io.edgeinfinite.core.tokenizer.TokenBytes
+import io.edgeinfinite.core.tokenizer.decodeUtf8
+import io.edgeinfinite.core.tokenizer.unfinishedLength
 
 /**
  * Streaming detokenisation: pieces of text that never end in half a UTF-8 character.
  *
- * The pieces of [push] and the last one of [flush], joined, are [TextTokenizer.decode] of all
- * tokens; only an unfinished character at the very end is left out.
+ * The pieces of [push] and the last one of [flush], joined, are the text of all tokens without the
+ * special ones; only an unfinished character at the very end is left out. Broken UTF-8 reads as
+ * U+FFFD as soon as it is known to be broken: at most three bytes wait for the next token.
  */
 public class TextStream internal constructor(
-    private val tokenizer: Tokenizer,
+    private val tokens: TokenBytes,
+    private var begins: Boolean,
 ) : TokenText {
-    /** Tokens of the last piece, because the next tokens may need them. */
-    private var shown = IntArray(0)
+    /** The beginning of a character. */
+    private var held = ByteArray(0)
 
-    /** Tokens without text so far. */
-    private var held = IntArray(0)
+    override val holds: Boolean get() = held.isNotEmpty()
 
     /** The text that [token] completes, often empty. */
     override fun push(token: Int): String {
-        held += token
-        val piece = heldText()
-        if (piece.isEmpty() || piece.endsWith(REPLACEMENT)) return ""
-        shown = held
-        held = IntArray(0)
-        return piece
+        if (tokens.isSpecial(token)) return ""
+        val bytes = held + if (begins) tokens.first(token) else tokens.of(token)
+        begins = false
+        val whole = bytes.size - unfinishedLength(bytes)
+        held = bytes.copyOfRange(whole, bytes.size)
+        return decodeUtf8(bytes.copyOf(whole))
     }
 
-    /** The rest of the answer's text, when no token follows. */
+    /** The rest of the answer's text, when no token follows: nothing, for half a character. */
     override fun flush(): String {
-        var piece = heldText()
-        // A real U+FFFD in the answer looks like an unfinished character, but encodes to itself.
-        val encoded = tokenizer.encode(piece, addSpecialTokens = false)
-        val isItself =
-            encoded.size >= held.size &&
-                encoded.copyOfRange(encoded.size - held.size, encoded.size).contentEquals(held)
-        if (!isItself) piece = piece.trimEnd(REPLACEMENT)
-        shown = held
-        held = IntArray(0)
-        return piece
+        held = ByteArray(0)
+        return ""
     }
-
-    private fun heldText(): String {
-        val before = decode(shown)
-        return decode(shown + held).drop(before.length)
-    }
-
-    private fun decode(ids: IntArray) = tokenizer.decode(ids, skipSpecialTokens = true)
 }

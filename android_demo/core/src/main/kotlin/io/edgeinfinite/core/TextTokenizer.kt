@@ -1,5 +1,6 @@
 package io.edgeinfinite.core
 
+import io.edgeinfinite.core.tokenizer.TokenBytes
 import io.edgeinfinite.core.tokenizer.Tokenizer
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.withContext
@@ -28,6 +29,8 @@ public class TextTokenizer internal constructor(
 ) {
     private val control = ControlTokens(tokenizer, stopIds, chatTemplate?.source.orEmpty(), parse)
 
+    private val bytes = TokenBytes(tokenizer)
+
     private val openMessage =
         OpenMessage { text, isFirst, system ->
             apart(text, system) { marked, encode ->
@@ -39,8 +42,16 @@ public class TextTokenizer internal constructor(
     /** False for the artifact of a base model, which only continues text. */
     public val hasChatTemplate: Boolean get() = chatTemplate != null
 
-    /** The text without a template, with the special tokens that the tokenizer adds. */
-    public fun encodeText(text: String): IntArray = tokenizer.encode(text, addSpecialTokens = true)
+    /**
+     * The text without a template, with the special tokens that the tokenizer adds. A text that spells
+     * its beginning (`<s>`) itself gets no second one.
+     */
+    public fun encodeText(text: String): IntArray {
+        val ids = tokenizer.encode(text, addSpecialTokens = true)
+        val isTwice = ids.size > 1 && ids[0] == ids[1] && tokenizer.isSpecial(ids[0])
+        if (!isTwice || tokenizer.encode(text, addSpecialTokens = false).size == ids.size) return ids
+        return ids.copyOfRange(1, ids.size)
+    }
 
     /**
      * A whole conversation, ending where the assistant's next answer starts.
@@ -107,7 +118,13 @@ public class TextTokenizer internal constructor(
     public fun decode(ids: IntArray): String = tokenizer.decode(ids, skipSpecialTokens = true)
 
     /** A new decoder for one answer, token by token. */
-    public fun stream(): TextStream = TextStream(tokenizer)
+    public fun stream(): TextStream = stream(begins = true)
+
+    /**
+     * [stream]; without [begins] for an answer that goes on in the middle of a text, whose first
+     * space must stay.
+     */
+    public fun stream(begins: Boolean): TextStream = TextStream(bytes, begins)
 
     private class OpenTurn(
         val head: String,

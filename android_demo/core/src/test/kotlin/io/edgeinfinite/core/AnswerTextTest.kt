@@ -32,6 +32,8 @@ class AnswerTextTest {
         private val pieces: List<String>,
         private val end: String = "",
     ) : TokenText {
+        override val holds: Boolean get() = false
+
         override fun push(token: Int): String = pieces[token]
 
         override fun flush(): String = end

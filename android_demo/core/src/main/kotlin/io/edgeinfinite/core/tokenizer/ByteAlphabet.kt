@@ -55,6 +55,18 @@ internal fun decodeUtf8(bytes: ByteArray): String {
     return text.toString()
 }
 
+/** How many bytes at the end are the beginning of a character, which more bytes may complete. */
+internal fun unfinishedLength(bytes: ByteArray): Int {
+    for (count in 1..minOf(3, bytes.size)) {
+        val start = bytes.size - count
+        val first = bytes[start].toInt() and 0xff
+        if (sequenceLength(first) > count && (1 until count).all { continues(first, bytes[start + it], it) }) {
+            return count
+        }
+    }
+    return 0
+}
+
 /** Bytes of a character by its first one; 0 where none begins so. */
 private fun sequenceLength(first: Int): Int =
     when (first) {

@@ -32,6 +32,12 @@ internal fun decoderOf(fields: JsonObject?): TokenDecoder {
     }
 }
 
+/** The types of a decoder and of all its parts. */
+internal fun decoderKindsOf(fields: JsonObject?): Set<String> {
+    if (fields == null) return emptySet()
+    return fields.objects("decoders").flatMapTo(hashSetOf(fields.text("type")), ::decoderKindsOf)
+}
+
 private fun joined(tokens: List<String>): ByteArray {
     val parts = tokens.map(ByteAlphabet::decode)
     val bytes = ByteArray(parts.sumOf { it.size })
@@ -72,7 +78,8 @@ private fun decodeFallback(tokens: List<String>): List<String> {
     return decoded
 }
 
-private fun byteOf(token: String): Byte? =
+/** The byte of a token such as `<0x0A>`; null for any other. */
+internal fun byteOf(token: String): Byte? =
     if (token.length == 6 && token.startsWith("<0x") && token.endsWith(">")) {
         token.substring(3, 5).toIntOrNull(16)?.toByte()
     } else {

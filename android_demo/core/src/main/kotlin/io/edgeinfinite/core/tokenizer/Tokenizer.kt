@@ -34,6 +34,7 @@ internal class Tokenizer private constructor(
     private val preTokenizer: PreTokenizer,
     private val template: List<Int>,
     private val decoder: TokenDecoder,
+    val decoderKinds: Set<String>,
 ) {
     private val tokens = HashMap<Int, String>()
     private val ids = HashMap<String, Int>()
@@ -52,6 +53,15 @@ internal class Tokenizer private constructor(
 
     /** The id of a token; null when there is none of that text. */
     fun idOf(token: String): Int? = ids[token] ?: model.vocabulary[token]
+
+    /** A token as the vocabulary has it; null for an id without one. */
+    fun tokenOf(id: Int): String? = tokens[id]
+
+    /** Whether a token is left out of texts. */
+    fun isSpecial(id: Int): Boolean = tokens[id] in special
+
+    /** All ids that have a token, in order. */
+    fun ids(): Sequence<Int> = tokens.keys.sorted().asSequence()
 
     /** The text as tokens are looked for in it that have [AddedToken.normalized]. */
     fun normalize(text: String): String = normalizer.normalize(text)
@@ -163,6 +173,7 @@ internal class Tokenizer private constructor(
                 preTokenizerOf(fields.child("pre_tokenizer")),
                 if (names.isEmpty()) templateOf(fields.child("post_processor"), ids) else listOf(TEXT),
                 decoderOf(fields.child("decoder")),
+                decoderKindsOf(fields.child("decoder")),
             )
         }
 
