@@ -38,7 +38,6 @@ from edgeinfinite.export.output_folder import unfinished
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.plan import ExportPlan, plan_export
-from edgeinfinite.export.text_files import write_text_files
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import (
     attention_layers,
@@ -108,7 +107,7 @@ def _write_artifact(
 ) -> None:
     model, backend, asked = plan.backbone.model, plan.backend, plan.options.quantization
     report("writing the tokenizer", 0.05)
-    write_text_files(plan.backbone, folder)
+    plan.texts.write(folder)
     gate_info = _write_gate(model, plan.config.gate, folder)
     scorer_info = _write_scorer(model, folder)
     if plan.config.cache_type == INT8_CACHE:

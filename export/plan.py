@@ -17,8 +17,10 @@ from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.output_folder import check_output
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe, recipe_named
+from edgeinfinite.export.text_files import TextFiles, text_files
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach
+from edgeinfinite.models.checkpoint.settings import CheckpointSettings
 from edgeinfinite.models.configuration import INT8_CACHE, EdgeInfiniteConfig
 from edgeinfinite.models.defaults import ModelOptions, resolve
 from edgeinfinite.models.loading import Backbone, load_backbone
@@ -34,6 +36,7 @@ class ExportPlan:
         backbone: loaded and attached.
         config: the configuration it was attached with.
         backend, recipe: those that the options name.
+        texts: tokenizer, chat template and generation settings of the artifact.
         notes: one sentence for each default that was chosen.
         checks: what was compared with transformers.
     """
@@ -43,6 +46,7 @@ class ExportPlan:
     config: EdgeInfiniteConfig
     backend: Backend
     recipe: Recipe
+    texts: TextFiles
     notes: tuple[str, ...]
     checks: tuple[Check, ...] = ()
 
@@ -107,11 +111,7 @@ def plan_export(options: ExportOptions) -> ExportPlan:
         raise EdgeInfiniteError(f"--state-mb is {options.state_mb}; give a number of megabytes")
     cache_type = _cache_type(options, backend)
     check_output(options.output.absolute())
-    if options.quantization.calibrates:
-        backbone = load_in_files(options.model)
-    else:  # an artifact of floats holds float32 weights
-        stored = recipe.name != "none" and backend.reads_stored
-        backbone = load_backbone(options.model, stored=stored)
+    backbone, texts = _loaded(options, backend, recipe)
     resolved = resolve(
         backbone,
         ModelOptions(options.geometry, options.gate, options.scorer, options.state_mb, cache_type),
@@ -119,8 +119,26 @@ def plan_export(options: ExportOptions) -> ExportPlan:
     checks = check_exportable(backbone.model, resolved.config.geometry.policy)
     attach(backbone.model, resolved.config)
     backend.check_architecture(architecture_of(backbone.model), resolved.config.geometry)
-    notes = (*resolved.notes, *_about_bytes(options, backend, resolved.config.geometry))
-    return ExportPlan(options, backbone, resolved.config, backend, recipe, notes, tuple(checks))
+    about_bytes = _about_bytes(options, backend, resolved.config.geometry)
+    notes = (*texts.notes, *resolved.notes, *about_bytes)
+    return ExportPlan(
+        options, backbone, resolved.config, backend, recipe, texts, notes, tuple(checks)
+    )
+
+
+def _loaded(options: ExportOptions, backend: Backend, recipe: Recipe) -> tuple[Backbone, TextFiles]:
+    """The checkpoint, its settings judged before its weights are read."""
+    found: list[TextFiles] = []
+
+    def judge(settings: CheckpointSettings) -> None:
+        found.append(text_files(options.model, settings))
+
+    if options.quantization.calibrates:
+        backbone = load_in_files(options.model, judge)
+    else:  # an artifact of floats holds float32 weights
+        stored = recipe.name != "none" and backend.reads_stored
+        backbone = load_backbone(options.model, stored=stored, judge=judge)
+    return backbone, found[0]
 
 
 def _cache_type(options: ExportOptions, backend: Backend) -> str:

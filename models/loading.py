@@ -18,7 +18,6 @@ from gguf.gguf_reader import ReaderTensor
 from safetensors import SafetensorError
 from transformers import (
     AutoModelForCausalLM,
-    AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     modeling_gguf_pytorch_utils,
@@ -28,6 +27,7 @@ from transformers.utils import logging
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.checkpoint.gguf_loading import GgufModel, load_gguf
 from edgeinfinite.models.checkpoint.gguf_weights import read_gguf_weights
+from edgeinfinite.models.checkpoint.settings import Judge, read_settings
 from edgeinfinite.models.file_memory import FileMemory
 from edgeinfinite.models.grouped_weight import GroupedWeight
 from edgeinfinite.models.stored_loading import load_stored, release_stored
@@ -83,6 +83,7 @@ def load_backbone(
     *,
     stored: bool = False,
     pre_tokenizer: str | None = None,
+    judge: Judge = lambda _: None,
 ) -> Backbone:
     """Loads a causal LM in float32 with its tokenizer.
 
@@ -95,6 +96,7 @@ def load_backbone(
             so, see `stored_loading`; they compute in float32. Not with `memory`.
         pre_tokenizer: of a `.gguf` file, how its tokenizer cuts words, by llama.cpp's name for it
             (`llama-bpe`, `qwen2`, ...), instead of what the file says.
+        judge: see `Judge`.
 
     Raises:
         EdgeInfiniteError: the source doesn't exist, can't be read, or has weights that aren't
@@ -102,7 +104,7 @@ def load_backbone(
     """
     path = _demo_file() if source == DEMO_MODEL else Path(source)
     with _bars_on_terminals_only():
-        backbone = _load(source, path, memory, stored, pre_tokenizer)
+        backbone = _load(source, path, memory, stored, pre_tokenizer, judge)
     for name, parameter in backbone.model.named_parameters():
         if not all(torch.isfinite(bound) for bound in parameter.aminmax()):
             raise EdgeInfiniteError(f"model {source}: {name} holds NaN or infinity")
@@ -111,11 +113,16 @@ def load_backbone(
 
 
 def _load(
-    source: str, path: Path, memory: FileMemory | None, stored: bool, pre: str | None
+    source: str,
+    path: Path,
+    memory: FileMemory | None,
+    stored: bool,
+    pre: str | None,
+    judge: Judge,
 ) -> Backbone:
     try:
         if path.suffix == ".gguf":
-            loaded = _load_gguf(path, memory, pre)
+            loaded = _load_gguf(path, memory, pre, judge)
             model, tokenizer, tensors = loaded.model, loaded.tokenizer, loaded.tensors
         elif pre is not None:
             raise EdgeInfiniteError(
@@ -123,11 +130,13 @@ def _load(
             )
         else:
             name, revision = _name_and_revision(source, path)
+            settings = read_settings(name, revision)
+            judge(settings)
+            tokenizer, tensors = settings.tokenizer, ()
             halves = load_stored(name, revision) if stored else None
             model = halves or AutoModelForCausalLM.from_pretrained(
                 name, revision=revision, dtype=torch.float32
             )
-            tokenizer, tensors = AutoTokenizer.from_pretrained(name, revision=revision), ()
             if memory is not None:
                 memory.move(model)
     except (EdgeInfiniteError, ModuleNotFoundError):
@@ -191,10 +200,10 @@ def _demo_file() -> Path:
     raise EdgeInfiniteError(f"{DEMO_MODEL} isn't installed; install it with: {_DEMO_INSTALL}")
 
 
-def _load_gguf(path: Path, memory: FileMemory | None, pre: str | None) -> GgufModel:
+def _load_gguf(path: Path, memory: FileMemory | None, pre: str | None, judge: Judge) -> GgufModel:
     if not path.is_file():
         raise EdgeInfiniteError(f"model {path} doesn't exist; give a .gguf file")
-    return load_gguf(path, memory, pre)
+    return load_gguf(path, memory, pre, judge)
 
 
 @contextmanager

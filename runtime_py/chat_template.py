@@ -63,19 +63,24 @@ class ChatTemplate:
         except Exception as error:  # nesting, numbers: what Python itself can't compile
             raise _unreadable(_shortened(error)) from error
 
-    def render(self, messages: Sequence[Message], *, opens: bool = True) -> str:
+    def render(
+        self, messages: Sequence[Message], *, opens: bool = True, seconds: float | None = None
+    ) -> str:
         """The conversation as the model reads it, ending where its next answer starts.
 
         Args:
-            messages: the conversation.
+            messages: the conversation; further fields of strings are given to the template.
             opens: whether the template writes how an answer begins; it is `add_generation_prompt`.
+            seconds: that it may take; None: `SECONDS`.
 
         Raises:
             EdgeInfiniteError: the template refuses the conversation, fails, takes too long or
                 writes too much.
         """
         given = sum(len(text) for message in messages for text in message.values())
-        token = BUDGET.set(Budget(SECONDS, _CHARACTERS + _TIMES_AS_LONG * given))
+        token = BUDGET.set(
+            Budget(SECONDS if seconds is None else seconds, _CHARACTERS + _TIMES_AS_LONG * given)
+        )
         try:
             return self._template.render(
                 messages=[dict(message) for message in messages],

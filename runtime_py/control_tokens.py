@@ -56,7 +56,7 @@ class ControlTokens:
         self._all = self._always | {
             token.content
             for token in added.values()
-            if _is_markup(token.content) and token.content in template
+            if is_markup(token.content) and token.content in template
         }
         # The library finds some tokens in the normalised text only.
         normalizer = tokenizer.normalizer
@@ -137,7 +137,8 @@ class _Apart:
     mark: str
 
 
-def _is_markup(token: str) -> bool:
+def is_markup(token: str) -> bool:
+    """Whether a token, of at least one character, stands in brackets, as control tokens do."""
     return token[0] in "<[" and token[-1] in ">]"
 
 

@@ -30,32 +30,36 @@ def stop_ids(path: Path, fields: Mapping[str, Any], vocabulary: int | None) -> f
     Raises:
         EdgeInfiniteError: a token is outside the vocabulary, or a setting out of range.
     """
-    ids = {name: _ids(path, name, fields.get(name), vocabulary) for name in _IDS}
+    try:
+        return checked_stop_ids(fields, vocabulary)
+    except EdgeInfiniteError as error:
+        raise EdgeInfiniteError(f"{path}: {error}; export the artifact again") from error
+
+
+def checked_stop_ids(fields: Mapping[str, Any], vocabulary: int | None) -> frozenset[int]:
+    """As `stop_ids`; the error names the setting alone."""
+    ids = {name: _ids(name, fields.get(name), vocabulary) for name in _IDS}
     given: dict[str, Any] = {}
     for name, kind in SAMPLING.items():
         value = fields.get(name)
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, (int, kind)):
-            raise _damaged(path, f"{name} is {value!r:.80}, not a number")
+            raise EdgeInfiniteError(f"{name} is {value!r:.80}, not a number")
         given[name] = value
     try:
         SamplingOptions(**given)
-    except (EdgeInfiniteError, OverflowError) as error:
-        raise _damaged(path, error) from error
+    except OverflowError as error:
+        raise EdgeInfiniteError(str(error)) from error
     return ids["eos_token_id"]
 
 
-def _ids(path: Path, name: str, value: Any, vocabulary: int | None) -> frozenset[int]:
+def _ids(name: str, value: Any, vocabulary: int | None) -> frozenset[int]:
     ids = value if isinstance(value, list) else [] if value is None else [value]
     if len(ids) > _MOST_IDS or not all(type(one) is int for one in ids):
-        raise _damaged(path, f"{name} is {value!r:.80}, not a token id or a list of them")
+        raise EdgeInfiniteError(f"{name} is {value!r:.80}, not a token id or a list of them")
     for one in ids:
         least = 0 if name == "eos_token_id" else -1  # which some checkpoints write for "none"
         if one < least or (vocabulary is not None and one >= vocabulary):
-            raise _damaged(path, f"{name} is {one}, outside the vocabulary of {vocabulary}")
+            raise EdgeInfiniteError(f"{name} is {one}, outside the vocabulary of {vocabulary}")
     return frozenset(ids)
-
-
-def _damaged(path: Path, wrong: object) -> EdgeInfiniteError:
-    return EdgeInfiniteError(f"{path}: {wrong}; export the artifact again")

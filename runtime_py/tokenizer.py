@@ -18,13 +18,21 @@ from edgeinfinite.runtime_py.generation_config import stop_ids
 from edgeinfinite.runtime_py.text_stream import TextStream
 from edgeinfinite.runtime_py.token_bytes import TokenBytes
 from edgeinfinite.runtime_py.tokenizer_check import as_json, check_parts, guarded
+from edgeinfinite.runtime_py.turn_ends import turn_ends
 
 
 class TextTokenizer:
     """The artifact's tokenizer and chat template; made by `load_tokenizer`.
 
+    Args:
+        tokenizer: the library's.
+        chat_template: of a base model None.
+        stop_ids: tokens that the checkpoint's settings name.
+
     Attributes:
-        stop_ids: tokens that end an answer.
+        stop_ids: tokens that end an answer, those of the template among them: an artifact of an
+            earlier version doesn't list these.
+        turn_ends: those of the template, see there.
     """
 
     def __init__(
@@ -32,11 +40,14 @@ class TextTokenizer:
     ) -> None:
         self._tokenizer = tokenizer
         self._chat_template = chat_template
+        self.turn_ends: frozenset[int] = frozenset()
+        if chat_template is not None:
+            self.turn_ends = turn_ends(chat_template, tokenizer)
+        self.stop_ids = stop_ids | self.turn_ends
         self._control = ControlTokens(
-            tokenizer, stop_ids, "" if chat_template is None else chat_template.source
+            tokenizer, self.stop_ids, "" if chat_template is None else chat_template.source
         )
         self._bytes = TokenBytes(tokenizer)
-        self.stop_ids = stop_ids
 
     @property
     def has_chat_template(self) -> bool:
@@ -124,6 +135,10 @@ class TextTokenizer:
             "the tokenizer can't write the answer",
             lambda: self._tokenizer.decode(list(ids), skip_special_tokens=True),
         )
+
+    def name_of(self, token: int) -> str:
+        """What the vocabulary calls a token; its number where it isn't in it."""
+        return str(self._tokenizer.id_to_token(token) or token)
 
     def to_json(self) -> str:
         """The tokenizer as its file `tokenizer.json` has it, for other libraries."""

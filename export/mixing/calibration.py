@@ -27,6 +27,7 @@ from edgeinfinite.export.mixing.statistics import (
     add_session,
 )
 from edgeinfinite.models.architecture import architecture_of, check_supported
+from edgeinfinite.models.checkpoint.settings import Judge
 from edgeinfinite.models.file_memory import FileMemory
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.trained_file import replacing_tensors
@@ -61,17 +62,21 @@ class CalibrationTexts:
     long: Sequence[Sequence[int]] = ()
 
 
-def load_in_files(source: str) -> Backbone:
+def load_in_files(source: str, judge: Judge = lambda _: None) -> Backbone:
     """As `load_backbone`; weights are in memory only while they are used.
 
     Calibrating touches one weight after the other, so it needs little more than the largest.
+
+    Args:
+        source: see `load_backbone`.
+        judge: see `Judge`.
 
     Raises:
         EdgeInfiniteError: see `load_backbone` and `architecture_of`.
     """
     memory = FileMemory()
     with freed_memory_goes_back():  # the heap would keep what parsing a file's header took
-        backbone = load_backbone(source, memory)
+        backbone = load_backbone(source, memory, judge=judge)
     check_supported(backbone.model)
     with memory.one_layer_at_a_time(backbone.model):
         architecture_of(backbone.model)  # it runs the model, and is asked for again

@@ -20,6 +20,7 @@ from gguf.gguf_reader import ReaderTensor
 from gguf.quants import dequantize
 from transformers import (
     AutoModelForCausalLM,
+    GenerationConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -29,6 +30,7 @@ from edgeinfinite.models.checkpoint.gguf_config import check_frequencies, read_c
 from edgeinfinite.models.checkpoint.gguf_file import open_gguf
 from edgeinfinite.models.checkpoint.gguf_tensors import Place, check_complete, places_of
 from edgeinfinite.models.checkpoint.gguf_tokenizer import read_gguf_tokenizer
+from edgeinfinite.models.checkpoint.settings import CheckpointSettings, Judge
 from edgeinfinite.models.file_memory import FileMemory
 
 _PART = 4 * 1024 * 1024
@@ -50,7 +52,12 @@ class GgufModel:
     tensors: Sequence[ReaderTensor]
 
 
-def load_gguf(path: Path, memory: FileMemory | None = None, pre: str | None = None) -> GgufModel:
+def load_gguf(
+    path: Path,
+    memory: FileMemory | None = None,
+    pre: str | None = None,
+    judge: Judge = lambda _: None,
+) -> GgufModel:
     """Loads a file's model and tokenizer.
 
     Args:
@@ -58,6 +65,7 @@ def load_gguf(path: Path, memory: FileMemory | None = None, pre: str | None = No
             part, with the others beside it.
         memory: for the weights; None: the process's own.
         pre: how the tokenizer cuts words, instead of what `tokenizer.ggml.pre` says.
+        judge: see `Judge`.
 
     Raises:
         EdgeInfiniteError: the file has a key or a tensor that isn't known, or lacks one; named.
@@ -81,6 +89,8 @@ def load_gguf(path: Path, memory: FileMemory | None = None, pre: str | None = No
             memory.adopt(mapped)
         del reader
     del file, header  # the parsed header goes: with 262,144 tokens it takes 0.7 GB
+    generation = GenerationConfig.from_model_config(config)
+    judge(CheckpointSettings(config, words.tokenizer, generation, "its header"))
     with no_init_weights():
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     model.tie_weights()
