@@ -136,11 +136,11 @@ class Backend(Protocol):
     def weights_bytes(
         self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
     ) -> int:
-        """Bytes of all weights as `export_graphs` would store them.
+        """Bytes of all weights as `export_graphs` would store them, without rounding them.
 
         Args:
             model: after `attach`; not changed.
-            recipe: as given to `export_graphs`.
+            recipe, integers: as given to `export_graphs`; of integers the codes aren't needed.
         """
         ...
 

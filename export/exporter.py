@@ -91,12 +91,14 @@ def export_artifact(
         EdgeInfiniteError: an option is wrong, the model isn't supported, or the artifact doesn't
             compute what the checkpoint does. After an error or Ctrl-C no file is left behind.
     """
+    if options.output is None:
+        raise EdgeInfiniteError("an export needs a folder for the artifact; give one")
+    output = options.output.absolute()
     with _bar(progress) as report:
         report("loading the checkpoint", 0.0)
         plan = plan_export(options)
         for note in plan.notes if tell else ():
             tell(note)  # type: ignore[misc]
-        output = options.output.absolute()
         with unfinished(output) as folder:
             _write_artifact(plan, folder, report, tell or (lambda _: None))
     return output

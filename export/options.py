@@ -45,7 +45,8 @@ class ExportOptions:
 
     Args:
         model: what `load_backbone` takes.
-        output: the artifact's folder; must not exist, be empty, or be an artifact to replace.
+        output: the artifact's folder; must not exist, be empty, or be an artifact to replace. None
+            for a plan alone.
         backend: one of `artifact.backends.BACKENDS`.
         target: `cpu` or an accelerator that the back end knows.
         soc: the chip to compile for, of `artifact.socs.SOCS`; None for `cpu`.
@@ -60,7 +61,7 @@ class ExportOptions:
     """
 
     model: str
-    output: Path
+    output: Path | None = None
     backend: str = "onnx"
     target: str = "cpu"
     soc: str | None = None

@@ -56,8 +56,8 @@ class ExportPlan:
         return state_bytes(ModelShape.of(self.backbone.model).state())
 
     def weights_bytes(self) -> int:
-        """Bytes of the weights as the artifact will hold them; quantizes them to know it."""
-        integers = self.backbone.integers if self.recipe.keeps_integers else None
+        """Bytes of the weights as the artifact will hold them."""
+        integers = self.backbone.integer_scales if self.recipe.keeps_integers else None
         return self.backend.weights_bytes(self.backbone.model, self.recipe, integers)
 
     def table(self) -> str:
@@ -110,7 +110,8 @@ def plan_export(options: ExportOptions) -> ExportPlan:
     if options.state_mb is not None and not 0 < options.state_mb < math.inf:
         raise EdgeInfiniteError(f"--state-mb is {options.state_mb}; give a number of megabytes")
     cache_type = _cache_type(options, backend)
-    check_output(options.output.absolute())
+    if options.output is not None:
+        check_output(options.output.absolute())
     backbone, texts = _loaded(options, backend, recipe)
     resolved = resolve(
         backbone,

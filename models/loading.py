@@ -71,6 +71,11 @@ class Backbone:
         """The checkpoint's integers behind the float weights, by parameter name; may be empty."""
         return read_gguf_weights(self.tensors, self.model, done=self.release)
 
+    @cached_property
+    def integer_scales(self) -> dict[str, GroupedWeight]:
+        """As `integers`, with codes of 0: enough to know the bytes, and fast."""
+        return read_gguf_weights(self.tensors, self.model, done=self.release, codes=False)
+
     def release(self) -> None:
         """Takes weights that lie in files out of memory, until they are used again."""
         if self.memory is not None:

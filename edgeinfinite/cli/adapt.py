@@ -85,7 +85,8 @@ def adapt(arguments: argparse.Namespace, parse: Parse, run: Run) -> int:
     output = arguments.output.absolute()
     argv = _export_argv(arguments, output)
     exported = parse(_words(argv))
-    check_output(export_options(exported).output)
+    export_options(exported)  # wrong ones are refused before anything is loaded
+    check_output(output)
     card = parse(["card", str(output), "--model", arguments.model, *_card_options(arguments)])
     options = CardOptions(**given(card, CardOptions))
     work = output.with_name(output.name + _WORK)

@@ -10,6 +10,7 @@ from pathlib import Path
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.cli.arguments import given
 from edgeinfinite.cli.notes import note
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.options import ExportOptions, QuantizationOptions
 from edgeinfinite.export.output_folder import check_output
 from edgeinfinite.files import check_writable
@@ -20,7 +21,10 @@ from edgeinfinite.runtime_py.statistics import write_rows
 def export(arguments: argparse.Namespace) -> int:
     """Writes the artifact of a model."""
     options = export_options(arguments)
-    check_output(options.output)
+    if options.output is not None:
+        check_output(options.output)
+    elif not arguments.dry_run:
+        raise EdgeInfiniteError("the argument --output is required, unless --dry-run is given")
     # Imported late, because these load torch, which takes seconds.
     from edgeinfinite.export.exporter import export_artifact
     from edgeinfinite.export.plan import plan_export

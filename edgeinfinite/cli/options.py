@@ -115,7 +115,9 @@ GEOMETRY = {
 
 EXPORT = GEOMETRY | {
     "--model": option("the checkpoint", metavar=MODEL, required=True),
-    "--output": option("the artifact's folder", type=Path, metavar="DIR", required=True),
+    "--output": option(
+        "the artifact's folder; not needed with --dry-run", type=Path, metavar="DIR"
+    ),
     "--gate": option("trained gate (default: the model's)", metavar="FILE|untrained|none"),
     "--backend": option(choices=tuple(BACKENDS)),
     "--target": option(choices=TARGETS),

@@ -91,10 +91,15 @@ class Groups:
         return [inputs, first, *([sums] if sums else [])]
 
 
+def judged_rows(weight: torch.Tensor) -> torch.Tensor:
+    """The rows of a weight `[O, ...]` by which offsets are judged; of those it is all."""
+    return weight[:: max(1, len(weight) // _JUDGED_ROWS)]
+
+
 def choose_groups(weight: torch.Tensor) -> Groups:
     """Rounds a weight `[O, I]`, I a multiple of 32, with the least squared error."""
     groups = weight.detach().float().unflatten(1, (-1, GROUP))
-    some = groups[:: max(1, len(groups) // _JUDGED_ROWS)]
+    some = judged_rows(groups)
     if _error(some, _with_offsets(some)) < _OFFSETS_PAY * _error(some, _symmetric(some)):
         return _with_offsets(groups)
     return _symmetric(groups)

@@ -29,6 +29,7 @@ from edgeinfinite.export.executorch.groups import (
     SCALE_TYPE,
     Groups,
     choose_groups,
+    judged_rows,
     refined,
     stepped_groups,
     symmetric_groups,
@@ -95,50 +96,64 @@ def reference(
 
 
 def stored_bytes(model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None) -> int:
-    """Bytes of all weights in the program; a tied LM head's rows of 8 bits are the embedding's own.
+    """Bytes of all weights in the program, without rounding them.
+
+    A tied LM head's rows of 8 bits are the embedding's own.
 
     Args:
-        model, recipe, integers: as for `quantized`.
+        model, recipe, integers: as for `quantized`; codes aren't looked at.
     """
-    twin, _ = _packed(model, recipe, integers or {})
-    sizes: dict[int, int] = {}
-    tied = model.get_input_embeddings().weight is model.get_output_embeddings().weight
-    head = twin.get_output_embeddings()
-    shared = _shared(head) if tied else set()
-    parted = [m for m in twin.modules() if isinstance(m, PartedLinear | RefinedLinear)]
-    divided = len(parted) * _DIVIDED_BYTES
-    divided += sum(isinstance(m, RefinedLinear) and m.sums for m in parted) * _OFFSETS_BYTES
-    seconds = sum(isinstance(module, OffsetLinear) for module in twin.modules())
-    divided += seconds * _SECOND_PRODUCT_BYTES
-    for module in twin.modules():
-        if module in shared:
+    names = {id(p): name for name, p in model.named_parameters()}
+    left, known, total = {id(p): p.nbytes for p in model.parameters()}, integers or {}, 0
+    embedding, head = model.get_input_embeddings().weight, model.get_output_embeddings()
+    for module in model.modules():
+        if not isinstance(module, nn.Linear | nn.Embedding):
             continue
-        if isinstance(module, QuantizedEmbedding):
-            sizes[id(module)] = sum(buffer.nbytes for buffer in module.buffers(recurse=False))
-        for parameter in module.parameters(recurse=False):
-            sizes[id(parameter)] = _bytes(parameter)
-    return sum(sizes.values()) + divided
+        weight = module.weight
+        chosen = recipe.format_of(names[id(weight)])
+        is_table = isinstance(module, nn.Embedding) and weight is embedding
+        if chosen is None or (isinstance(module, nn.Embedding) and not is_table):
+            continue
+        left.pop(id(weight), None)
+        if is_table:
+            total += _rows_bytes(weight, chosen.leading)
+            continue
+        size, nodes, rows = _linear_bytes(weight, chosen, known.get(names[id(weight)]))
+        total += nodes if rows and module is head and weight is embedding else size + nodes
+    return total + sum(left.values())
 
 
-def _shared(head: nn.Module) -> set[nn.Module]:
-    """The parts of a tied LM head whose bytes are the embedding's: rows of 8 bits, all or none."""
-    parts = [head.leading, head.rest] if isinstance(head, PartedLinear) else [head]
-    weights = [getattr(part, "weight", None) for part in parts]  # offsets: codes a level below
-    rows = all(isinstance(w, IntxUnpackedToInt8Tensor) and _is_rows(w) for w in weights)
-    return set(parts) if rows else set()
+def _linear_bytes(
+    weight: torch.Tensor, form: WeightFormat, known: GroupedWeight | None
+) -> tuple[int, int, bool]:
+    """What `_packed_linear` makes of a weight.
+
+    Returns:
+        Its bytes, those of the nodes beside it, and whether it is rows of 8 bits.
+    """
+    bits = form.bits if known is None else known.bits
+    if (form.leading and bits == 8) or bits > 4 or weight.shape[1] % GROUP:
+        leading = form.leading if bits == 8 else 0
+        return _rows_bytes(weight, leading), _DIVIDED_BYTES if leading else 0, True
+    # Every row takes the same bytes, and a few of them decide about offsets in any case.
+    some = judged_rows(weight)
+    if form.leading or form.offsets:
+        nodes = _DIVIDED_BYTES + (_OFFSETS_BYTES if form.offsets else 0)
+        groups = _refined(some, form)
+    else:
+        groups = choose_groups(some) if known is None else take_over(_telling(known, len(some)))
+        nodes = 0 if groups.offsets is None else _SECOND_PRODUCT_BYTES
+    return groups.stored_bytes * len(weight) // len(some), nodes, False
 
 
-def _bytes(parameter: torch.Tensor) -> int:
-    if not isinstance(parameter, IntxUnpackedToInt8Tensor):
-        return parameter.nbytes
-    rows = _is_rows(parameter)
-    scale = 4 if rows else 2  # XNNPACK keeps the scales of groups in bfloat16
-    return parameter.numel() * (8 if rows else 4) // 8 + scale * parameter.scale.numel()
+def _telling(weight: GroupedWeight, rows: int) -> GroupedWeight:
+    """Some rows of a weight, with a negative scale among them if it has one."""
+    return weight.rows(weight.scales.amin(1).argsort()[:rows])
 
 
-def _is_rows(weight: IntxUnpackedToInt8Tensor) -> bool:
-    """Whether it is one of 8 bits, with a scale a row; 4 bits have one a group."""
-    return bool(weight.target_dtype == torch.int8)
+def _rows_bytes(weight: torch.Tensor, leading: int) -> int:
+    """Bytes of rows of 8 bits, which may be divided in two with scales of their own."""
+    return weight.numel() + 4 * len(weight) * (2 if leading else 1)
 
 
 def held(groups: Groups) -> tuple[torch.Tensor, int]:

@@ -38,6 +38,7 @@ from edgeinfinite.export.onnx.passes.narrow_codes import narrow_codes
 from edgeinfinite.export.onnx.passes.quantized_weights import (
     QuantizedWeights,
     quantize_weights,
+    stored_bytes,
     swap_quantized,
 )
 from edgeinfinite.export.onnx.passes.rms_norm import fuse_rms_norms
@@ -196,11 +197,7 @@ class OnnxBackend:
         self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
     ) -> int:
         """See `Backend.weights_bytes`."""
-        weights = self._quantized(model, recipe, integers)
-        return sum(
-            weights[name].stored_bytes if name in weights else parameter.numel() * 4
-            for name, parameter in model.named_parameters()
-        )
+        return stored_bytes(model, recipe, integers)
 
     def rounded(
         self, weight: torch.Tensor, form: WeightFormat, *, embedding: bool

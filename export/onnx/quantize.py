@@ -93,10 +93,15 @@ class QuantizedWeight:
     @property
     def stored_bytes(self) -> int:
         """What it takes in the file."""
-        wide = self.widened()
-        groups = wide.scales.numel()
-        zeros = 0 if wide.zeros is None else groups * self.packed_bits // 8
-        return wide.codes.numel() * self.format.bits // 8 + 2 * groups + zeros
+        return self.bytes_of(len(self.codes))
+
+    def bytes_of(self, rows: int) -> int:
+        """What so many rows of its kind take in the file."""
+        parts = [self] if self.offsets is None else [self, self.offsets]
+        groups = rows * sum(part.scales.shape[1] for part in parts)
+        zeros = 0 if self.zeros is None else groups * self.packed_bits // 8
+        codes = rows * sum(part.codes.shape[1] for part in parts)
+        return codes * self.format.bits // 8 + 2 * groups + zeros
 
     def packed_codes(self) -> torch.Tensor:
         """`[O, n, g * packed_bits / 8]` uint8, the first of two 4-bit codes in the low half."""
@@ -116,6 +121,11 @@ class QuantizedWeight:
 def can_quantize(weight: torch.Tensor, format: WeightFormat) -> bool:
     """Whether the weight `[O, I]` is a matrix that divides into groups."""
     return weight.dim() == 2 and weight.shape[1] % format.group == 0
+
+
+def judged_rows(weight: torch.Tensor) -> torch.Tensor:
+    """The rows of a weight `[O, ...]` by which offsets are judged; of those it is all."""
+    return weight[:: max(1, len(weight) // _JUDGED_ROWS)]
 
 
 def quantize(
@@ -157,9 +167,19 @@ def take_over(weight: GroupedWeight) -> QuantizedWeight:
     return _leveled(shape, weight.codes, scales, weight.levels)
 
 
+def taken_bytes(weight: GroupedWeight) -> int:
+    """What `take_over` of a weight takes in the file; its codes aren't looked at."""
+    row = 0
+    if weight.levels is not None:  # every row has offsets if one needs them
+        scales = _half(weight.scales)
+        _, rest = _zeros(weight.bits, scales, weight.levels)
+        row = int((rest.abs() - _HALF_LOSS * scales.abs()).amax(1).argmax())
+    return take_over(weight.rows(slice(row, row + 1))).bytes_of(len(weight.scales))
+
+
 def _offsets_pay(groups: torch.Tensor, format: WeightFormat) -> bool:
     """Judged by some of the rows; groups `[O, n, g]`."""
-    some = groups[:: max(1, len(groups) // _JUDGED_ROWS)]
+    some = judged_rows(groups)
 
     def error(quantized: QuantizedWeight) -> float:
         return float((some.flatten(1) - quantized.dequantized()).square().sum())
@@ -182,14 +202,21 @@ def _leveled(
     format: WeightFormat, codes: torch.Tensor, scales: torch.Tensor, levels: torch.Tensor
 ) -> QuantizedWeight:
     """Codes `[O, I]` whose groups have levels `[O, n]`; no offsets where zero points do."""
-    steps = torch.where(scales == 0, _TINY, scales)
-    zeros = (-levels / steps).round().clamp(0, 2**format.bits - 1)
-    rest = levels + scales * zeros
+    zeros, rest = _zeros(format.bits, scales, levels)
     offsets = None
     if bool((rest.abs() > _HALF_LOSS * scales.abs()).any()):
         padded = functional.pad(rest, (0, -rest.shape[1] % format.group))
         offsets = _best(padded.unflatten(1, (-1, format.group)), format, _SHRINKS)
     return QuantizedWeight(format, codes, scales, zeros.to(torch.uint8), offsets)
+
+
+def _zeros(
+    bits: int, scales: torch.Tensor, levels: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Zero points `[O, n]`, as floats, and what they leave of the levels."""
+    steps = torch.where(scales == 0, _TINY, scales)
+    zeros = (-levels / steps).round().clamp(0, 2**bits - 1)
+    return zeros, levels + scales * zeros
 
 
 def _best(

@@ -26,6 +26,13 @@ def dry_run(model, output, *more: str) -> int:
     return main([*command, *GEOMETRY, *more])
 
 
+def test_a_dry_run_needs_no_output_and_an_export_does(tmp_path, capsys):
+    command = ["export", "--model", str(tiny_checkpoint(tmp_path / "tiny")), *GEOMETRY]
+    assert main([*command, "--policy", "reencode", "--dry-run"]) == 0
+    assert main(command) == 2
+    assert "--output is required, unless --dry-run" in capsys.readouterr().err
+
+
 def test_a_dry_run_prints_slots_and_bytes_and_writes_nothing(tmp_path, capsys):
     model, output = tiny_checkpoint(tmp_path / "tiny"), tmp_path / "artifact"
     slots = ("--policy", "carry", "--recall-slots", "32,64", "--scorer", "untrained")

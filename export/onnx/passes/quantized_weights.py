@@ -16,7 +16,14 @@ from edgeinfinite.export.backend import Integers
 from edgeinfinite.export.onnx import operators
 from edgeinfinite.export.onnx.passes import split_head
 from edgeinfinite.export.onnx.passes.narrow_codes import planes
-from edgeinfinite.export.onnx.quantize import QuantizedWeight, can_quantize, quantize, take_over
+from edgeinfinite.export.onnx.quantize import (
+    QuantizedWeight,
+    can_quantize,
+    judged_rows,
+    quantize,
+    take_over,
+    taken_bytes,
+)
 from edgeinfinite.export.recipes import Recipe
 from edgeinfinite.models.grouped_weight import GroupedWeight
 from edgeinfinite.models.row_modules import embedding_factor, is_linear
@@ -194,6 +201,31 @@ def quantize_weights(
         elif can_quantize(parameter, chosen):
             weights[name] = quantize(parameter, chosen, offsets=is_linear(owner))
     return weights
+
+
+def stored_bytes(model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None) -> int:
+    """Bytes of all weights as `quantize_weights` would store them, without rounding them.
+
+    Every row of a weight takes the same bytes, and whether there are offsets is judged by a few of
+    its rows in any case (`quantize.judged_rows`): only those are rounded.
+
+    Args:
+        model, recipe, integers: as for `quantize_weights`; codes aren't looked at.
+    """
+    known, total = integers or {}, 0
+    for name, parameter in model.named_parameters():
+        chosen = recipe.format_of(name)
+        owner = model.get_submodule(name.rpartition(".")[0])
+        if not chosen or not _replaceable(owner):
+            total += parameter.numel() * 4
+        elif name in known and _fits(known[name], owner):
+            total += taken_bytes(known[name])
+        elif can_quantize(parameter, chosen):
+            some = quantize(judged_rows(parameter), chosen, offsets=is_linear(owner))
+            total += some.bytes_of(len(parameter))
+        else:
+            total += parameter.numel() * 4
+    return total
 
 
 def owners_of(
