@@ -30,7 +30,7 @@ from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.exact_attention import causal_attention
 from edgeinfinite.models.memory.compressive import compress
 from edgeinfinite.models.recall.carry import carry_caches
-from edgeinfinite.models.recall.rotary import rotary_tables
+from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.state import TensorState, fold_oldest
 from edgeinfinite.training.gate.loss import Teacher, loss_of
 from edgeinfinite.training.gate.segments import Pass

@@ -28,7 +28,8 @@ from transformers import DynamicCache, PreTrainedModel
 from edgeinfinite.models.attention import attention_implementation
 from edgeinfinite.models.defaults import ModelOptions, resolve
 from edgeinfinite.models.loading import DEMO_MODEL, Backbone, load_backbone
-from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables
+from edgeinfinite.models.recall.movement import rotary_tables
+from edgeinfinite.models.recall.rotary import RotaryTable
 from edgeinfinite.models.recall.scorer import REPEATS_WIDTH
 from edgeinfinite.models.recall.scorer_file import save_scorers
 from edgeinfinite.training.books import BOOKS

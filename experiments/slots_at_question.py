@@ -38,8 +38,8 @@ from edgeinfinite.models.attention import attention_implementation
 from edgeinfinite.models.defaults import ModelOptions, resolve
 from edgeinfinite.models.geometry_options import GeometryOptions
 from edgeinfinite.models.loading import DEMO_MODEL, Backbone, load_backbone
+from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.recall.ranking import pooled_scores, with_neighbours
-from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import load_scorers, read_rank_rule
 

@@ -51,7 +51,7 @@ from edgeinfinite.models.configuration import INT8_CACHE, UNTRAINED_SCORER
 from edgeinfinite.models.int8_cache.measure import MEASURED_TOKENS, add_cache_scales
 from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.models.memory.gate_file import save_gate
-from edgeinfinite.models.recall.rotary import rotary_tables
+from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.recall.scorer_file import save_scorers
 from edgeinfinite.models.trained_file import modules_digest, read_metadata, save_layers
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine

@@ -26,8 +26,10 @@ from edgeinfinite.models.int8_cache.scales import CacheScales, load_cache_scales
 from edgeinfinite.models.memory.feature_map import FeatureMap
 from edgeinfinite.models.memory.gate import MemoryGate, default_rank
 from edgeinfinite.models.memory.gate_file import load_gate
+from edgeinfinite.models.recall.angles import check_length
+from edgeinfinite.models.recall.movement import measure_movements, rotary_tables
 from edgeinfinite.models.recall.ranking import keeps_scores
-from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables
+from edgeinfinite.models.recall.rotary import RotaryTable
 from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import (
     load_scorers,
@@ -64,8 +66,9 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
     config = replace(config, geometry=with_windows(config.geometry, facts))
     _check_positions(facts, config.geometry)
     caches = config.geometry.cache_heads(len(facts.layers), facts.kv_heads)
+    check_length(model, config.geometry.capacity)
     if config.geometry.policy == "carry":
-        rotary_tables(model, 2)  # refuses a RoPE whose keys can't be moved
+        measure_movements(model, config.geometry.capacity)  # refuses keys that can't be moved
     layers = attention_layers(model)
     model.requires_grad_(False).eval()
     for layer in layers:

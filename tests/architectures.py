@@ -98,6 +98,16 @@ ARCHITECTURES = {
         {"sliding_window": 7, "layer_types": _MIXED},
         windows=(7, 0),
     ),
+    "ERNIE 4.5": Architecture("Ernie4_5", "RoPE turns neighbouring dimensions"),
+    "GLM-4": Architecture(
+        "Glm4", "neighbouring dimensions, partial rotary; norms after attention and MLP"
+    ),
+    "Helium": Architecture("Helium", "neighbouring dimensions"),
+    "Cohere": Architecture(
+        "Cohere", "neighbouring dimensions; attention and MLP side by side; tied"
+    ),
+    "Hunyuan": Architecture("HunYuanDenseV1", "norms of Q and K after RoPE"),
+    "nanochat": Architecture("NanoChat", "norms after RoPE, which turns the other way; tanh"),
 }
 """By the name that a reader looks for."""
 

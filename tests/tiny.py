@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import torch
 import transformers
@@ -205,4 +207,8 @@ def tiny_family(name: str, **extra: object) -> PreTrainedModel:
     prefix = "Gemma3Text" if family == "Gemma3" else family
     config = getattr(transformers, f"{prefix}Config")(**(settings | special | extra))
     torch.manual_seed(0)
-    return getattr(transformers, f"{family}ForCausalLM")(config).eval()
+    model = getattr(transformers, f"{family}ForCausalLM")(config).eval()
+    for name, weight in model.named_parameters():
+        if re.search("(key|query)_layernorm", name):  # norms after RoPE: all 1 would show nothing
+            weight.data += 0.4 * torch.randn(weight.shape)
+    return model

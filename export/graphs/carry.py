@@ -57,7 +57,7 @@ class CarryMemory(CompressMemory):
         super().__init__(model, state)
         caches = caches_of(model)
         tables = cache_tables(model, self.shape.geometry.capacity)
-        self._tables = [table(found.cos, found.sin) for found in tables]
+        self._tables = [table(*found.parts) for found in tables]
         self._rule = rank_rule_of(model)
         scorers: list[Any] = [cache.retention_scorer for cache in caches]
         self._scorers = nn.ModuleList(s for s in scorers if s is not None)

@@ -154,19 +154,27 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Ten
 
 
 def rotary(
-    x: torch.Tensor, rows: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, heads: int
+    x: torch.Tensor,
+    rows: torch.Tensor,
+    cos: torch.Tensor,
+    sin: torch.Tensor,
+    *,
+    heads: int,
+    interleaved: bool = False,
 ) -> torch.Tensor:
-    """RoPE in halves ("rotate_half").
+    """RoPE of the first R dimensions of each head.
 
     Args:
         x: `[B, T, H * D]` or `[B, H, T, D]`.
         rows: int64 rows of the tables: of each token `[B, T]`, or of the first one `[1]`.
         cos, sin: `[rows, R / 2]`, R <= D the rotated part of a head.
+        interleaved: neighbouring dimensions turn into each other, not halves.
     """
+    form = int(interleaved)
     return symbolic(
         "com.microsoft::RotaryEmbedding",
         [x, rows, cos, sin],
-        {"interleaved": 0, "num_heads": heads, "rotary_embedding_dim": 2 * cos.shape[1]},
+        {"interleaved": form, "num_heads": heads, "rotary_embedding_dim": 2 * cos.shape[1]},
         dtype=x.dtype,
         shape=list(x.shape),
         version=1,

@@ -51,9 +51,9 @@ def add_cache_scales(model: PreTrainedModel, tokens: Sequence[int]) -> list[Cach
     state = _read(model, tokens[: min(MEASURED_TOKENS, architecture_of(model).positions)])
     moved = cache_tables(model, 2) if config_of(model).geometry.policy == "carry" else None
     for index, cache in enumerate(caches):
-        cosine = moved[index].cos if moved else None
-        largest = _largest_key(state.k_cache[index][:], 0 if cosine is None else cosine.shape[-1])
-        scales = [largest, state.v_cache[index][:].abs().amax((0, 2))]
+        keys, values = state.k_cache[index][:], state.v_cache[index][:].abs()
+        largest = moved[index].reach(keys) if moved else keys.abs()
+        scales = [of.amax((0, 2)) for of in (largest, values)]
         if not all(torch.isfinite(scale).all() for scale in scales):
             raise EdgeInfiniteError(
                 f"K or V of layer {cache.layer_idx} isn't finite, so an int8 cache can't hold it; "
@@ -63,17 +63,6 @@ def add_cache_scales(model: PreTrainedModel, tokens: Sequence[int]) -> list[Cach
             *((scale / LARGEST_CODE).clamp(min=_LEAST_SCALE) for scale in scales)
         )
     return [cache.cache_scales for cache in caches]
-
-
-def _largest_key(keys: torch.Tensor, half: int) -> torch.Tensor:
-    """`[K, D]`: the largest magnitude of each channel, of those that turn into each other one.
-
-    Args:
-        keys: `[1, K, n, D]` after RoPE.
-        half: R / 2; 0 if keys never move.
-    """
-    pairs = torch.hypot(keys[..., :half], keys[..., half : 2 * half])
-    return torch.cat((pairs, pairs, keys[..., 2 * half :].abs()), -1).amax((0, 2))
 
 
 def _read(model: PreTrainedModel, tokens: Sequence[int]) -> TensorState:

@@ -1,31 +1,70 @@
 """Moving keys to other positions by rotation, since RoPE is linear (docs/develop/architecture.md).
 
-Letters: K KV heads, n slots, D head dimension, P positions in the table.
+How a model turns its keys is measured (`movement.py`); here is what follows from it.
+
+Letters: K KV heads, n slots, D head dimension, R rotated dimensions, P positions in the table.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch.nn.functional import embedding
-from transformers import PreTrainedModel
 
-from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.models.architecture import architecture_of
 
-_ROTATED_BY_HALVES = 1e-4
-"""How exactly a model's keys must follow the rotation by halves that `shift_back` computes."""
+@dataclass(frozen=True)
+class Layout:
+    """Which dimensions of a head turn into each other: R / 2 pairs.
+
+    Args:
+        start: the first of the R rotated dimensions, which stand side by side.
+        interleaved: a pair are neighbours; else each is R / 2 dimensions from the other.
+    """
+
+    start: int = 0
+    interleaved: bool = False
+
+    def of(self, half: int) -> tuple[slice, slice]:
+        """The first and the second dimensions of `half` = R / 2 pairs, as slices."""
+        middle, end = self.start + half, self.start + 2 * half
+        if self.interleaved:
+            return slice(self.start, end, 2), slice(self.start + 1, end, 2)
+        return slice(self.start, middle), slice(middle, end)
+
+    def joined(self, first: torch.Tensor, second: torch.Tensor) -> list[torch.Tensor]:
+        """Parts whose concatenation is `[..., R]`, from both dimensions of the pairs."""
+        if self.interleaved:
+            return [torch.cat((first.unsqueeze(-1), second.unsqueeze(-1)), dim=-1).flatten(-2)]
+        return [first, second]
 
 
 class RotaryTable:
     """cos and sin of every position of one layer, without the scaling that some models apply.
 
     Args:
-        cos, sin: `[P, R / 2]` float32, R <= D the rotated dimensions, whose halves have the same
-            angles; None if the layer has no RoPE.
+        cos, sin: `[P, R / 2]` float32, R <= D; None if the layer has no RoPE. A model that turns
+            the other way has the other sign of sin.
+        layout: which dimensions turn into each other.
+        gain: `[D]` float32, what the model multiplies each dimension with after it turned it, up
+            to a factor for each pair; None for nothing.
     """
 
-    def __init__(self, cos: torch.Tensor | None, sin: torch.Tensor | None) -> None:
+    def __init__(
+        self,
+        cos: torch.Tensor | None,
+        sin: torch.Tensor | None,
+        layout: Layout | None = None,
+        gain: torch.Tensor | None = None,
+    ) -> None:
         self.cos, self.sin = cos, sin
+        self.layout = layout or Layout()
+        self.gain = gain
+
+    @property
+    def parts(self) -> tuple[torch.Tensor | None, torch.Tensor | None, Layout, torch.Tensor | None]:
+        """The arguments that make this table."""
+        return self.cos, self.sin, self.layout, self.gain
 
     def shift_back(self, key: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
         """Keys as they would be if their tokens stood `slots` positions earlier.
@@ -39,57 +78,33 @@ class RotaryTable:
         """
         if self.cos is None or self.sin is None:
             return key
+        if self.gain is None:
+            return self._turned_back(key, slots)
+        return (self._turned_back(key.float() / self.gain, slots) * self.gain).to(key.dtype)
+
+    def reach(self, key: torch.Tensor) -> torch.Tensor:
+        """The largest magnitude of each channel of keys `[..., D]` float32, wherever they move."""
+        if self.cos is None:
+            return key.abs()
+        bare = key if self.gain is None else key / self.gain
         half = self.cos.shape[-1]
+        first, second = self.layout.of(half)
+        length = torch.hypot(bare[..., first], bare[..., second])
+        reached = bare.abs()
+        reached[..., first], reached[..., second] = length, length
+        return reached if self.gain is None else reached * self.gain.abs()
+
+    def _turned_back(self, key: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
+        """See `shift_back`, without the gain."""
+        assert self.cos is not None and self.sin is not None
+        start, half = self.layout.start, self.cos.shape[-1]
         cos, sin = (embedding(slots, table) for table in (self.cos, self.sin))
-        first, second = key[..., :half].float(), key[..., half : 2 * half].float()
+        first, second = (key[..., part].float() for part in self.layout.of(half))
         # The inverse rotation: sin(-x) = -sin(x).
-        turned = [first * cos + second * sin, second * cos - first * sin]
+        turned = self.layout.joined(first * cos + second * sin, second * cos - first * sin)
         parts = [part.to(key.dtype) for part in turned]
-        if 2 * half < key.shape[-1]:
-            parts.append(key[..., 2 * half :])
+        if start:
+            parts.insert(0, key[..., :start])
+        if start + 2 * half < key.shape[-1]:
+            parts.append(key[..., start + 2 * half :])
         return torch.cat(parts, dim=-1)
-
-
-def rotary_tables(model: PreTrainedModel, positions: int) -> list[RotaryTable]:
-    """One table per layer, from the model's own rotary embedding.
-
-    Layers that share an embedding share the table's tensors.
-
-    Args:
-        model: a RoPE decoder that `attach` supports.
-        positions: P, the cache's capacity.
-
-    Raises:
-        EdgeInfiniteError: the embedding doesn't rotate halves.
-    """
-    decoder, facts = model.get_decoder(), architecture_of(model)
-    text = model.config.get_text_config()
-    types = getattr(text, "layer_types", None) or [None] * len(decoder.layers)
-    by_type = facts.rotary_by_type
-    made: dict[str | None, RotaryTable] = {}
-    tables = []
-    for layer, kind in zip(facts.layers, types, strict=True):
-        if not layer.rotary:
-            tables.append(RotaryTable(None, None))
-            continue
-        kind = kind if by_type else None
-        if kind not in made:
-            places = torch.arange(positions, device=model.device)
-            made[kind] = _table(decoder.rotary_emb, places, *([kind] if by_type else []))
-        tables.append(made[kind])
-    return tables
-
-
-def _table(rotary: torch.nn.Module, positions: torch.Tensor, *kind: str | None) -> RotaryTable:
-    with torch.no_grad():
-        of_dtype = torch.zeros(1, device=positions.device)
-        cos, sin = rotary(of_dtype, positions.unsqueeze(0), *kind)
-    cos, sin = cos[0].float(), sin[0].float()
-    scaling = cos[0, 0]  # cos(0) = 1, so this is the model's own factor
-    cos, sin = cos / scaling, sin / scaling
-    half = cos.shape[-1] // 2
-    if not torch.allclose(cos[:, :half], cos[:, half:], atol=_ROTATED_BY_HALVES):
-        raise EdgeInfiniteError(
-            "this model's RoPE turns neighbouring dimensions, not halves; use --policy reencode"
-        )
-    return RotaryTable(cos[:, :half].contiguous(), sin[:, :half].contiguous())

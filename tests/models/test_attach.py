@@ -111,13 +111,6 @@ def test_a_cache_too_long_for_the_backbone_is_refused_with_all_its_parts(geometr
         attach(tiny_llama(), config)
 
 
-def test_keys_that_carry_cannot_move_are_refused_when_attaching():
-    """Cohere's RoPE turns neighbouring dimensions."""
-    attach(tiny_family("Cohere"), EdgeInfiniteConfig(GEOMETRY))
-    with pytest.raises(EdgeInfiniteError, match="use --policy reencode"):
-        attach(tiny_family("Cohere"), EdgeInfiniteConfig(replace(GEOMETRY, policy="carry")))
-
-
 @pytest.mark.parametrize(
     ("config", "lack"),
     [

@@ -20,7 +20,7 @@ from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
-from edgeinfinite.models.recall.rotary import rotary_tables
+from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.recall.scorer import KEEP_ALL
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.saved_session import load_session, save_session

@@ -28,7 +28,8 @@ from edgeinfinite.models.attention_call import AttentionCall
 from edgeinfinite.models.exact_attention import causal_attention
 from edgeinfinite.models.memory.compressive import retrieve
 from edgeinfinite.models.memory.gate import MemoryGate, log_positions
-from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables
+from edgeinfinite.models.recall.movement import rotary_tables
+from edgeinfinite.models.recall.rotary import RotaryTable
 from edgeinfinite.training.gate.lengths import Lengths
 
 _TRANSFER_ATTENTION = "edgeinfinite-transfer"

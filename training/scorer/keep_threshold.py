@@ -14,8 +14,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.files import read_text_file
+from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.recall.ranking import pooled_scores, with_neighbours
-from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.models.recall.scorer import KEEP_ALL, RetentionScorer
 from edgeinfinite.training.scorer.observe import Observation, observe
 from edgeinfinite.training.texts import excerpt

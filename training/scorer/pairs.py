@@ -14,7 +14,8 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from edgeinfinite.files import read_text_file
-from edgeinfinite.models.recall.rotary import RotaryTable, rotary_tables
+from edgeinfinite.models.recall.movement import rotary_tables
+from edgeinfinite.models.recall.rotary import RotaryTable
 from edgeinfinite.training.scorer.composed import Composed, TextSource
 from edgeinfinite.training.scorer.facts import draw_facts
 from edgeinfinite.training.scorer.observe import Observation, observe

@@ -19,7 +19,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from edgeinfinite.files import read_text_file
-from edgeinfinite.models.recall.rotary import rotary_tables
+from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.recall.scorer import REPEATS_WIDTH, RetentionScorer
 from edgeinfinite.training.scorer.composed import Composed, TextSource
 from edgeinfinite.training.scorer.fit import fit_networks

@@ -69,7 +69,12 @@ def _is_token_by_token(node: Node) -> bool:
         return node.args[1][:2] == [1, -1] and len(shape_of(node)) > len(shape_of(node.args[0]))
     if node.target in (aten.slice.Tensor, aten.cat.default):  # of its last axis
         return node.args[1] in (-1, len(shape_of(node)) - 1)
-    return node.target is operator.getitem or str(node.target) in _TOKEN_BY_TOKEN
+    source: Any = node.args[0] if node.args else None
+    if node.target is aten.chunk.default:  # of its last axis
+        return node.args[2:] in ((-1,), (len(shape_of(source)) - 1,))
+    if node.target is operator.getitem:
+        return _is_token_by_token(source)
+    return str(node.target) in _TOKEN_BY_TOKEN
 
 
 def _last_of(node: Node, before: Node, done: dict[Node, Node | None]) -> Node:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,10 +18,78 @@ from transformers import PreTrainedModel
 from edgeinfinite.export.onnx import operators
 from edgeinfinite.models.attach import attention_layers
 from edgeinfinite.models.head_groups import packed, unpacked
-from edgeinfinite.models.recall.rotary import RotaryTable
+from edgeinfinite.models.recall.rotary import Layout, RotaryTable
 
 _NAME = "apply_rotary_pos_emb"
-_Rotate = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A way to turn queries and keys that the operator has.
+
+    Args:
+        interleaved: whether neighbouring dimensions turn into each other, not halves.
+        backwards: whether they turn the other way than the operator.
+        side_by_side: whether the columns of cos and sin hold each angle twice in a row, not the
+            angles twice over.
+    """
+
+    interleaved: bool = False
+    backwards: bool = False
+    side_by_side: bool = False
+
+    def fused(
+        self, q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *_: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """q `[1, H, T, D]`, k `[1, K, T, D]`; cos and sin `[1, T, R]`."""
+        return self._one(q, cos, sin), self._one(k, cos, sin)
+
+    def _one(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        columns = cos.shape[-1]
+        once = slice(0, columns, 2) if self.side_by_side else slice(columns // 2)
+        start = torch.zeros(1, dtype=torch.int64)
+        turned = operators.rotary(
+            packed(x),
+            start,
+            cos[0, :, once],
+            -sin[0, :, once] if self.backwards else sin[0, :, once],
+            heads=x.shape[1],
+            interleaved=self.interleaved,
+        )
+        return unpacked(turned, x.shape[1])
+
+    def is_that_of(self, function: Callable[..., Any]) -> bool:
+        """Compares a model's function with what the operator computes."""
+        generator = torch.Generator().manual_seed(0)
+
+        def random(*shape: int) -> torch.Tensor:
+            return torch.randn(shape, generator=generator)
+
+        q, k, angle = random(1, 4, 3, 8), random(1, 2, 3, 8), random(1, 3, 4)
+        twice = angle.repeat_interleave(2, dim=-1) if self.side_by_side else angle.repeat(1, 1, 2)
+        try:
+            results = function(q, k, twice.cos(), twice.sin())
+        except (TypeError, RuntimeError):  # another signature: another kind of RoPE
+            return False
+        return all(
+            torch.allclose(result, self._reference(x, angle.unsqueeze(1)), atol=1e-5)
+            for x, result in zip((q, k), results, strict=True)
+        )
+
+    def _reference(self, x: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
+        layout = Layout(interleaved=self.interleaved)
+        first, second = (x[..., part] for part in layout.of(angle.shape[-1]))
+        cos, sin = angle.cos(), -angle.sin() if self.backwards else angle.sin()
+        turned = layout.joined(first * cos - second * sin, second * cos + first * sin)
+        return torch.cat(turned, dim=-1)
+
+
+_FORMS = [
+    _Form(interleaved, backwards, side_by_side)
+    for side_by_side in (False, True)
+    for interleaved in (False, True)
+    for backwards in (False, True)
+]
 
 
 @contextmanager
@@ -28,15 +97,20 @@ def fused_rotary(model: PreTrainedModel) -> Iterator[bool]:
     """Inside, the model's attention rotates Q and K with the fused operator.
 
     Yields:
-        Whether it does; False if the model doesn't rotate by halves.
+        Whether it does; False if the operator doesn't have the model's way to rotate.
     """
     layer = attention_layers(model)[0]
     module: Any = sys.modules[type(layer).__module__]
     original = getattr(module, _NAME, None)
-    if original is None or not _rotates_by_halves(original):
+    form = next((f for f in _FORMS if original and f.is_that_of(original)), None)
+    if form is None:
         yield False
         return
-    setattr(module, _NAME, _fused)
+
+    def fused(*arguments: torch.Tensor, **_: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        return form.fused(*arguments)
+
+    setattr(module, _NAME, fused)
     try:
         yield True
     finally:
@@ -46,54 +120,21 @@ def fused_rotary(model: PreTrainedModel) -> Iterator[bool]:
 class FusedRotaryTable(RotaryTable):
     """Rotates keys with the fused operator, for tracing; same equations as the parent."""
 
-    def shift_back(self, key: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
+    def _turned_back(self, key: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
         """See `RotaryTable.shift_back`; key `[1, K, n, D]`, slots `[n]` or `[1, K, n]`."""
-        if self.cos is None or self.sin is None:
-            return key
+        assert self.cos is not None and self.sin is not None
+        start = self.layout.start
+        before, key = (key[..., :start], key[..., start:]) if start else (key, key)
         # If each head has its own distances, the heads go on the operator's batch axis.
         apart = slots.dim() > 1
         x, rows = (key.transpose(0, 1), slots[0]) if apart else (key, slots.unsqueeze(0))
-        # The inverse rotation: sin(-x) = -sin(x).
-        turned = operators.rotary(x.float(), rows, self.cos, -self.sin, heads=x.shape[1])
-        turned = turned.to(key.dtype)
-        return turned.transpose(0, 1) if apart else turned
-
-
-def _fused(
-    q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *_: Any, **__: Any
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """q `[1, H, T, D]`, k `[1, K, T, D]`; cos and sin `[1, T, R]`, both halves alike."""
-    return _one(q, cos, sin), _one(k, cos, sin)
-
-
-def _one(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    half = cos.shape[-1] // 2
-    start = torch.zeros(1, dtype=torch.int64)
-    turned = operators.rotary(
-        packed(x), start, cos[0, :, :half], sin[0, :, :half], heads=x.shape[1]
-    )
-    return unpacked(turned, x.shape[1])
-
-
-def _rotates_by_halves(function: Callable[..., Any]) -> bool:
-    """Compares the model's function with what the operator computes."""
-    generator = torch.Generator().manual_seed(0)
-
-    def random(*shape: int) -> torch.Tensor:
-        return torch.randn(shape, generator=generator)
-
-    q, k, angle = random(1, 4, 3, 8), random(1, 2, 3, 8), random(1, 3, 4).repeat(1, 1, 2)
-    cos, sin = angle.cos(), angle.sin()
-    try:
-        results = function(q, k, cos, sin)
-    except (TypeError, RuntimeError):  # another signature: another kind of RoPE
-        return False
-    return all(
-        torch.allclose(result, _reference(x, cos, sin), atol=1e-5)
-        for x, result in zip((q, k), results, strict=True)
-    )
-
-
-def _reference(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    first, second = x.chunk(2, dim=-1)
-    return x * cos.unsqueeze(1) + torch.cat((-second, first), -1) * sin.unsqueeze(1)
+        turned = operators.rotary(
+            x.float(),
+            rows,
+            self.cos,
+            -self.sin,  # the inverse rotation: sin(-x) = -sin(x)
+            heads=x.shape[1],
+            interleaved=self.layout.interleaved,
+        ).to(key.dtype)
+        turned = turned.transpose(0, 1) if apart else turned
+        return torch.cat((before, turned), dim=-1) if start else turned

@@ -36,7 +36,7 @@ from edgeinfinite.export.executorch.passes.sort_as_topk import sort_as_topk
 from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
 from edgeinfinite.models.memory.compressive import retrieve
 from edgeinfinite.models.memory.feature_map import elu_features
-from edgeinfinite.models.recall.rotary import rotary_tables
+from edgeinfinite.models.recall.movement import rotary_tables
 from tiny import tiny_llama
 
 Pass = Callable[[torch.export.ExportedProgram], int]
@@ -157,9 +157,41 @@ def test_the_rotation_of_rope_as_an_exact_product() -> None:
     )
 
 
-def test_other_joined_slices_are_left_alone() -> None:
-    half = Calls(lambda self, x: torch.cat([-x[..., :8], x[..., 8:]], -1))
-    check(rotation_as_product, half, torch.randn(1, 2, 5, 16), places=0)
+@pytest.mark.parametrize(
+    "turned",
+    [
+        lambda x: torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2),
+        lambda x: torch.stack((x[..., 1::2], -x[..., ::2]), dim=-1).flatten(-2),
+        lambda x: torch.cat((x[..., 8:], -x[..., :8]), dim=-1),
+        lambda x: x.repeat_interleave(2, dim=-1),
+    ],
+    ids=["neighbours", "neighbours, backwards", "halves, backwards", "angles of neighbours"],
+)
+def test_other_rotations_are_exact_products_too(
+    turned: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    module = Calls(lambda self, x: turned(x))
+    x = torch.randn(1, 4, 5, 16)
+    check(rotation_as_product, module, x, places=1, dynamic_axis=2, exact=True)
+
+
+@pytest.mark.parametrize(
+    ("width", "other"),
+    [
+        (16, lambda x: torch.cat([-x[..., :8], x[..., 8:]], -1)),
+        (16, lambda x: torch.cat([-x[..., 8:], -x[..., :8]], -1)),
+        (18, lambda x: torch.cat([-x[..., 8:16], x[..., :8]], -1)),
+        (16, lambda x: torch.stack((-x[..., ::2], x[..., 1::2]), dim=-1).flatten(-2)),
+        (16, lambda x: torch.stack((-x[..., 1::2], x[..., ::2]), dim=-2).flatten(-2)),
+        (16, lambda x: torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-3)),
+        (16, lambda x: x.repeat_interleave(3, dim=-1)),
+    ],
+)
+def test_other_joined_slices_are_left_alone(
+    width: int, other: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    module = Calls(lambda self, x: other(x))
+    check(rotation_as_product, module, torch.randn(1, 2, 5, width), places=0)
 
 
 @pytest.mark.parametrize(("heads", "kv_heads"), [(6, 2), (4, 4), (8, 1)])

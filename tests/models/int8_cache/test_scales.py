@@ -16,7 +16,7 @@ from edgeinfinite.models.attach import attach, attention_layers, config_of
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.int8_cache.measure import add_cache_scales
 from edgeinfinite.models.int8_cache.scales import ScaledCache, as_numbers, moved, rounded
-from edgeinfinite.models.recall.rotary import rotary_tables
+from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.trained_file import save_layers
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session import Session

@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers
 
-from edgeinfinite.models.recall.rotary import rotary_tables
+from edgeinfinite.models.recall.movement import rotary_tables
 
 SIZES = {
     "vocab_size": 97,

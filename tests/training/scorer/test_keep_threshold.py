@@ -6,8 +6,8 @@ import torch
 
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.recall.ranking import pooled_scores, with_neighbours
-from edgeinfinite.models.recall.rotary import rotary_tables
 from edgeinfinite.models.recall.scorer import KEEP_ALL, RetentionScorer
 from edgeinfinite.training.scorer.keep_threshold import SHARE, fit_keep_thresholds, ordinary_texts
 from edgeinfinite.training.scorer.observe import observe

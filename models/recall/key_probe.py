@@ -1,0 +1,78 @@
+"""Keys and values of a few random tokens at many positions, as a cache gets them.
+
+The probe's attention returns zeros, so that what a layer reads doesn't depend on the position.
+Letters: n tokens, P positions, K KV heads, D head dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+
+from edgeinfinite.models.attention import attention_implementation
+from edgeinfinite.models.row_modules import compute_dtype
+
+_PROBE_ATTENTION = "edgeinfinite-key-probe"
+_SEEN_ARGUMENT = "edgeinfinite_keys"
+
+
+class Seen(NamedTuple):
+    """What one layer handed to its attention: keys and values `[n, P, K, D]` float32."""
+
+    keys: torch.Tensor
+    values: torch.Tensor
+
+
+def keys_at(model: PreTrainedModel, tokens: int, positions: Sequence[int]) -> list[Seen]:
+    """What each layer caches for the same random tokens at different positions.
+
+    Args:
+        model: a decoder that `architecture_of` supports.
+        tokens: n, how many random tokens.
+        positions: P of them.
+    """
+    seen: dict[int, Seen] = {}
+    decoder: Any = model.get_decoder()
+    embedding: Any = model.get_input_embeddings()
+    width: int = embedding.weight.shape[1]
+    made = torch.randn(tokens, 1, width, generator=torch.Generator().manual_seed(1))
+    every = made.repeat_interleave(len(positions), 0)
+    places = torch.tensor(positions).repeat(tokens).unsqueeze(1)
+    training = model.training
+    try:
+        with torch.no_grad(), attention_implementation(model, _PROBE_ATTENTION):
+            decoder.eval()(
+                inputs_embeds=every.to(model.device, compute_dtype(model)),
+                position_ids=places.to(model.device),
+                use_cache=False,
+                **{_SEEN_ARGUMENT: seen},
+            )
+    finally:
+        model.train(training)
+    sizes = tokens, len(positions)
+    return [
+        Seen(*(part.unflatten(0, sizes).squeeze(3).float() for part in of))
+        for _, of in sorted(seen.items())
+    ]
+
+
+def _note_keys(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    *_: Any,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, None]:
+    """The probe's attention function: keeps K and V and returns zeros `[B, T, H, D]`."""
+    kwargs[_SEEN_ARGUMENT][module.layer_idx] = Seen(key, value)
+    batch, heads, tokens, _dim = query.shape
+    return value.new_zeros(batch, tokens, heads, value.shape[-1]), None
+
+
+AttentionInterface.register(_PROBE_ATTENTION, _note_keys)
+AttentionMaskInterface.register(_PROBE_ATTENTION, lambda *args, **kwargs: None)
