@@ -15,6 +15,9 @@ from edgeinfinite.errors import EdgeInfiniteError
 _CARD_FOLDER = "card/*"
 _LOG_IN = "log in with `hf auth login`, or set HF_TOKEN to a token that may write there"
 
+# A loop of redirects, an address that is none, and answers of another shape.
+_NO_HUB = (*(httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, AttributeError),)
+
 
 @dataclass(frozen=True)
 class PushOptions:
@@ -70,4 +73,10 @@ def push_artifact(options: PushOptions) -> str:
         ) from error
     except (httpx.TransportError, OSError) as error:
         raise EdgeInfiniteError(f"{api.endpoint} can't be reached: {error}") from error
+    except _NO_HUB as error:
+        reason = " ".join(str(error).split())[:200]
+        raise EdgeInfiniteError(
+            f"{api.endpoint} doesn't answer as a hub does ({type(error).__name__}: {reason}); "
+            "check the variable HF_ENDPOINT and the proxy"
+        ) from error
     return str(commit.commit_url)

@@ -21,11 +21,16 @@ def check_output(output: Path) -> None:
     """An existing folder is replaced only if it is empty or an artifact.
 
     Raises:
-        EdgeInfiniteError: `output` is a file, a folder with other content, or lies where nothing
-            can be written.
+        EdgeInfiniteError: `output` is a file, a folder with other content, a link to nothing, or
+            lies where nothing can be written.
     """
     check_folder_writable(output.absolute().parent)
     if not output.exists():
+        if output.is_symlink():
+            raise EdgeInfiniteError(
+                f"{output} is a link to {output.readlink()}, which isn't there; make that folder, "
+                "remove the link, or give another folder"
+            )
         return
     if not output.is_dir():
         raise EdgeInfiniteError(f"{output} is a file; give a folder for the artifact")

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
-import threading
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import NoReturn
+from collections.abc import Sequence
 
 from edgeinfinite.cli.adapt import add_adapt
 from edgeinfinite.cli.answer import generate
@@ -44,6 +40,7 @@ from edgeinfinite.cli.push import PUSH, push
 from edgeinfinite.cli.quiet import quieten
 from edgeinfinite.cli.read import read, sessions
 from edgeinfinite.cli.serve import serve
+from edgeinfinite.cli.signals import ended_by_signals
 from edgeinfinite.cli.soak import soak
 from edgeinfinite.cli.terminal import escape_unencodable
 from edgeinfinite.cli.train_gate import add_train_gate
@@ -84,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     quieten()
     escape_unencodable()
     try:
-        with _sigterm_raises():
+        with ended_by_signals():
             return int(arguments.command(arguments))
     except Terminated:
         return 143
@@ -122,23 +119,6 @@ def _told(error: Exception) -> str | None:
         case ImportError() if _LOADER_HAS_NO_MEMORY in str(error):
             return _NO_MEMORY
     return None
-
-
-@contextmanager
-def _sigterm_raises() -> Iterator[None]:
-    """SIGTERM ends commands like Ctrl-C: files stay whole, and temporary ones are removed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def terminate(*_: object) -> NoReturn:
-        raise Terminated
-
-    previous = signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
 def command_line() -> argparse.ArgumentParser:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,34 @@ def test_a_server_that_is_not_there_is_one_line(artifact: Path) -> None:
     done = push(artifact, "http://127.0.0.1:9", "org/tiny")
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert "http://127.0.0.1:9 can't be reached" in done.stderr
+
+
+class _Strange(BaseHTTPRequestHandler):
+    """Redirects in a loop, or answers with what no hub says."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        kind = self.server.kind  # type: ignore[attr-defined]
+        self.send_response(307 if kind == "loop" else 200)
+        if kind == "loop":
+            self.send_header("Location", self.path)
+        body = {"loop": b"", "junk": b"<html>"}[kind]
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST  # noqa: N815
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("kind", ["loop", "junk"])
+def test_a_server_that_is_no_hub_is_one_line(artifact: Path, kind: str) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Strange) as server:
+        server.kind = kind  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        done = push(artifact, f"http://127.0.0.1:{server.server_port}", "org/tiny")
+        server.shutdown()
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr

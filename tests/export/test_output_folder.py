@@ -11,7 +11,7 @@ import pytest
 
 from edgeinfinite.artifact.manifest import MANIFEST_FILE
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.output_folder import unfinished
+from edgeinfinite.export.output_folder import check_output, unfinished
 
 KILLED = """
 import os, sys
@@ -101,3 +101,9 @@ def test_a_folder_without_an_artifact_is_not_replaced(tmp_path):
         (tmp_path / "a" / "thesis.txt").write_text("years of work")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a" / "thesis.txt").exists()
+
+
+def test_a_link_to_nothing_is_refused_before_the_work(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(EdgeInfiniteError, match=r"is a link to .*nowhere, which isn't there"):
+        check_output(tmp_path / "link")
