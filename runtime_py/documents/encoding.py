@@ -35,12 +35,26 @@ _COMMONEST = "cp1252"
 
 _AS_BROWSERS = {
     **dict.fromkeys(("ascii", "iso8859-1"), "cp1252"),
-    **dict.fromkeys(("gb2312", "gbk", "hz"), "gb18030"),
+    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
     **dict.fromkeys(("shift_jis", "shift_jis_2004", "shift_jisx0213"), "cp932"),
     **{"euc_kr": "cp949", "iso8859-9": "cp1254", "tis-620": "cp874", "iso8859-11": "cp874"},
     **{"big5": "big5hkscs"},
 }
 """What pages that state one encoding are written in: its larger relative (WHATWG's table)."""
+
+_NO_ENCODINGS = frozenset(
+    (
+        "idna",
+        "punycode",
+        "undefined",
+        "unicode_escape",
+        "raw_unicode_escape",
+        "utf-7",
+        "mbcs",
+        "oem",
+    )
+)
+"""Codecs of Python's that no text is written in."""
 
 _HEAD = 4096
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.S)
@@ -122,8 +136,8 @@ def _by_statement(name: str, data: bytes, stated: str) -> Decoded | None:
     try:
         known = codecs.lookup(stated)
         encoding = known.name
-        if not known._is_text_encoding:
-            raise LookupError
+        if not known._is_text_encoding or encoding.replace("-", "_") in _NO_ENCODINGS:
+            return None
     except (LookupError, ValueError):
         return None
     if encoding.startswith(("utf-16", "utf-32")):
@@ -234,7 +248,7 @@ def _no_text(name: str) -> EdgeInfiniteError:
 def _is_strict(data: bytes, encoding: str) -> bool:
     try:
         data.decode(encoding)
-    except UnicodeDecodeError:
+    except UnicodeError:
         return False
     return True
 

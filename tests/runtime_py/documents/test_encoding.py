@@ -102,7 +102,9 @@ def test_a_page_that_could_be_both_is_read_as_it_states_and_told() -> None:
 
 
 def test_an_encoding_that_nobody_knows_is_passed_over() -> None:
-    assert document_of("a.html", "<meta charset=x-none><p>schön</p>".encode()).text == "schön"
+    for name in ("x-none", "idna", "punycode", "rot13", "undefined", "unicode_escape", "utf-7"):
+        page = f"<meta charset={name}><p>schön</p>".encode()
+        assert document_of("a.html", page).text == "schön"
 
 
 @pytest.mark.parametrize("lead", ["", "x" * 3_000_000])
