@@ -103,8 +103,8 @@ _KEPT = (Rule(r"memory_gate\.", None), Rule(r"norm", None), Rule(r"bias$", None)
 _EMBEDDING = r"(embed_tokens|lm_head)\.weight$"
 
 _COSTLY = r"\.(v_proj|down_proj)\.weight$"
-"""A third of SmolLM2's weights, and four fifths of what 4 bits cost it (`docs/quantization.md`):
-values go straight into the residual stream, and the MLP's inner channels have outliers."""
+"""A third of SmolLM2's weights, and four fifths of what 4 bits cost it: values go straight into the
+residual stream, and the MLP's inner channels have outliers (docs/results/quantization.md)."""
 
 RECIPES = {
     recipe.name: recipe

@@ -130,7 +130,7 @@ def recall_within(geometry: Geometry, megabytes: float, shape: StateShape) -> Ge
 
     Each layer with a sliding window holds a segment beside its window. In a small state of a hybrid
     model these take what recall slots could have: halving Gemma 3 270M's segments doubles its slots
-    in 13 MB, and it recalls more and reads 0.93 times as fast (docs/adapt.md).
+    in 13 MB, and it recalls more and reads 0.93 times as fast (docs/results/gemma.md).
 
     Args:
         geometry: of policy `carry`; its segments and recall slots may change.

@@ -60,7 +60,7 @@ _TEXTS: Options = {
     ),
 }
 _COMMON: Options = {
-    "--methods": option("see docs/recall.md for the others", type=names, metavar="LIST"),
+    "--methods": option("see docs/evaluation.md for the others", type=names, metavar="LIST"),
     "--json": option("rows; an interrupted run resumes from this file", type=Path, default=None),
     "--plot": file_option("a picture of the rows", "FILE.png"),
     "--seed": option("random seed", type=int, metavar="N"),

@@ -151,7 +151,7 @@ EXPORT = GEOMETRY | {
     ),
     "--cache-type": option(
         "dtype of the KV cache (default: the recipe's); int8 halves float16's bytes, see "
-        "docs/adapt.md",
+        "docs/recall.md",
         choices=CACHE_TYPES,
     ),
     "--dry-run": option(

@@ -49,7 +49,7 @@ class ExecuTorchBackend:
     name = "executorch"
     cache_types = ("float32",)
     formats = (WeightFormat(4), WeightFormat(4, offsets=True), WeightFormat(8))
-    offsets_read = 100_000  # measured: as long as 70,000 (docs/quantization.md)
+    offsets_read = 100_000  # measured: as long as 70,000 (docs/develop/quantization.md)
     leading_shares = tuple(sixteenth / 16 for sixteenth in (1, 2, 3, 4, 6, 8, 12))
     embedding_formats = (WeightFormat(8),)  # in 4, a tied LM head would be stored beside it
     graph_bytes = 36_000  # the demo model's: 31,000 under carry, 33,000 under reencode

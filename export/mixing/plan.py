@@ -34,7 +34,7 @@ from edgeinfinite.models.loading import Backbone
 
 _ROOM_TO_READ = 1.07
 """Times the bytes that plain int4 reads. On two cores a token of SmolLM2 takes 2.8 ms and 0.036 ms
-for each MB of weights (docs/quantization.md), so this keeps 0.96 of the speed."""
+for each MB of weights (docs/develop/quantization.md), so this keeps 0.96 of the speed."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ def plan_quantization(
     integers = dict(backbone.integers) if recipe.keeps_integers else {}
     mixes = options.max_mb is not None or options.max_loss is not None
     if not options.calibrates:
-        # Weights of 4 bits lose more by a turn than activations gain (docs/quantization.md); a
-        # file's own integers weren't measured.
+        # Weights of 4 bits lose more by a turn than activations gain, and a file's own integers
+        # weren't measured (docs/results/quantization.md).
         floats_to_bytes = recipe.name == "int8" and not backbone.integers
         turns = backend.rounds_by_token and floats_to_bytes
         turned = turns and rotate_residual(backbone.model)

@@ -1,4 +1,4 @@
-"""The retention scorer: how much later text will need a cached pair (docs/recall.md).
+"""The retention scorer: how much later text will need a cached pair (docs/develop/recall.md).
 
 Letters: K KV heads, n pairs, D head dimension, F hidden width.
 """
