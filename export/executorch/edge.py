@@ -213,6 +213,7 @@ _REWRITES: dict[Any, Callable[[Node], None]] = {
     aten.silu.default: _silu,
     aten.slice.Tensor: _rename(edge.slice_copy.Tensor, lambda n: n.args),
     aten.softmax.int: _rename(edge._softmax.default, lambda n: (n.args[0], n.args[1], False)),
+    aten.square.default: _rename(edge.pow.Tensor_Scalar, lambda n: (n.args[0], 2)),
     aten.to.dtype: _converted,
     aten.transpose.int: _rename(edge.permute_copy.default, _swapped),
     aten.type_as.default: _drop,
