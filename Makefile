@@ -34,7 +34,7 @@ test: lint typecheck results-check pytest  ## everything that proves the product
 		test-other-cpu android
 
 # Properties that everything else stands on, chosen by what they take: no real model, no export of one.
-quick: setup  ## the core properties, in three minutes
+quick: setup  ## the core properties, in two to three minutes
 	$(BIN)/ruff format --check $(CHECKED)
 	$(BIN)/ruff check $(CHECKED)
 	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow and not gemma' $(QUICK)

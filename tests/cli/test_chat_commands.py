@@ -197,12 +197,12 @@ def test_lines_are_commands_only_where_they_begin_with_one_slash() -> None:
 @pytest.mark.parametrize(
     ("dropped", "path"),
     [
-        (r"/home/me/My\ File\ \(1\).txt", "/home/me/My File (1).txt"),
-        ("'/home/me/My File.txt'", "/home/me/My File.txt"),
-        ('"/home/me/My File.txt"', "/home/me/My File.txt"),
-        (r"'/home/me/it'\''s.txt'", "/home/me/it's.txt"),
-        ("file:///home/me/My%20File.txt", "/home/me/My File.txt"),
-        ("/home/me/My File.txt", "/home/me/My File.txt"),
+        (r"/books/My\ File\ \(1\).txt", "/books/My File (1).txt"),
+        ("'/books/My File.txt'", "/books/My File.txt"),
+        ('"/books/My File.txt"', "/books/My File.txt"),
+        (r"'/books/it'\''s.txt'", "/books/it's.txt"),
+        ("file:///books/My%20File.txt", "/books/My File.txt"),
+        ("/books/My File.txt", "/books/My File.txt"),
         ("it's mine.txt", "it's mine.txt"),
     ],
 )
