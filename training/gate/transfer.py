@@ -22,6 +22,7 @@ from torch import nn
 from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attention_layers
 from edgeinfinite.models.attention import attention_implementation
 from edgeinfinite.models.attention_call import AttentionCall
@@ -86,12 +87,21 @@ def look_at(
         tokens: `[T]` int64, T = `lengths.tokens(segments)`, no more than its trained positions.
         lengths: how a session cuts the text.
         number: the stretch's number; it decides which queries are sampled.
+
+    Raises:
+        EdgeInfiniteError: norms after RoPE have weights.
     """
     segments = (len(tokens) - lengths.tokens(0)) // lengths.segment
     stride = max(1, segments * lengths.segment // _QUERIES)
     rows = torch.arange(number % stride, lengths.segment, stride)
     end = lengths.sinks + (segments + 1) * lengths.segment
-    watch = _Watch(lengths, segments, rows, rotary_tables(model, end), [])
+    tables = rotary_tables(model, end)
+    if any(table.gain is not None for table in tables):
+        raise EdgeInfiniteError(
+            f"{type(model).__name__} has norms of queries and keys after RoPE, so a gate can't be "
+            "trained for it: queries move by other weights than keys; export with --gate none"
+        )
+    watch = _Watch(lengths, segments, rows, tables, [])
     with torch.no_grad(), attention_implementation(model, _TRANSFER_ATTENTION):
         model(
             input_ids=tokens[None, :end],

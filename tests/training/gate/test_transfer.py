@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.cli import main
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.training.gate import transfer as gate_transfer
@@ -17,7 +18,7 @@ from edgeinfinite.training.gate.lengths import Lengths
 from edgeinfinite.training.gate.loss import cross_entropy
 from edgeinfinite.training.gate.segments import SegmentState, read_segments
 from edgeinfinite.training.gate.transfer import corrections, fit_layer, look_at
-from tiny import attached, random_tokens, tiny_llama
+from tiny import attached, random_tokens, tiny_family, tiny_llama
 
 GEOMETRY = Geometry(8, 4, 3)
 LENGTHS = Lengths(4, 8)
@@ -33,6 +34,12 @@ def train(checkpoint: Path, texts: Path, output: Path, *more: str) -> int:
 @pytest.fixture
 def model():
     return attached(GEOMETRY, feature_map="learned", opening="query")
+
+
+def test_norms_after_rope_are_refused_since_queries_move_by_other_weights():
+    tokens = torch.tensor(random_tokens(LENGTHS.tokens(3)))
+    with pytest.raises(EdgeInfiniteError, match="a gate can't be trained for it"):
+        look_at(tiny_family("Hunyuan"), tokens, LENGTHS, number=0)
 
 
 def test_the_fitted_attention_equals_a_sessions(model):
