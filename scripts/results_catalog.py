@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from results_exact import EXACT_4096, EXACT_AND_FIXED, EXACT_BUDGET, EXACT_GEMMA, EXACT_OLD
-from results_quantization import QUANTIZERS, QUANTIZERS_GEMMA
+from results_quantization import (
+    LOSS_GEMMA,
+    LOSS_SHUFFLED,
+    LOSS_UNTOUCHED,
+    QUANTIZERS,
+    QUANTIZERS_GEMMA,
+)
 from results_recall import README_RECALL, RECALL
 from results_server import SESSIONS, WAIT, WAIT_SHORT
 from results_speed import EXECUTORCH, GEMMA, INT8, SPEED
@@ -24,6 +30,9 @@ GRIDS: dict[str, Grid] = {
     "exact-attention/measured-3": EXACT_BUDGET,
     "exact-attention/measured-5": EXACT_AND_FIXED,
     "exact-attention/measured-6": EXACT_GEMMA,
+    "quantization/gemma": LOSS_GEMMA,
+    "quantization/shuffled": LOSS_SHUFFLED,
+    "quantization/untouched": LOSS_UNTOUCHED,
     "quantization/measured-8": QUANTIZERS,
     "quantization/measured-9": QUANTIZERS_GEMMA,
     "server/measured": WAIT,

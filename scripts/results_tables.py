@@ -54,11 +54,13 @@ class Grid:
         heads: the columns of the labels.
         columns: by name, how a cell comes from a line's rows.
         lines: from the top down.
+        beside: further files of rows that the cells are computed from.
     """
 
     heads: tuple[str, ...]
     columns: tuple[tuple[str, Cell], ...]
     lines: tuple[Line, ...]
+    beside: tuple[str, ...] = ()
 
     def markdown(self) -> str:
         """The table as a page shows it."""
@@ -71,7 +73,7 @@ class Grid:
 
     def files(self) -> list[str]:
         """The files of rows, each once."""
-        return list(dict.fromkeys(line.file for line in self.lines))
+        return list(dict.fromkeys([*(line.file for line in self.lines), *self.beside]))
 
 
 def markdown(heads: list[str], lines: list[list[str]]) -> str:
