@@ -20,7 +20,9 @@ def problems() -> list[str]:
     found = []
     for page in pages():
         if page.read_text(encoding="utf-8") != written(page):
-            found.append(f"{page.relative_to(ROOT)} differs from its rows; run `make results`")
+            found.append(
+                f"{page.relative_to(ROOT)} differs from its rows: change those, not the page, then run `make results`"
+            )
     return found + changed() + complaints()
 
 

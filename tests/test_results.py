@@ -57,7 +57,9 @@ def test_a_figure_that_is_changed_in_a_page_is_found(monkeypatch, tmp_path) -> N
     page.write_text(made.replace("7.6 s", "7.5 s"), encoding="utf-8")
     monkeypatch.setattr(results, "pages", lambda: [page])
     monkeypatch.setattr(results, "ROOT", tmp_path)
-    assert results.problems() == ["page.md differs from its rows; run `make results`"]
+    assert results.problems() == [
+        "page.md differs from its rows: change those, not the page, then run `make results`"
+    ]
 
 
 def _default(monkeypatch, **changes) -> list[str]:
