@@ -21,7 +21,7 @@ def problems() -> list[str]:
     for page in pages():
         if page.read_text(encoding="utf-8") != written(page):
             found.append(
-                f"{page.relative_to(ROOT)} differs from its rows: change those, not the page, then run `make results`"
+                f"{page.relative_to(ROOT)} differs from its rows: change those, then run `make results`"
             )
     return found + changed() + complaints()
 

@@ -58,7 +58,7 @@ def test_a_figure_that_is_changed_in_a_page_is_found(monkeypatch, tmp_path) -> N
     monkeypatch.setattr(results, "pages", lambda: [page])
     monkeypatch.setattr(results, "ROOT", tmp_path)
     assert results.problems() == [
-        "page.md differs from its rows: change those, not the page, then run `make results`"
+        "page.md differs from its rows: change those, then run `make results`"
     ]
 
 
