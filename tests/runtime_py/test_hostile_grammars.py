@@ -35,6 +35,13 @@ def busy_children() -> list[psutil.Process]:
     return [one for one in ours if one.parent() and one.parent().pid != os.getpid()]
 
 
+def until_none_is_left() -> None:
+    end = time.monotonic() + 10
+    while busy_children():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """The parent waits shorter than the kernel would let the process run."""
@@ -56,21 +63,18 @@ def test_it_ends_when_its_client_leaves(guidance) -> None:
     with pytest.raises(Cancelled):
         guidance.json_schema(hostile(30), cancelled=lambda: time.monotonic() - start > 0.5)
     assert time.monotonic() - start < 3
-    end = time.monotonic() + 3
+    end = time.monotonic() + 10
     while [one for one in busy_children() if one.cpu_times().user > 0.3]:
         assert time.monotonic() < end, "its process goes on"
         time.sleep(0.05)
 
 
 def test_a_grammar_that_nobody_holds_has_no_process(guidance) -> None:
-    before = len(busy_children())
+    until_none_is_left()
     grammar = guidance.regex("[ab]{3}")
-    assert len(busy_children()) == before + 1
+    assert len(busy_children()) == 1
     del grammar
-    end = time.monotonic() + 3
-    while len(busy_children()) > before:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    until_none_is_left()
 
 
 def test_a_host_that_the_system_ended_is_started_again(guidance) -> None:
