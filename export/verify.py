@@ -16,6 +16,7 @@ from edgeinfinite.artifact.manifest import (
     soc_of,
 )
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.export.against_gguf import check_against_gguf
 from edgeinfinite.export.backend import Integers, Progress, backend_named
 from edgeinfinite.export.mixing.rotation import rotate_residual
 from edgeinfinite.export.parity.calls import check_parity
@@ -46,7 +47,8 @@ def verify_artifact(
 
     Args:
         folder: the artifact.
-        against: compare with this artifact instead of the checkpoint.
+        against: compare with this artifact instead of the checkpoint; a `.gguf` file is compared
+            as llama.cpp reads it, see `against_gguf`.
         text: UTF-8 text to read; None takes the text that the export used.
         model: the checkpoint; None takes the one that the manifest names.
         soc: refuse an artifact that is compiled for another chip.
@@ -75,6 +77,8 @@ def verify_artifact(
         )
     if not all(check.passed for check in checks):
         return checks
+    if against is not None and against.suffix == ".gguf":
+        return checks + check_against_gguf(folder, manifest, against)
     emulate = soc_of(manifest) is not None
     words = None if text is None else read_text_file(text)
     if against is not None:

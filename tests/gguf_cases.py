@@ -117,7 +117,7 @@ ROPES = (
     Case("llama factor without a type", "llama", {"rope.scaling.factor": 4.0}),
     Case("llama type none", "llama", LINEAR | {"rope.scaling.type": "none"}),
     Case("llama factor below 1", "llama", LINEAR | {"rope.scaling.factor": 0.5}),
-    Case("llama base", "llama", {"rope.freq_base": 500.0}),
+    Case("llama other base", "llama", {"rope.freq_base": 500.0}),
     Case("llama attention factor", "llama", {"rope.scaling.attn_factor": 1.3}),
     Case("llama yarn attention factor", "llama", SHORT_YARN | {"rope.scaling.attn_factor": 1.3}),
     Case("llama freqs", "llama", more=FREQS),

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from gguf import GGUFValueType, GGUFWriter
+from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 WIDTH, INNER, LAYERS, VOCABULARY, CONTEXT = 64, 96, 2, 320, 8192
 EXPERTS = 4
@@ -191,9 +192,11 @@ def _add(writer: GGUFWriter, key: str, value: Any) -> None:
 def _add_tokens(writer: GGUFWriter) -> None:
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
-    words = ["a", "b", "ab", *(f"<{index}>" for index in range(3, VOCABULARY))]
+    words = [*bytes_to_unicode().values(), "ab", "<bos>", "<eos>"]
+    words += [f"<{index}>" for index in range(len(words), VOCABULARY)]
+    normal, control = 1, 3
     writer.add_token_list(words)
-    writer.add_token_types([1] * VOCABULARY)
+    writer.add_token_types([control if len(word) > 2 else normal for word in words])
     writer.add_token_merges(["a b"])
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(1)
+    writer.add_bos_token_id(words.index("<bos>"))
+    writer.add_eos_token_id(words.index("<eos>"))

@@ -175,7 +175,10 @@ QUANTIZE_REPORT = GEOMETRY | {
 }
 
 VERIFY = ARTIFACT | {
-    "--against": file_option("another artifact to compare with", "DIR2"),
+    "--against": file_option(
+        "another artifact to compare with, or the .gguf file, as llama.cpp reads it",
+        "DIR2|FILE.gguf",
+    ),
     "--text": file_option("text to run the models on"),
     "--model": option("checkpoint (default: the manifest's)", default=None, metavar=MODEL),
     "--soc": option("refuse an artifact for another chip", default=None, metavar="NAME"),
