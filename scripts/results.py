@@ -20,9 +20,8 @@ def problems() -> list[str]:
     found = []
     for page in pages():
         if page.read_text(encoding="utf-8") != written(page):
-            found.append(
-                f"{page.relative_to(ROOT)} differs from its rows: change those, then run `make results`"
-            )
+            name = page.relative_to(ROOT)
+            found.append(f"{name} differs from its rows: change those, then run `make results`")
     return found + changed() + complaints()
 
 
