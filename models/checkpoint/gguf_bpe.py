@@ -139,6 +139,8 @@ def _merges_by_score(
     """Every way to make a token of two, the best score first."""
     ways: dict[str, list[tuple[str, str]]] = {}
     for text in tokens:
+        if " " in text:  # blanks become MARK first, so only a special token is found so
+            continue
         pairs = [(text[:cut], text[cut:]) for cut in range(len(text) - 1, 0, -1)]
         found = [pair for pair in pairs if pair[0] in tokens and pair[1] in tokens]
         if found:
