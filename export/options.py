@@ -45,6 +45,7 @@ class ExportOptions:
 
     Args:
         model: what `load_backbone` takes.
+        pre_tokenizer: see `load_backbone`.
         output: the artifact's folder; must not exist, be empty, or be an artifact to replace. None
             for a plan alone.
         backend: one of `artifact.backends.BACKENDS`.
@@ -72,6 +73,7 @@ class ExportOptions:
     state_mb: float | None = None
     cache_type: str | None = None
     quantization: QuantizationOptions = field(default_factory=QuantizationOptions)
+    pre_tokenizer: str | None = None
 
     def __post_init__(self) -> None:
         if self.state_mb is not None and not 0 < self.state_mb < math.inf:

@@ -135,10 +135,12 @@ def _loaded(options: ExportOptions, backend: Backend, recipe: Recipe) -> tuple[B
         found.append(text_files(options.model, settings))
 
     if options.quantization.calibrates:
-        backbone = load_in_files(options.model, judge)
+        backbone = load_in_files(options.model, judge, options.pre_tokenizer)
     else:  # an artifact of floats holds float32 weights
         stored = recipe.name != "none" and backend.reads_stored
-        backbone = load_backbone(options.model, stored=stored, judge=judge)
+        backbone = load_backbone(
+            options.model, stored=stored, judge=judge, pre_tokenizer=options.pre_tokenizer
+        )
     return backbone, found[0]
 
 

@@ -154,7 +154,7 @@ def _is_to_be_trained(arguments: argparse.Namespace, exported: argparse.Namespac
     from edgeinfinite.models.loading import load_backbone
     from edgeinfinite.models.shipped import shipped_scorer
 
-    backbone = load_backbone(arguments.model)
+    backbone = load_backbone(arguments.model, pre_tokenizer=vars(arguments).get("pre_tokenizer"))
     check_supported(backbone.model)
     if all(architecture_of(backbone.model).sliding_windows):
         note(f"every layer of {backbone.name} has a sliding window: no scorer is needed")
@@ -168,6 +168,8 @@ def _is_to_be_trained(arguments: argparse.Namespace, exported: argparse.Namespac
 
 def _train_argv(arguments: argparse.Namespace, work: Path) -> tuple[str | Path, ...]:
     argv: tuple[str | Path, ...] = ("train-scorer", "--model", arguments.model)
+    if "pre_tokenizer" in arguments:
+        argv += ("--pre-tokenizer", arguments.pre_tokenizer)
     for name in ("data", "questions"):
         paths: list[Path] = getattr(arguments, name)
         argv += (f"--{name}", *paths) if paths else ()

@@ -113,7 +113,16 @@ GEOMETRY = {
     "--scorer": option("retention scorer (default: the model's)", metavar="FILE"),
 }
 
+PRE_TOKENIZER: dict[str, dict[str, Any]] = {
+    "--pre-tokenizer": option(
+        "how the tokenizer of a .gguf file cuts words, by llama.cpp's name for it, such as qwen2 "
+        "(default: the file's tokenizer.ggml.pre)",
+        metavar="NAME",
+    ),
+}
+
 EXPORT = GEOMETRY | {
+    **PRE_TOKENIZER,
     "--model": option("the checkpoint", metavar=MODEL, required=True),
     "--output": option(
         "the artifact's folder; not needed with --dry-run", type=Path, metavar="DIR"

@@ -11,6 +11,7 @@ from tqdm import tqdm
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.cli.arguments import add_options, finite, given, option, positive
+from edgeinfinite.cli.options import PRE_TOKENIZER
 from edgeinfinite.files import check_writable
 from edgeinfinite.models.configuration import FEATURE_MAPS, OPENINGS
 from edgeinfinite.training.gate.options import GateOptions
@@ -19,6 +20,7 @@ Options = dict[str, dict[str, Any]]
 
 _OPTIONS: Options = {
     "--model": option("the checkpoint, as for export", required=True),
+    **PRE_TOKENIZER,
     "--data": option(
         "long texts: .txt, or .jsonl with one text per line",
         required=True,

@@ -10,6 +10,7 @@ from typing import Any
 from tqdm import tqdm
 
 from edgeinfinite.cli.arguments import add_options, finite, given, option
+from edgeinfinite.cli.options import PRE_TOKENIZER
 from edgeinfinite.training.scorer.options import TARGETS, PassOptions, ScorerOptions
 
 _DEFAULTS_NOTE = "the defaults suit a model of 135M parameters on two cores"
@@ -17,6 +18,7 @@ _DEFAULTS_NOTE = "the defaults suit a model of 135M parameters on two cores"
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--model": option("the checkpoint, as for export", required=True),
+    **PRE_TOKENIZER,
     "--data": option(
         "plain text, .txt (default: excerpts of sixteen books that come with the package)",
         nargs="+",

@@ -62,7 +62,9 @@ class CalibrationTexts:
     long: Sequence[Sequence[int]] = ()
 
 
-def load_in_files(source: str, judge: Judge = lambda _: None) -> Backbone:
+def load_in_files(
+    source: str, judge: Judge = lambda _: None, pre_tokenizer: str | None = None
+) -> Backbone:
     """As `load_backbone`; weights are in memory only while they are used.
 
     Calibrating touches one weight after the other, so it needs little more than the largest.
@@ -70,13 +72,14 @@ def load_in_files(source: str, judge: Judge = lambda _: None) -> Backbone:
     Args:
         source: see `load_backbone`.
         judge: see `Judge`.
+        pre_tokenizer: see `load_backbone`.
 
     Raises:
         EdgeInfiniteError: see `load_backbone` and `architecture_of`.
     """
     memory = FileMemory()
     with freed_memory_goes_back():  # the heap would keep what parsing a file's header took
-        backbone = load_backbone(source, memory, judge=judge)
+        backbone = load_backbone(source, memory, judge=judge, pre_tokenizer=pre_tokenizer)
     check_supported(backbone.model)
     with memory.one_layer_at_a_time(backbone.model):
         architecture_of(backbone.model)  # it runs the model, and is asked for again

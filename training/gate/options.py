@@ -63,6 +63,7 @@ class GateOptions:
         held_out_samples: stretches of held-out documents, for the score.
         dtype: the backbone's; `auto` takes bfloat16 where the CPU has instructions for it.
         seed: decides everything random.
+        pre_tokenizer: see `load_backbone`.
         token_cache: folder for tokenised texts.
         metrics: file with a row per step (JSONL); None puts it beside the gate.
         plot: picture of the loss by tokens (.png); None puts it beside the gate.
@@ -91,6 +92,7 @@ class GateOptions:
     held_out_samples: int = 4
     dtype: str = "auto"
     seed: int = 0
+    pre_tokenizer: str | None = None
     token_cache: Path = DEFAULT_CACHE
     metrics: Path | None = None
     plot: Path | None = None

@@ -64,7 +64,7 @@ def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
     checkpoint = Checkpoint(options.output, options.identity())
     state = checkpoint.load()
     progress("loading the checkpoint", 0.0)
-    backbone = load_backbone(options.model)
+    backbone = load_backbone(options.model, pre_tokenizer=options.pre_tokenizer)
     digest = backbone.weights_sha256
     options = options.for_backbone(architecture_of(backbone.model).positions)
     model = _attached(backbone, options, accelerator)

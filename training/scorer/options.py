@@ -84,6 +84,7 @@ class ScorerOptions:
         batch: pairs of a step.
         learning_rate: at its start; it falls to zero along a cosine.
         seed: of everything random.
+        pre_tokenizer: see `load_backbone`.
     """
 
     model: str
@@ -103,6 +104,7 @@ class ScorerOptions:
     batch: int = 1024
     learning_rate: float = 3e-3
     seed: int = 0
+    pre_tokenizer: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("passes", "held_out_passes", "steps", "batch"):

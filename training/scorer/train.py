@@ -76,7 +76,7 @@ def train_scorer(options: ScorerOptions, progress: Progress) -> dict[str, float]
     """
     trained, held_out = split_documents(find_documents(options.data), options.hold_out)
     progress("loading the checkpoint", 0.0)
-    backbone = load_backbone(options.model)
+    backbone = load_backbone(options.model, pre_tokenizer=options.pre_tokenizer)
     check_supported(backbone.model)
     trained_positions = backbone.model.config.get_text_config().max_position_embeddings
     if options.watched.tokens > trained_positions:
