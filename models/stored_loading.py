@@ -44,7 +44,7 @@ def load_stored(name: str, revision: str) -> PreTrainedModel | None:
     Raises:
         OSError, ValueError, SafetensorError: the checkpoint isn't there or can't be read.
     """
-    where = _tensor_files(name, revision)
+    where = tensor_files(name, revision)
     config = AutoConfig.from_pretrained(name, revision=revision)
     if not where or getattr(config, "quantization_config", None) is not None:
         return None
@@ -98,7 +98,7 @@ def _mapped(where: dict[str, str]) -> dict[str, torch.Tensor]:
     return found
 
 
-def _tensor_files(name: str, revision: str) -> dict[str, str]:
+def tensor_files(name: str, revision: str) -> dict[str, str]:
     """The path of each tensor's file; empty if there are no safetensors."""
     index = _file(name, SAFE_WEIGHTS_INDEX_NAME, revision)
     if index is not None:

@@ -1,0 +1,67 @@
+"""The text model of a checkpoint that also reads images is loaded alone, or refused truthfully."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from every_decoder import tiny_config
+from transformers import AutoModelForImageTextToText
+
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.checkpoint.layer_count import check_layers
+from edgeinfinite.models.checkpoint.text_part import load_text_part
+from tiny import tiny_llama
+
+
+def _saved(kind: str, folder: Path) -> torch.nn.Module:
+    torch.manual_seed(0)
+    model = AutoModelForImageTextToText.from_config(tiny_config(kind)).eval()
+    model.save_pretrained(folder)
+    return model.requires_grad_(False)
+
+
+@pytest.mark.parametrize("kind", ["mistral3", "gemma3", "llava", "llava_onevision", "idefics3"])
+def test_a_text_part_computes_what_the_whole_does_for_text(kind: str, tmp_path: Path) -> None:
+    whole = _saved(kind, tmp_path)
+    part = load_text_part(str(tmp_path), "main")
+    assert part is not None and part.config.model_type != kind
+    tokens = torch.arange(3, 23).unsqueeze(0)
+    expected = whole(input_ids=tokens, use_cache=False).logits
+    torch.testing.assert_close(part.eval()(tokens).logits, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("qwen2_5_vl", "is no causal LM of transformers by itself"),
+        ("paligemma", "sees later tokens"),
+        ("aya_vision", "scales logits in another way"),
+    ],
+)
+def test_a_text_part_that_is_no_causal_lm_is_refused(
+    kind: str, reason: str, tmp_path: Path
+) -> None:
+    tiny_config(kind).save_pretrained(tmp_path)
+    with pytest.raises(EdgeInfiniteError, match=f"{kind} isn't supported: .*{reason}"):
+        load_text_part(str(tmp_path), "main")
+
+
+def test_a_text_model_has_no_part(tmp_path: Path) -> None:
+    tiny_llama().save_pretrained(tmp_path)
+    assert load_text_part(str(tmp_path), "main") is None
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "gemma3"])
+def test_a_billion_layers_are_refused_before_one_is_built(kind: str, tmp_path: Path) -> None:
+    tiny_config(kind).save_pretrained(tmp_path)
+    file = tmp_path / "config.json"
+    settings = json.loads(file.read_text())
+    part = settings.get("text_config", settings)
+    part.pop("layer_types", None)
+    part["num_hidden_layers"] = 10**9
+    file.write_text(json.dumps(settings))
+    with pytest.raises(EdgeInfiniteError, match=r"num_hidden_layers of its .* is 10"):
+        check_layers(str(tmp_path), "main")
