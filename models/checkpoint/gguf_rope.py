@@ -170,7 +170,8 @@ def read_rope(header: Header, head: int, positions: int, tensors: Mapping[str, n
     if header.architecture == "granite" and not header.flag("rope.scaling.finetuned", True):
         raise header.refuse("rope.scaling.finetuned", "is false: Granite without RoPE")
     header.value("rope.scaling.finetuned", False)  # elsewhere a note
-    if any(header.value("rope.dimension_sections", [0])):
+    sections = header.value("rope.dimension_sections", [0])
+    if any(sections) if isinstance(sections, list) else sections:
         raise header.refuse("rope.dimension_sections", "isn't 0: positions of images")
     short, long = _tensors(header, turned, tensors)
     return Rope(base, head, turned, factor, yarn, attention, original, positions, short, long)
