@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPast
 
 
-class _Output(BaseModelOutputWithPast):  # type: ignore[misc]
+class _Output(BaseModelOutputWithPast):
     """Has nothing but the text's hidden states: no images', no router's."""
 
     def __getattr__(self, name: str) -> None:

@@ -7,6 +7,7 @@ begin otherwise. What reads images isn't loaded.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import torch
 from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, PreTrainedConfig, PreTrainedModel
@@ -50,7 +51,7 @@ def load_text_part(name: str, revision: str) -> PreTrainedModel | None:
         raise _unsupported(config, "its files name no embedding of a text model")
     if config.tie_word_embeddings and not any(map(_HEAD.fullmatch, names)):
         text.tie_word_embeddings = True  # which the whole's configuration says
-    made = MODEL_FOR_CAUSAL_LM_MAPPING[type(text)]
+    made: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(text)]
     model, about = made.from_pretrained(
         name,
         revision=revision,
@@ -76,7 +77,7 @@ def text_configuration(config: PreTrainedConfig) -> PreTrainedConfig | None:
         EdgeInfiniteError: see `load_text_part`.
     """
     text = config.get_text_config(decoder=True)
-    whole = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
+    whole: Any = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
     if text is config or config.is_encoder_decoder:
         return None
     if whole is not None and whole.config_class is not type(config):
