@@ -291,6 +291,12 @@ def _check_entry(folder: Path, name: str, entry: FileEntry, *, contents: bool) -
         raise EdgeInfiniteError(f"{problem}; copy the artifact again or export it again")
 
 
+def pre_tokenizer_of(manifest: Manifest) -> str | None:
+    """The `--pre-tokenizer` that the export was given; None without."""
+    name = manifest.details.get("pre_tokenizer")
+    return name if isinstance(name, str) else None
+
+
 def cache_type_of(manifest: Manifest) -> str:
     """The type of the KV cache's numbers, `float32`, `float16` or `int8`."""
     return next(spec.dtype for spec in manifest.state if spec.is_cache)

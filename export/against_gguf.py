@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from edgeinfinite.artifact.manifest import Manifest
+from edgeinfinite.artifact.manifest import Manifest, pre_tokenizer_of
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.default_text import default_text
 from edgeinfinite.export.parity.checks import Check
@@ -75,7 +75,7 @@ def check_against_gguf(folder: Path, manifest: Manifest, file: Path) -> list[Che
             "comparing with a .gguf file needs llama.cpp; install it with: "
             "pip install 'edgeinfinite[bench]'"
         ) from error
-    backbone = load_backbone(str(file))
+    backbone = load_backbone(str(file), pre_tokenizer=pre_tokenizer_of(manifest))
     try:
         peer = llama_cpp.Llama(
             str(file),

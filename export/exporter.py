@@ -142,6 +142,8 @@ def _write_artifact(
         digest = parameters_digest(reference, gates=False)
         rounded = replace(exported.quantization, rounded_sha256=digest)
         exported = replace(exported, quantization=rounded)
+    if plan.options.pre_tokenizer is not None:
+        exported.details["pre_tokenizer"] = plan.options.pre_tokenizer
     manifest = _manifest(plan, gate_info, scorer_info, exported, folder)
     write_manifest(folder, manifest)
     _refuse_larger(folder, asked.max_mb)

@@ -12,6 +12,7 @@ from edgeinfinite.artifact.manifest import (
     cache_type_of,
     check_file,
     check_soc,
+    pre_tokenizer_of,
     read_manifest,
     soc_of,
 )
@@ -132,7 +133,9 @@ def _reference(
     plain = manifest.quantization.recipe != "none" and not manifest.details.get("calibrated")
     try:
         backbone = load_backbone(
-            model or manifest.backbone.name, stored=plain and backend.reads_stored
+            model or manifest.backbone.name,
+            stored=plain and backend.reads_stored,
+            pre_tokenizer=pre_tokenizer_of(manifest),
         )
     except EdgeInfiniteError as error:
         if model is not None:

@@ -172,7 +172,7 @@ def write(
         if value is not None:
             whole = key.startswith(("general.", "tokenizer.", "odd.", "mradermacher."))
             _add(writer, key if whole else f"{architecture}.{key}", value)
-    _add_tokens(writer)
+    _add_tokens(writer, pre="gpt-2" if "tokenizer.ggml.pre" not in written else None)
     tensors = {part: drawn(part, shape, name) for part, shape in shapes_of(name).items()}
     for part, values in (tensors | dict(more or {})).items():
         if part != without:
@@ -189,9 +189,10 @@ def _add(writer: GGUFWriter, key: str, value: Any) -> None:
     writer.add_key_value(key, value, GGUFValueType[kinds[type(value)]])
 
 
-def _add_tokens(writer: GGUFWriter) -> None:
+def _add_tokens(writer: GGUFWriter, pre: str | None) -> None:
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
+    if pre is not None:
+        writer.add_tokenizer_pre(pre)
     words = [*bytes_to_unicode().values(), "ab", "<bos>", "<eos>"]
     words += [f"<{index}>" for index in range(len(words), VOCABULARY)]
     normal, control = 1, 3

@@ -31,6 +31,7 @@ from edgeinfinite.cli.measuring import (
     progress_bar,
     set_dtype,
 )
+from edgeinfinite.cli.options import PRE_TOKENIZER
 from edgeinfinite.evaluation.options import PasskeyOptions, PerplexityOptions, Setting
 from edgeinfinite.training.books import BOOKS
 
@@ -64,6 +65,7 @@ _COMMON: Options = {
     "--json": option("rows; an interrupted run resumes from this file", type=Path, default=None),
     "--plot": file_option("a picture of the rows", "FILE.png"),
     "--seed": option("random seed", type=int, metavar="N"),
+    **PRE_TOKENIZER,
     "--dtype": option("dtype of the backbone (default: float32)", choices=("float32", "bfloat16")),
     "--device": DEVICE,
     "--cache-type": CACHE_TYPE,

@@ -24,6 +24,7 @@ from edgeinfinite.cli.measuring import (
     STATE_MB,
     load_with_setting,
 )
+from edgeinfinite.cli.options import PRE_TOKENIZER
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.files import check_writable
@@ -53,6 +54,7 @@ _OPTIONS: Options = {
     "--json": file_option("a row for each metric"),
     "--cache-type": CACHE_TYPE,
     "--state-mb": STATE_MB,
+    **PRE_TOKENIZER,
     "--device": DEVICE,
     "--threads": option("threads of the engine", type=cpu_threads, default=None, metavar="N"),
 }

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from edgeinfinite.models.loading import Backbone
 
 OF_THE_MODEL = {"methods", "dtype", "device", "cache_type", "gate", "zero_gate", "scorer"}
-OF_THE_MODEL |= {"state_mb"}
+OF_THE_MODEL |= {"state_mb", "pre_tokenizer"}
 OF_THE_MODEL |= {field.name for field in fields(GeometryOptions)}
 """Options that are fixed when an artifact is exported, or that its engine doesn't have."""
 
@@ -72,7 +72,8 @@ def load_with_setting(arguments: argparse.Namespace) -> tuple[Backbone, Setting]
         parts.setdefault("cache_type", "float16")
     scorer, cache_type = parts.pop("scorer", None), parts.get("cache_type", "float32")
     options = ModelOptions(asked, parts["gate"], scorer, state_mb, cache_type)
-    backbone = load_backbone(arguments.model)
+    pre_tokenizer = vars(arguments).get("pre_tokenizer")
+    backbone = load_backbone(arguments.model, pre_tokenizer=pre_tokenizer)
     resolved = resolve(backbone, options)
     for sentence in resolved.notes:
         note(sentence)
@@ -95,6 +96,8 @@ def of_the_model(
     depends_on: dict[str, Any] = {f.name: getattr(setting, f.name) for f in fields(setting)}
     depends_on |= {"geometry": setting.geometry.to_dict()}
     depends_on |= {"model": backbone.name, "dtype": _dtype(arguments)}
+    if "pre_tokenizer" in arguments:
+        depends_on["pre_tokenizer"] = arguments.pre_tokenizer
     for name in ("scorer", "gate", "zero_gate"):
         depends_on[name] = named_part(depends_on[name])
     return depends_on

@@ -171,6 +171,7 @@ EXPORT = GEOMETRY | {
 }
 
 QUANTIZE_REPORT = GEOMETRY | {
+    **PRE_TOKENIZER,
     "--model": option("the checkpoint", metavar=MODEL, required=True),
     "--output": option(
         "rows, one JSON object per line; an interrupted run resumes",

@@ -37,6 +37,7 @@ class ReportOptions:
         calibrate: text that the statistics are taken from, or `default`.
         plot: file for the picture, None for none.
         geometry, scorer: of the session that reads the text, as for an export.
+        pre_tokenizer: see `load_backbone`.
     """
 
     model: str
@@ -46,6 +47,7 @@ class ReportOptions:
     plot: Path | None = None
     geometry: GeometryOptions = field(default_factory=GeometryOptions)
     scorer: str | None = None
+    pre_tokenizer: str | None = None
 
 
 def quantize_report(options: ReportOptions, progress: Progress) -> Choices:
@@ -60,7 +62,7 @@ def quantize_report(options: ReportOptions, progress: Progress) -> Choices:
     if options.plot:
         check_writable(options.plot)
     text, _ = chosen_text(options.calibrate)
-    backbone = load_in_files(options.model)
+    backbone = load_in_files(options.model, pre_tokenizer=options.pre_tokenizer)
     backend = backend_named(options.backend)
     asked = ModelOptions(options.geometry, scorer=options.scorer)
     attach(backbone.model, resolve(backbone, asked).config)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -81,15 +82,18 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch) -> None:
     assert isinstance(lines(["/help"], None), PlainLines)
 
 
-def test_a_file_of_another_user_is_a_matter_of_permission(tmp_path: Path) -> None:
+def test_a_file_of_another_user_is_a_matter_of_permission() -> None:
     if os.name == "nt" or os.geteuid() != 0:
         pytest.skip("only root can be somebody else")
-    file = tmp_path / "theirs.session"
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to others
+        folder = Path(name)
+        folder.chmod(0o755)
+        _refused_to_another_user(folder / "theirs.session")
+
+
+def _refused_to_another_user(file: Path) -> None:
     file.write_bytes(b"x")
     file.chmod(0o600)
-    tmp_path.chmod(0o755)
-    for folder in list(tmp_path.parents)[:3]:
-        folder.chmod(folder.stat().st_mode | 0o055)
     code = (
         f"import sys; from pathlib import Path; sys.path[:] = {sys.path!r}\n"
         "from edgeinfinite.artifact.session_file import read_session_header as read\n"
