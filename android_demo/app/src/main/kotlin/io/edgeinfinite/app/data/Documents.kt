@@ -23,6 +23,7 @@ import java.io.InputStream
  *
  * @property text all of it; of a long one its beginning.
  * @property guess the encoding that it was taken for, where the file doesn't tell; else null.
+ * @property left what isn't in the text, or isn't as the file has it; null if nothing.
  * @property long a text that is better read piece by piece; null for one that isn't long.
  */
 data class TextDocument(
@@ -30,6 +31,7 @@ data class TextDocument(
     val text: String,
     val guess: String? = null,
     val long: TextSource? = null,
+    val left: Problem? = null,
 )
 
 /**
@@ -139,12 +141,12 @@ class Documents(
             copy(uri, here)
             val reader = DocumentReader()
             if (!reader.isLongText(name, here)) {
-                val (text, guess) = reader.read(name, here)
-                return TextDocument(name, text, guess)
+                val (text, guess, left) = reader.read(name, here)
+                return TextDocument(name, text, guess, left = left)
             }
-            val guess = copied(name, here, longText)
+            val (guess, left) = copied(name, here, longText)
             val long = LongText(longText)
-            return TextDocument(name, long.pieceAt(0)?.text.orEmpty(), guess, long)
+            return TextDocument(name, long.pieceAt(0)?.text.orEmpty(), guess, long, left)
         } finally {
             here.delete()
         }
@@ -154,7 +156,7 @@ class Documents(
         name: String,
         from: File,
         to: File,
-    ): String? =
+    ): Pair<String?, Problem?> =
         try {
             PlainText.copy(name, from, to)
         } catch (error: IOException) {

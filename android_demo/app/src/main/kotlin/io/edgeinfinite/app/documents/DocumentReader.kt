@@ -13,10 +13,12 @@ import java.util.zip.ZipFile
  *
  * @property text headings are Markdown, blank lines stand between paragraphs; plain text as it stands.
  * @property guess the encoding that the text was taken for, where the file doesn't tell; else null.
+ * @property left what of the document isn't in the text or isn't as the file has it; null if nothing.
  */
 data class Extracted(
     val text: String,
     val guess: String? = null,
+    val left: Problem? = null,
 )
 
 /**
@@ -68,11 +70,22 @@ class DocumentReader(
         val head = String(start, Charsets.ISO_8859_1)
         val suffix = name.substringAfterLast('.', "").lowercase()
         return when {
-            "%PDF-" in head -> Kind.PDF
+            isPdf(head, suffix) -> Kind.PDF
             head.startsWith(ZIP) -> Kind.ZIP
             suffix in HTML || HTML_STARTS.any { head.trimStart().startsWith(it, ignoreCase = true) } -> Kind.HTML
             else -> Kind.PLAIN
         }
+    }
+
+    /** A PDF's header stands at its beginning, or near to it; a text may speak of it. */
+    private fun isPdf(
+        head: String,
+        suffix: String,
+    ): Boolean {
+        val at = PDF.find(head)?.range?.first ?: return false
+        if (suffix == "pdf") return true
+        val isLine = at == 0 || head[at - 1] in "\r\n"
+        return isLine && PDF_OBJECT.containsMatchIn(head.substring(at)) && (at == 0 || suffix !in TEXTS)
     }
 
     private fun extracted(
@@ -80,9 +93,9 @@ class DocumentReader(
         file: File,
     ): Extracted =
         when (kindOf(name, file)) {
-            Kind.PDF -> Extracted(PdfText.of(name, file, mostBytes))
+            Kind.PDF -> PdfText.of(name, file, mostBytes)
             Kind.ZIP -> readZip(name, file)
-            Kind.HTML -> readWhole(name, file, HTML_COST) { Extracted(HtmlText.of(it)) }
+            Kind.HTML -> readWhole(name, file, HTML_COST) { HtmlText.of(name, it) }
             Kind.PLAIN -> readWhole(name, file, 1) { PlainText.of(name, it) }
         }
 
@@ -105,7 +118,7 @@ class DocumentReader(
                 if (zip.getEntry(Epub.CONTAINER) == null) {
                     throw ProblemException(R.string.document_other_archive, name)
                 }
-                Extracted(Epub(name, zip, mostBytes).text())
+                Epub(name, zip, mostBytes).text()
             }
         } catch (error: ZipException) {
             throw damaged(name, error)
@@ -118,6 +131,9 @@ class DocumentReader(
         private const val LONG = 2_000_000L
         private const val ZIP = "PK\u0003\u0004"
         private const val HTML_COST = 4
+        private val PDF = Regex("%PDF-\\d\\.\\d")
+        private val PDF_OBJECT = Regex("\\d+\\s{1,4}\\d+\\s{1,4}obj|[\u0080-\u00ff]{4}")
+        private val TEXTS = setOf("txt", "md", "markdown", "html", "htm", "xhtml")
         private val HTML = setOf("html", "htm", "xhtml")
         private val HTML_STARTS = listOf("<!doctype html", "<html")
 

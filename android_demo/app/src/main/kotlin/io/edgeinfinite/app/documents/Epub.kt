@@ -1,5 +1,6 @@
 package io.edgeinfinite.app.documents
 
+import io.edgeinfinite.app.Problem
 import io.edgeinfinite.app.ProblemException
 import io.edgeinfinite.app.R
 import org.jsoup.Jsoup
@@ -7,7 +8,10 @@ import org.jsoup.nodes.Document
 import org.jsoup.parser.Parser
 import java.io.ByteArrayInputStream
 import java.io.ByteArrayOutputStream
+import java.io.IOException
 import java.net.URLDecoder
+import java.text.Normalizer
+import java.util.zip.CRC32
 import java.util.zip.ZipException
 import java.util.zip.ZipFile
 
@@ -23,24 +27,57 @@ internal class Epub(
     private val mostBytes: Long,
 ) {
     private var read = 0L
+    private var guess: String? = null
+    private val left = ArrayList<String>()
+    private val entries = zip.entries().asSequence().associateBy { plain(it.name) }
 
     /**
-     * All chapters, with blank lines between them. Those that the file lacks are left out.
+     * All chapters, with blank lines between them. Those that the file lacks or that are damaged are left out and told.
      *
      * @throws ProblemException the book is encrypted, damaged or too long.
      */
-    fun text(): String {
+    fun text(): Extracted {
         checkReadable()
-        val path = parsed(CONTAINER)?.selectFirst("*|rootfile")?.attr("full-path")
-        val book = path?.let(::parsed) ?: throw ZipException("it names no book")
+        val path = packagePath() ?: throw ZipException("it names no book")
+        val book = parsed(path) ?: throw ZipException("it names no book")
+        val pages = spine(book, path.substringBeforeLast('/', ""))
         val text = StringBuilder()
-        for (page in spine(book, path.substringBeforeLast('/', ""))) {
-            val chapter = bytes(page)?.let(HtmlText::of).orEmpty()
+        for (page in pages) {
+            val chapter = chapter(page)
             if (chapter.isBlank()) continue
+            if (text.length.toLong() + chapter.length > mostBytes) throw DocumentReader.tooLong(name, mostBytes)
             if (text.isNotEmpty()) text.append("\n\n")
             text.append(chapter)
         }
-        return text.toString()
+        val told = listOf(name, "${left.size}", "${pages.size}", left.take(NAMED).joinToString())
+        return Extracted(text.toString(), guess, if (left.isEmpty()) null else Problem(R.string.document_left, told))
+    }
+
+    private fun chapter(page: String): String =
+        try {
+            val bytes = bytes(page)
+            if (bytes == null) left += page
+            bytes?.let { HtmlText.of(page, it) }?.let {
+                guess = guess ?: it.guess
+                it.text
+            }
+        } catch (error: IOException) {
+            left += "$page (${error.message})"
+            null
+        } catch (error: ProblemException) {
+            if (error.problem.text == R.string.document_too_long) throw error
+            left += page
+            null
+        }.orEmpty()
+
+    private fun packagePath(): String? {
+        val stated =
+            try {
+                parsed(CONTAINER)?.selectFirst("*|rootfile")?.attr("full-path")
+            } catch (_: ZipException) {
+                null
+            }
+        return stated?.takeIf { plain(it) in entries } ?: entries.keys.filter { it.endsWith(".opf") }.minOrNull()
     }
 
     /** Publishers may obfuscate fonts without encrypting the text. */
@@ -51,20 +88,36 @@ internal class Epub(
         }
     }
 
-    /** The pages' paths in reading order, without the table of contents. */
+    /** The pages' paths in reading order, each once, without the table of contents. */
     private fun spine(
         book: Document,
         folder: String,
     ): List<String> {
-        val items =
-            book
-                .select("*|manifest > *|item")
-                .filter { it.attr("media-type") in PAGES && "nav" !in it.attr("properties").split(' ') }
-                .associateBy { it.attr("id") }
-        return book
-            .select("*|spine > *|itemref")
-            .mapNotNull { items[it.attr("idref")] }
-            .map { resolved(folder, it.attr("href").substringBefore('#')) }
+        val items = book.select("*|manifest > *|item").associateBy { it.attr("id") }
+        val pages =
+            book.select("*|spine > *|itemref").mapNotNull { items[it.attr("idref")] }.ifEmpty { items.values }
+        return pages
+            .filter { "nav" !in it.attr("properties").split(' ') }
+            .map { it to resolved(folder, it.attr("href").substringBefore('#')) }
+            .filter { (item, path) -> isPage(item.attr("media-type").substringBefore(';').trim().lowercase(), path) }
+            .map { it.second }
+            .distinctBy(::plain)
+    }
+
+    /** By what the book says, the suffix, or the contents. */
+    private fun isPage(
+        kind: String,
+        path: String,
+    ): Boolean {
+        if (kind in PAGES || path.substringAfterLast('.').lowercase() in SUFFIXES) return true
+        if (NO_PAGES.any(kind::startsWith)) return false
+        return try {
+            val bytes = bytes(path) ?: return true
+            val head = String(bytes, 0, minOf(bytes.size, HEAD), Charsets.ISO_8859_1)
+            head.removePrefix("\u00ef\u00bb\u00bf").trimStart().startsWith('<')
+        } catch (_: IOException) {
+            true // it is told when it is read
+        }
     }
 
     private fun resolved(
@@ -88,7 +141,8 @@ internal class Epub(
 
     /** An entry's contents, null if there is none. Counts what comes out, whatever the archive says. */
     private fun bytes(path: String): ByteArray? {
-        val entry = zip.getEntry(path)?.takeIf { !it.isDirectory } ?: return null
+        val entry = entries[plain(path)]?.takeIf { !it.isDirectory } ?: return null
+        val sum = CRC32()
         val bytes = ByteArrayOutputStream()
         val block = ByteArray(1 shl 14)
         zip.getInputStream(entry).use { stream ->
@@ -97,16 +151,27 @@ internal class Epub(
                 if (count < 0) break
                 read += count
                 if (read > mostBytes) throw DocumentReader.tooLong(name, mostBytes)
+                sum.update(block, 0, count)
                 bytes.write(block, 0, count)
             }
         }
+        if (entry.crc >= 0 && entry.crc != sum.value) throw ZipException("its checksum is wrong")
         return bytes.toByteArray()
     }
+
+    /** How names are compared: books are made on systems of different habits. */
+    private fun plain(path: String) =
+        Normalizer.normalize(path.replace('\\', '/').trimStart('/'), Normalizer.Form.NFC).lowercase()
 
     companion object {
         /** What makes an archive an EPUB. */
         const val CONTAINER = "META-INF/container.xml"
         private const val ENCRYPTION = "META-INF/encryption.xml"
+        private const val NAMED = 3
+        private const val HEAD = 200
+        private val SUFFIXES = setOf("xhtml", "html", "htm", "xht")
+        private val NO_PAGES =
+            listOf("image/", "audio/", "video/", "font/", "text/css", "application/pdf", "application/x-dtbncx+xml")
         private val PAGES = setOf("application/xhtml+xml", "text/html")
         private val FONTS_ONLY = setOf("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
     }

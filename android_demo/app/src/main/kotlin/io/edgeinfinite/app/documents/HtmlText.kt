@@ -5,116 +5,250 @@ import org.jsoup.nodes.Document
 import org.jsoup.nodes.Element
 import org.jsoup.nodes.Node
 import org.jsoup.nodes.TextNode
+import org.jsoup.select.NodeFilter
+import org.jsoup.select.NodeFilter.FilterResult
 import org.jsoup.select.NodeTraversor
-import org.jsoup.select.NodeVisitor
-import java.io.ByteArrayInputStream
 
-/** HTML to text: headings and lists as Markdown, everything that isn't read left out. */
+/** HTML to text: headings, lists, tables and links as Markdown, everything that isn't read left out. */
 internal object HtmlText {
-    private const val UNREAD = "script, style, noscript, template, svg, math, nav, head"
-
     /** The text of a page; what it says of its own encoding counts. */
-    fun of(html: ByteArray): String = of(Jsoup.parse(ByteArrayInputStream(html), null, ""))
+    fun of(
+        name: String,
+        html: ByteArray,
+    ): Extracted {
+        val (page, guess, left) = TextDecoder.decoded(name, html, TextDecoder.statedEncoding(html))
+        return Extracted(of(Jsoup.parse(page)), guess, left)
+    }
 
     private fun of(page: Document): String {
-        page.select(UNREAD).remove()
-        return Writer().also { NodeTraversor.traverse(it, page.body()) }.text()
+        val writer = MarkdownWriter(layoutTables(page))
+        NodeTraversor.filter(writer, page.body())
+        return CleanText.tidied(writer.text())
     }
 
-    private class Writer : NodeVisitor {
-        private val out = StringBuilder()
-
-        /** Newlines before what follows. */
-        private var breaks = 0
-        private var isSpaced = false
-
-        /** Of a list's item or a heading, before its first words. */
-        private var mark = ""
-
-        fun text(): String = tidied(out.toString())
-
-        override fun head(
-            node: Node,
-            depth: Int,
-        ) {
-            if (node is TextNode) write(node)
-            if (node !is Element) return
-            val tag = node.normalName()
-            when {
-                tag == "br" -> out.append('\n')
-                tag == "li" -> item(node)
-                tag in CELLS && node.previousElementSibling() != null -> out.append(" | ")
-                tag in HEADINGS -> {
-                    breaks = 2
-                    mark = "#".repeat(tag[1] - '0') + " "
-                }
-                tag in LINES || isInnerList(node) -> breaks = maxOf(breaks, 1)
-                node.isBlock && tag !in CELLS -> breaks = 2
+    /** The tables that only lay a page out: they hold tables or headings. */
+    private fun layoutTables(page: Document): Set<Element> {
+        val found = java.util.Collections.newSetFromMap(java.util.IdentityHashMap<Element, Boolean>())
+        for (tag in HEADINGS + "table") {
+            for (element in page.getElementsByTag(tag)) {
+                var outer = element.parent()
+                while (outer != null && (outer.normalName() != "table" || found.add(outer))) outer = outer.parent()
             }
         }
+        return found
+    }
 
-        private fun isInnerList(node: Element) = node.normalName() in LISTS && node.parent()?.normalName() == "li"
+    internal val HEADINGS = setOf("h1", "h2", "h3", "h4", "h5", "h6")
+}
 
-        override fun tail(
-            node: Node,
-            depth: Int,
-        ) {
-            if (node !is Element) return
-            val tag = node.normalName()
-            when {
-                tag == "br" -> Unit
-                tag == "li" || tag in LINES || isInnerList(node) -> breaks = maxOf(breaks, 1)
-                node.isBlock && tag !in CELLS -> {
-                    breaks = 2
-                    mark = ""
-                }
+/** Writes a page's elements in one pass. */
+private class MarkdownWriter(
+    private val layout: Set<Element>,
+) : NodeFilter {
+    private val out = StringBuilder()
+
+    /** Newlines before what follows. */
+    private var breaks = 0
+    private var isSpaced = false
+
+    /** Of a list's item or a heading, before its first words. */
+    private var mark = ""
+    private var verbatim = 0
+
+    /** The next number of each list around, null of those without. */
+    private val lists = ArrayDeque<Int?>()
+
+    /** Cells of the row, rows of the table so far; null outside of tables. */
+    private var row: MutableList<StringBuilder>? = null
+    private var rows = 0
+
+    fun text(): String = out.toString()
+
+    override fun head(
+        node: Node,
+        depth: Int,
+    ): FilterResult {
+        if (node is TextNode) write(node)
+        if (node !is Element) return FilterResult.CONTINUE
+        val tag = node.normalName()
+        if (tag in UNREAD) return FilterResult.SKIP_ENTIRELY
+        inline(tag, node)?.let {
+            put(it)
+            return FilterResult.SKIP_ENTIRELY
+        }
+        when {
+            tag == "br" -> if (row == null) breakLine() else isSpaced = true
+            tag == "pre" -> verbatim += 1
+            tag in LISTS -> {
+                breaks = maxOf(breaks, if (lists.isEmpty()) 2 else 1)
+                lists += if (tag == "ol") node.attr("start").toIntOrNull() ?: 1 else null
+            }
+            tag == "li" -> item()
+            tag == "table" && node !in layout && row == null -> {
+                breaks = 2
+                rows = 0
+            }
+            tag == "tr" && isInTable(node) -> row = ArrayList()
+            tag in CELLS && row != null -> row?.add(StringBuilder())
+            row != null -> isSpaced = isSpaced || node.isBlock
+            tag in HtmlText.HEADINGS -> {
+                breaks = 2
+                mark = "#".repeat(tag[1] - '0') + " "
+            }
+            tag in LINES -> breaks = maxOf(breaks, 1)
+            node.isBlock || tag in BLOCKS -> if (mark.isEmpty()) breaks = 2
+        }
+        return FilterResult.CONTINUE
+    }
+
+    override fun tail(
+        node: Node,
+        depth: Int,
+    ): FilterResult {
+        if (node !is Element) return FilterResult.CONTINUE
+        val tag = node.normalName()
+        when {
+            tag == "br" -> Unit
+            tag == "pre" -> {
+                verbatim -= 1
+                breaks = 2
+            }
+            tag in LISTS -> {
+                lists.removeLastOrNull()
+                breaks = maxOf(breaks, if (lists.isEmpty()) 2 else 1)
+            }
+            tag == "tr" && row != null && isInTable(node) -> endRow()
+            row != null -> isSpaced = isSpaced || node.isBlock
+            tag == "li" -> {
+                if (mark.isEmpty()) breaks = 1 else mark = ""
+            }
+            tag in LINES -> breaks = maxOf(breaks, 1)
+            node.isBlock || tag in BLOCKS -> {
+                breaks = 2
+                if (tag in HtmlText.HEADINGS) mark = ""
             }
         }
+        return FilterResult.CONTINUE
+    }
 
-        private fun item(node: Element) {
-            val list = node.parent()
-            val number = list?.takeIf { it.normalName() == "ol" }?.let { node.elementSiblingIndex() + 1 }
-            val depth = node.parents().count { it.normalName() in LISTS }
-            breaks = maxOf(breaks, 1)
-            mark = "  ".repeat(maxOf(0, depth - 1)) + if (number == null) "- " else "$number. "
-        }
+    private fun isInTable(row: Element): Boolean {
+        var outer = row.parent()
+        if (outer != null && outer.normalName() != "table") outer = outer.parent()
+        return outer != null && outer !in layout
+    }
 
-        private fun write(node: TextNode) {
-            val isVerbatim = node.parent()?.let { it is Element && it.closest("pre") != null } == true
-            val words = if (isVerbatim) node.wholeText else node.wholeText.replace(SPACE, " ")
-            if (words.isBlank()) {
-                isSpaced = isSpaced || words.isNotEmpty()
-                return
-            }
-            if (breaks > 0 || mark.isNotEmpty()) {
-                if (out.isNotEmpty()) out.append("\n".repeat(breaks))
-                out.append(mark)
-                breaks = 0
-                mark = ""
-                out.append(if (isVerbatim) words else words.trimStart())
-            } else {
-                if (isSpaced && !words.first().isWhitespace()) out.append(' ')
-                out.append(words)
-            }
-            isSpaced = false
+    /** An inline element that is written as a whole; null for all others. */
+    private fun inline(
+        tag: String,
+        element: Element,
+    ): String? {
+        if (verbatim > 0) return null
+        return when {
+            tag == "math" || tag.endsWith(":math") -> Formulas.of(element)
+            tag == "sup" || tag == "sub" -> raised(if (tag == "sup") "^" else "_", element)
+            tag != "a" || element.children().any { it.isBlock } -> null
+            isNote(element) -> bracketed(element.text())
+            FAR.matches(element.attr("href").trim()) -> link(element.wholeText(), element.attr("href").trim())
+            else -> null
         }
     }
 
-    /** Text without control characters, trailing white space and rows of blank lines. */
-    fun tidied(text: String): String =
-        text
-            .replace(NO_TEXT, "")
-            .replace('\u00a0', ' ')
-            .replace(TRAILING, "\n")
-            .replace(ROWS, "\n\n")
-            .trim('\n', ' ')
+    private fun isNote(link: Element) =
+        "noteref" in link.attr("epub:type").split(' ') ||
+            "doc-noteref" in link.attr("role").split(' ') ||
+            link.hasClass("footnote-ref")
 
-    private val SPACE = Regex("[ \t\r\n\u000c]+")
-    private val NO_TEXT = Regex("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\ufffe\uffff]")
-    private val TRAILING = Regex("[^\\S\n]+\n")
-    private val ROWS = Regex("\n{3,}")
-    private val LISTS = setOf("ul", "ol")
-    private val CELLS = setOf("td", "th")
-    private val LINES = setOf("tr", "dt", "dd")
-    private val HEADINGS = setOf("h1", "h2", "h3", "h4", "h5", "h6")
+    private fun raised(
+        mark: String,
+        element: Element,
+    ): String {
+        val text = element.text().trim()
+        val before = out.lastOrNull().takeIf { row == null } ?: row?.lastOrNull()?.lastOrNull()
+        return when {
+            text.isEmpty() || BRACKETED.matches(text) || (text.length == 1 && text in SIGNS) -> text
+            mark == "^" && ORDINAL.matches(text) && before?.isDigit() == true -> text
+            mark == "^" && element.children().any { it.normalName() == "a" } -> bracketed(text)
+            SIMPLE.matches(text) -> mark + text
+            else -> "$mark($text)"
+        }
+    }
+
+    private fun bracketed(text: String) = if (text.isBlank() || BRACKETED.matches(text)) text else "[${text.trim()}]"
+
+    private fun link(
+        text: String,
+        href: String,
+    ): String {
+        val words = text.replace(SPACE, " ").trim()
+        if (words.isEmpty() || words == href || words == href.removePrefix("mailto:")) return text.replace(SPACE, " ")
+        val before = if (text.first().isWhitespace()) " " else ""
+        return "$before[$words]($href)" + if (text.last().isWhitespace()) " " else ""
+    }
+
+    private fun item() {
+        val number = lists.lastOrNull()
+        if (number != null) lists[lists.lastIndex] = number + 1
+        breaks = maxOf(breaks, 1)
+        mark = "  ".repeat((lists.size - 1).coerceIn(0, DEEPEST)) + if (number == null) "- " else "$number. "
+    }
+
+    private fun breakLine() {
+        if (breaks == 0 && mark.isEmpty()) out.append('\n')
+        isSpaced = false
+    }
+
+    private fun endRow() {
+        val cells = row.orEmpty().map { it.toString().replace(SPACE, " ").trim().replace("|", "\\|") }
+        row = null
+        isSpaced = false
+        if (cells.isEmpty()) return
+        breaks = maxOf(breaks, 1)
+        put(cells.joinToString(" | ", "| ", " |"))
+        if (rows == 0) {
+            breaks = 1
+            put("|" + " --- |".repeat(cells.size))
+        }
+        rows += 1
+        breaks = 1
+    }
+
+    private fun write(node: TextNode) = put(if (verbatim > 0) node.wholeText else node.wholeText.replace(SPACE, " "))
+
+    private fun put(words: String) {
+        if (words.isBlank()) {
+            isSpaced = isSpaced || words.isNotEmpty()
+            return
+        }
+        val cells = row
+        if (cells != null) {
+            if (cells.isEmpty()) cells += StringBuilder()
+            if (isSpaced) cells.last().append(' ')
+            cells.last().append(words)
+        } else if (breaks > 0 || mark.isNotEmpty()) {
+            if (out.isNotEmpty()) out.append("\n".repeat(breaks))
+            out.append(mark)
+            breaks = 0
+            mark = ""
+            out.append(if (verbatim > 0) words else words.trimStart())
+        } else {
+            if (isSpaced && !words.first().isWhitespace() && out.isNotEmpty() && out.last() != '\n') out.append(' ')
+            out.append(words)
+        }
+        isSpaced = false
+    }
+
+    private companion object {
+        val UNREAD = setOf("script", "style", "noscript", "template", "svg", "nav", "head", "title", "rt", "rp", "rtc")
+        val SPACE = Regex("[ \t\r\n\u000c]+")
+        val LISTS = setOf("ul", "ol", "menu", "dir")
+        val CELLS = setOf("td", "th")
+        val LINES = setOf("dt", "dd", "option", "legend")
+        val BLOCKS = setOf("tr", "td", "th", "summary", "center", "dialog", "search", "caption", "hgroup")
+        val SIMPLE = Regex("[-+−–]?[\\p{L}\\p{N}_.,′*]+[-+−–]?")
+        val ORDINAL = Regex("st|nd|rd|th", RegexOption.IGNORE_CASE)
+        val BRACKETED = Regex("[\\[(].*[\\])]", RegexOption.DOT_MATCHES_ALL)
+        val FAR = Regex("(?:https?://|mailto:)[^\\s()<>]+", RegexOption.IGNORE_CASE)
+        const val SIGNS = "™®℠©°"
+        const val DEEPEST = 20
+    }
 }

@@ -4,6 +4,7 @@ import com.tom_roush.pdfbox.io.MemoryUsageSetting
 import com.tom_roush.pdfbox.pdmodel.PDDocument
 import com.tom_roush.pdfbox.pdmodel.encryption.InvalidPasswordException
 import com.tom_roush.pdfbox.text.PDFTextStripper
+import io.edgeinfinite.app.Problem
 import io.edgeinfinite.app.ProblemException
 import io.edgeinfinite.app.R
 import java.io.File
@@ -25,11 +26,12 @@ internal object PdfText {
         name: String,
         file: File,
         mostChars: Long,
-    ): String {
+    ): Extracted {
+        var left: Problem? = null
         val text = Limited { if (it > mostChars) throw DocumentReader.tooLong(name, mostChars) }
         try {
             val memory = MemoryUsageSetting.setupTempFileOnly().setTempDir(file.parentFile)
-            PDDocument.load(file, memory).use { PDFTextStripper().writeText(it, text) }
+            PDDocument.load(file, memory).use { left = write(name, it, text) }
         } catch (_: InvalidPasswordException) {
             throw ProblemException(R.string.document_password, name)
         } catch (error: IOException) {
@@ -44,8 +46,38 @@ internal object PdfText {
             throw DocumentReader.damaged(name, IOException("it is nested too deeply", error))
         }
         if (text.written.isBlank()) throw ProblemException(R.string.document_scanned, name)
-        return HtmlText.tidied(text.written.toString())
+        return Extracted(CleanText.tidied(text.written.toString()), left = left)
     }
+
+    /** Writes page by page; one that is damaged is left out. */
+    private fun write(
+        name: String,
+        document: PDDocument,
+        text: Limited,
+    ): Problem? {
+        val left = ArrayList<Int>()
+        for (page in 1..document.numberOfPages) {
+            try {
+                val stripper = PDFTextStripper()
+                stripper.startPage = page
+                stripper.endPage = page
+                stripper.writeText(document, text)
+            } catch (_: IOException) {
+                left += page
+            } catch (error: RuntimeException) {
+                if (error is ProblemException) throw error
+                left += page
+            } catch (_: StackOverflowError) {
+                left += page
+            }
+        }
+        if (left.isEmpty()) return null
+        if (left.size == document.numberOfPages) throw IOException("no page can be read")
+        val told = listOf(name, "${left.size}", "${document.numberOfPages}", left.take(NAMED).joinToString())
+        return Problem(R.string.document_left, told)
+    }
+
+    private const val NAMED = 5
 
     /** @param check is given the number of characters before each piece is added. */
     private class Limited(

@@ -13,6 +13,7 @@ import org.junit.runner.RunWith
 import org.robolectric.RobolectricTestRunner
 import java.io.File
 import java.nio.charset.Charset
+import java.util.zip.CRC32
 import java.util.zip.ZipEntry
 import java.util.zip.ZipOutputStream
 
@@ -73,8 +74,9 @@ class DocumentReaderTest {
               kept
                           as is
 
-            x | y
-            1 | 2
+            | x | y |
+            | --- | --- |
+            | 1 | 2 |
             """.trimIndent()
         assertEquals(expected, read("page.html", html.toByteArray()).text)
         assertEquals("Grüße", read("p", "<html><meta charset=iso-8859-1>Grüße".toByteArray(Charsets.ISO_8859_1)).text)
@@ -115,12 +117,100 @@ class DocumentReaderTest {
     }
 
     @Test
+    fun `UTF-8 with one bad byte is read as UTF-8 and told`() {
+        for (text in listOf("Die Straße führt über die Brücke. ", "It’s a “plain” text. ", "红楼梦，第一回。")) {
+            val whole = text.repeat(50).toByteArray()
+            for (name in listOf("a.txt", "a.html")) {
+                val found = read(name, whole + byteArrayOf(-1) + whole)
+                assertEquals(1, found.text.count { it == '\uFFFD' })
+                assertTrue(name, text.trim() in found.text && found.left != null && found.guess == null)
+            }
+            val cut = read("a.txt", whole + "schö".toByteArray().copyOf(4))
+            assertTrue(cut.text.startsWith(text) && cut.left != null)
+        }
+    }
+
+    @Test
+    fun `UTF-16 without a mark is a guess, and a page that states nothing is UTF-8`() {
+        assertEquals("Grüße aus Köln", read("a.txt", "Grüße aus Köln".toByteArray(Charsets.UTF_16LE)).text)
+        val page = "<p>It was the captain’s ship.".toByteArray()
+        assertEquals(Extracted("It was the captain’s ship."), read("a.html", page))
+        val koi = Charset.forName("KOI8-R")
+        assertEquals("Все семьи", read("a.html", "<meta charset=koi8-r><p>Все семьи".toByteArray(koi)).text)
+    }
+
+    @Test
+    fun `signs above and below, formulas, notes and readings don't run into words`() {
+        val lines =
+            listOf(
+                "10<sup>6</sup> cells" to "10^6 cells",
+                "CO<sub>2</sub>." to "CO_2.",
+                "x<sup>n + 1</sup>" to "x^(n + 1)",
+                "the 21<sup>st</sup> of" to "the 21st of",
+                "1897<sup><a href='#n'>12</a></sup> he" to "1897[12] he",
+                "is <math><mn>5</mn></math> kg" to "is 5 kg",
+                "<math><mfrac><mrow><mi>a</mi><mo>+</mo><mn>1</mn></mrow><mi>b</mi></mfrac></math>" to "(a+1)/b",
+                "<math><mi>E</mi><mo>=</mo><msup><mi>c</mi><mn>2</mn></msup></math>" to "E=c^2",
+                "<ruby>漢<rt>かん</rt>字<rt>じ</rt></ruby>です" to "漢字です",
+                "Ge&shy;samt, ze&#8203;ro, \uFEFFmark, o\uFB03ce" to "Gesamt, zero, mark, office",
+                "می\u200Cخواهم" to "می\u200Cخواهم",
+                "\uD83D\uDC68\u200D\uD83D\uDC69" to "\uD83D\uDC68\u200D\uD83D\uDC69",
+                "see <a href='https://a.org/b'>this</a>, <a href='#c'>that</a>" to "see [this](https://a.org/b), that",
+            )
+        for ((html, text) in lines) assertEquals(text, read("a.html", "<p>$html</p>".toByteArray()).text)
+        for (tag in listOf("center", "aside", "summary", "dialog", "address", "hgroup")) {
+            val words = read("a.html", "<div><$tag>One</$tag><$tag>Two</$tag>three</div>".toByteArray()).text
+            assertEquals(tag, listOf("One", "Two", "three"), words.lines().filter(String::isNotBlank))
+        }
+    }
+
+    @Test
+    fun `time is linear in the page`() {
+        val pages =
+            listOf(
+                "<pre>" + " ".repeat(500_000) + "x</pre>",
+                "<p>a" + "&nbsp; ".repeat(100_000) + "x",
+                "<ol>" + "<li>x".repeat(30_000),
+                "<table><tr>" + "<td colspan=1000>x".repeat(30_000),
+                "<p>" + "<sup>x</sup>".repeat(30_000),
+            )
+        for (page in pages) {
+            val start = System.nanoTime()
+            assertTrue("x" in read("a.html", page.toByteArray()).text)
+            assertTrue(page.take(20), System.nanoTime() - start < 15_000_000_000)
+        }
+    }
+
+    @Test
+    fun `a damaged chapter is left out and told, and one that is named again is read once`() {
+        val stored = epub(method = ZipEntry.STORED)
+        val at = String(stored, Charsets.ISO_8859_1).indexOf("First ")
+        val found = read("b.epub", stored.apply { this[at] = 'f'.code.toByte() })
+        assertEquals("# Two\n\nSecond chapter.", found.text)
+        val line = found.left?.words(app.resources).orEmpty()
+        assertTrue(line, "2 of 3 parts of b.epub" in line && "OEBPS/one.xhtml (its checksum is wrong)" in line)
+        val reference = "<o:itemref idref=\"a\"/>"
+        val book = String(bookOf(), Charsets.UTF_8).replace(reference, reference.repeat(200))
+        val again = read("b.epub", epub(mapOf("OEBPS/book.opf" to book.toByteArray())))
+        assertEquals("# One\n\nFirst – chapter.\n\n# Two\n\nSecond chapter.", again.text)
+        val odd = String(bookOf(), Charsets.UTF_8).replace("application/xhtml+xml", "Text/X-oeb1-document")
+        assertEquals(again.text, read("b.epub", epub(mapOf("OEBPS/book.opf" to odd.toByteArray()))).text)
+    }
+
+    @Test
+    fun `a text that speaks of a PDF is a text`() {
+        val text = "A PDF begins with %PDF-1.7.\n%PDF-1.7 is how."
+        assertEquals(text, read("a.txt", text.toByteArray()).text)
+        assertEquals("%PDF-1.7 it is", read("a.txt", "%PDF-1.7 it is".toByteArray()).text)
+    }
+
+    @Test
     fun `anything else is refused in one line`() {
         refuses("a.zip", zip(mapOf("a.txt" to byteArrayOf(1))), "no EPUB")
         refuses("a.epub", epub().copyOf(200), "is damaged")
         refuses("a.epub", zip(mapOf(Epub.CONTAINER to "<a/>".toByteArray())), "names no book")
         refuses("photo.jpg", byteArrayOf(-1, -40, 0, 7), "no document of a kind")
-        refuses("a.txt", "\uFEFFx".toByteArray(Charsets.UTF_16LE).copyOf(5), "says that it is UTF-16LE")
+        refuses("a.txt", byteArrayOf(-1, -2, 0, 0xD8.toByte()), "says that it is UTF-16LE")
         refuses("a.bin", byteArrayOf(0x01, 0x02, 0x81.toByte(), 0x1F), "")
         refuses("empty.txt", ByteArray(0), "holds no text")
         refuses("empty.html", "<p> </p>".toByteArray(), "holds no text")
@@ -143,8 +233,7 @@ class DocumentReaderTest {
         mostBytes: Long = MOST,
     ): Extracted = DocumentReader(mostBytes).read(name, File(folder.root, "copy").apply { writeBytes(bytes) })
 
-    private fun epub(more: Map<String, ByteArray> = emptyMap()): ByteArray {
-        val container = "<container><rootfiles><rootfile full-path='OEBPS/book.opf'/></rootfiles></container>"
+    private fun bookOf(): ByteArray {
         val type = "media-type='application/xhtml+xml'"
         val book =
             """<?xml version="1.0"?><o:package xmlns:o="http://www.idpf.org/2007/opf"><o:manifest>
@@ -153,23 +242,37 @@ class DocumentReaderTest {
             <o:item id="gone" href="gone.xhtml" $type/></o:manifest>
             <o:spine><o:itemref idref="n"/><o:itemref idref="a"/><o:itemref idref="gone"/><o:itemref idref="b"/>
             </o:spine></o:package>"""
+        return book.toByteArray()
+    }
+
+    private fun epub(
+        more: Map<String, ByteArray> = emptyMap(),
+        method: Int = ZipEntry.DEFLATED,
+    ): ByteArray {
+        val container = "<container><rootfiles><rootfile full-path='OEBPS/book.opf'/></rootfiles></container>"
         val files =
             linkedMapOf(
                 Epub.CONTAINER to container.toByteArray(),
-                "OEBPS/book.opf" to book.toByteArray(),
+                "OEBPS/book.opf" to bookOf(),
                 "OEBPS/nav.xhtml" to "<html><body>Contents</body></html>".toByteArray(),
                 "OEBPS/a b/two.xhtml" to "<html><body><h1>Two</h1><p>Second chapter.</p></body></html>".toByteArray(),
                 "OEBPS/one.xhtml" to
                     "$XML<html><head/><body><h1>One</h1><p>First – chapter.</p></body></html>".toByteArray(),
             )
-        return zip(files + more)
+        return zip(files + more, method)
     }
 
-    private fun zip(files: Map<String, ByteArray>): ByteArray {
+    private fun zip(
+        files: Map<String, ByteArray>,
+        method: Int = ZipEntry.DEFLATED,
+    ): ByteArray {
         val bytes = java.io.ByteArrayOutputStream()
         ZipOutputStream(bytes).use { zip ->
             for ((name, data) in files) {
-                zip.putNextEntry(ZipEntry(name))
+                val entry = ZipEntry(name).apply { this.method = method }
+                entry.size = data.size.toLong()
+                entry.crc = CRC32().apply { update(data) }.value
+                zip.putNextEntry(entry)
                 zip.write(data)
             }
         }

@@ -32,6 +32,7 @@ internal class ChatWork(
         document.guess?.let { encoding ->
             display.change { it.copy(notice = Notice.Guessed(encoding, tellingWords(document.text))) }
         }
+        document.left?.let { left -> display.change { it.copy(notice = Notice.Failure(left)) } }
         val long = document.long
         follow(name, chat.conversation.run { if (long == null) attach(name, document.text) else attach(name, long) })
     }

@@ -1,0 +1,236 @@
+package io.edgeinfinite.app.documents
+
+import io.edgeinfinite.app.Problem
+import io.edgeinfinite.app.ProblemException
+import io.edgeinfinite.app.R
+import org.mozilla.universalchardet.UniversalDetector
+import java.nio.ByteBuffer
+import java.nio.charset.CharacterCodingException
+import java.nio.charset.Charset
+import java.nio.charset.CharsetDecoder
+import java.nio.charset.CodingErrorAction
+
+/**
+ * A text and what the person is to know of it.
+ *
+ * @property guess the encoding that it was taken for; null where the file tells.
+ * @property left what isn't as the file has it; null if nothing.
+ */
+internal data class Decoded(
+    val text: String,
+    val guess: String? = null,
+    val left: Problem? = null,
+)
+
+/**
+ * One decoder for the texts of all documents, as Python's `encoding.py`: a mark, the encoding that the text states,
+ * UTF-8, UTF-8 with few errors, and a guess, which is told.
+ */
+internal object TextDecoder {
+    const val LOOKED_AT = 1 shl 20
+    const val REPLACEMENT = '\ufffd'
+
+    /** Preferred where nothing fits; it holds Latin-1's letters. */
+    private const val COMMONEST = "windows-1252"
+
+    /** The Macintosh's Cyrillic and DOS fit too many texts by chance, German ones among them. */
+    private val NOT_GUESSED = setOf("UTF-8", "MACCYRILLIC", "IBM855", "IBM866")
+
+    // UTF-32 first: its mark begins with UTF-16's.
+    private val MARKS =
+        listOf(
+            "EFBBBF" to "UTF-8",
+            "FFFE0000" to "UTF-32LE",
+            "0000FEFF" to "UTF-32BE",
+            "FFFE" to "UTF-16LE",
+            "FEFF" to "UTF-16BE",
+        )
+
+    /** What pages that state one encoding are written in: its larger relative. */
+    private val AS_BROWSERS =
+        mapOf(
+            "ISO-8859-1" to COMMONEST,
+            "US-ASCII" to COMMONEST,
+            "GB2312" to "GB18030",
+            "GBK" to "GB18030",
+            "Shift_JIS" to "windows-31j",
+        )
+    private const val HEAD = 4096
+    private const val FEW = 1000
+    private const val SHARE_OF_ERRORS = 20
+    private val COMMENT = Regex("<!--.*?(?:-->|$)", RegexOption.DOT_MATCHES_ALL)
+    private val META = Regex("<meta\\b[^<>]*?charset\\s*=\\s*[\"']?\\s*([\\w.:-]+)", RegexOption.IGNORE_CASE)
+    private val XML = Regex("^\\s*<\\?xml\\b[^<>]*?\\bencoding\\s*=\\s*[\"']([\\w.:-]+)", RegexOption.IGNORE_CASE)
+
+    /** What no text in a guessed encoding holds. */
+    val NO_CONTROL = { sign: Char -> sign < ' ' && sign !in "\t\n\r\u000c" }
+
+    /** What a page says of its own encoding, null if nothing. */
+    fun statedEncoding(bytes: ByteArray): String? {
+        val head = String(bytes, 0, minOf(bytes.size, HEAD), Charsets.ISO_8859_1)
+        return (XML.find(head) ?: META.find(head.replace(COMMENT, "")))?.groupValues?.get(1)
+    }
+
+    /**
+     * @param name the document's, for errors.
+     * @throws ProblemException it is no text, or in no encoding that is known.
+     */
+    fun decoded(
+        name: String,
+        bytes: ByteArray,
+        stated: String? = null,
+    ): Decoded {
+        val (mark, encoding) = markOf(bytes)
+        val found =
+            if (mark.isNotEmpty()) {
+                marked(name, bytes, encoding, mark.length / 2)
+            } else {
+                unmarked(bytes) ?: stated?.let { stated(name, bytes, it) } ?: utf8(name, bytes) ?: guessed(name, bytes)
+            }
+        return withoutNull(name, found)
+    }
+
+    /** The mark at a text's beginning in hexadecimal digits, and the encoding that it tells. */
+    fun markOf(start: ByteArray): Pair<String, String> {
+        val first = start.take(4).joinToString("") { "%02X".format(it) }
+        return MARKS.firstOrNull { first.startsWith(it.first) } ?: ("" to "UTF-8")
+    }
+
+    fun guessesOf(start: ByteArray): List<String> {
+        val detector = UniversalDetector()
+        detector.handleData(start, 0, minOf(start.size, LOOKED_AT))
+        detector.dataEnd()
+        val found = detector.detectedCharset?.takeIf { it !in NOT_GUESSED && Charset.isSupported(it) }
+        return listOfNotNull(found, COMMONEST)
+    }
+
+    /** Whether a text that isn't right UTF-8 is it but for a few errors. */
+    fun isNearlyUtf8(
+        right: Long,
+        errors: Long,
+    ) = errors > 0 && right >= 2 * errors
+
+    /** Whether a text with a mark is in the encoding that it tells. */
+    fun hasFew(
+        errors: Long,
+        all: Long,
+    ) = (errors - 1) * SHARE_OF_ERRORS < all - 1
+
+    fun errors(
+        name: String,
+        encoding: String,
+        count: Long,
+    ) = if (count == 0L) null else Problem(R.string.document_errors, listOf(name, encoding, "$count"))
+
+    fun decoder(
+        encoding: String,
+        action: CodingErrorAction,
+    ): CharsetDecoder = Charset.forName(encoding).newDecoder().onMalformedInput(action).onUnmappableCharacter(action)
+
+    fun noText(name: String) = ProblemException(R.string.document_unknown, name)
+
+    private fun marked(
+        name: String,
+        bytes: ByteArray,
+        encoding: String,
+        from: Int,
+    ): Decoded {
+        strictly(bytes, encoding, from)?.let { return Decoded(it) }
+        val text = leniently(bytes, encoding, from)
+        val errors = text.count { it == REPLACEMENT }
+        if (!hasFew(errors.toLong(), text.length.toLong())) {
+            throw ProblemException(R.string.document_false_mark, name, encoding)
+        }
+        return Decoded(text, left = errors(name, encoding, errors.toLong()))
+    }
+
+    /** UTF-16 without a mark: in one half of the bytes most are zero, in the other none is. */
+    private fun unmarked(bytes: ByteArray): Decoded? {
+        val head = minOf(bytes.size, HEAD) and 1.inv()
+        if (bytes.size % 2 != 0 || head < 4) return null
+        val zeros = IntArray(2)
+        for (at in 0 until head) if (bytes[at] == 0.toByte()) zeros[at % 2] += 1
+        for ((encoding, high) in listOf("UTF-16LE" to 1, "UTF-16BE" to 0)) {
+            if (zeros[high] * 4 < head || zeros[1 - high] > 0) continue
+            val text = strictly(bytes, encoding, 0) ?: continue
+            if (text.none(NO_CONTROL)) return Decoded(text, encoding)
+        }
+        return null
+    }
+
+    private fun stated(
+        name: String,
+        bytes: ByteArray,
+        stated: String,
+    ): Decoded? {
+        val known =
+            try {
+                Charset.forName(stated).name()
+            } catch (_: IllegalArgumentException) {
+                return null
+            }
+        val encoding = AS_BROWSERS[known] ?: known
+        if (encoding.startsWith("UTF-")) return null
+        strictly(bytes, encoding, 0)?.let { return Decoded(it) }
+        if (strictly(bytes, "UTF-8", 0) != null) return null
+        val text = leniently(bytes, encoding, 0)
+        val errors = text.count { it == REPLACEMENT }
+        if (errors > 1 && errors * SHARE_OF_ERRORS >= text.length) return null
+        return Decoded(text, left = errors(name, encoding, errors.toLong()))
+    }
+
+    private fun utf8(
+        name: String,
+        bytes: ByteArray,
+    ): Decoded? {
+        strictly(bytes, "UTF-8", 0)?.let { return Decoded(it) }
+        val text = leniently(bytes, "UTF-8", 0)
+        val errors = text.count { it == REPLACEMENT }.toLong()
+        val right = text.count { it >= '\u0080' } - errors
+        val isCut = errors == 1L && text.last() == REPLACEMENT && bytes.size > 1 && bytes[bytes.size - 2] < 0
+        if (!isCut && !isNearlyUtf8(right, errors)) return null
+        return Decoded(text, left = errors(name, "UTF-8", errors))
+    }
+
+    private fun guessed(
+        name: String,
+        bytes: ByteArray,
+    ): Decoded {
+        if (0.toByte() in bytes) throw noText(name)
+        for (encoding in guessesOf(bytes)) {
+            val text = strictly(bytes, encoding, 0) ?: continue
+            if (text.any(NO_CONTROL)) throw noText(name)
+            return Decoded(text, Charset.forName(encoding).displayName())
+        }
+        throw ProblemException(R.string.document_no_encoding, name)
+    }
+
+    private fun withoutNull(
+        name: String,
+        found: Decoded,
+    ): Decoded {
+        val zeros = found.text.count { it == '\u0000' }
+        if (zeros == 0) return found
+        if (zeros.toLong() * FEW > found.text.length) throw noText(name)
+        return found.copy(text = found.text.replace("\u0000", ""))
+    }
+
+    /** The text, null if it isn't in this encoding. */
+    private fun strictly(
+        bytes: ByteArray,
+        encoding: String,
+        from: Int,
+    ): String? =
+        try {
+            val rest = ByteBuffer.wrap(bytes, from, bytes.size - from)
+            decoder(encoding, CodingErrorAction.REPORT).decode(rest).toString()
+        } catch (_: CharacterCodingException) {
+            null
+        }
+
+    private fun leniently(
+        bytes: ByteArray,
+        encoding: String,
+        from: Int,
+    ) = decoder(encoding, CodingErrorAction.REPLACE).decode(ByteBuffer.wrap(bytes, from, bytes.size - from)).toString()
+}
