@@ -22,6 +22,9 @@ from tokenizers import (
     trainers,
 )
 
+from edgeinfinite.models.checkpoint.gguf_bpe import split_by
+from edgeinfinite.models.checkpoint.gguf_pre_tokenizers import PRE_TOKENIZERS, PreTokenizer
+
 LLAMA3_PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -82,6 +85,26 @@ def all_families() -> dict[str, Tokenizer]:
         "gemma": _gemma,
     }
     return {name: make() for name, make in makers.items()}
+
+
+PRE_VALUES = (
+    *("default", "llama-bpe", "qwen2", "smollm", "deepseek-llm", "deepseek-v3", "tekken"),
+    *("gpt-4o", "superbpe", "afmoe", "exaone-moe", "kimi-k2", "granite-embed-multi-97m"),
+)
+"""One of each kind of pattern that GGUF files' tokenizers are written with."""
+
+
+def tokenizers_of_gguf() -> dict[str, Tokenizer]:
+    """By name, `gguf-PRE`; trained, each cut as files with that `tokenizer.ggml.pre` are."""
+    return {f"gguf-{pre}": _of_gguf(PRE_TOKENIZERS[pre]) for pre in PRE_VALUES}
+
+
+def _of_gguf(kind: PreTokenizer) -> Tokenizer:
+    tokenizer = Tokenizer(models.BPE(ignore_merges=kind.ignore_merges))
+    words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*split_by(kind.patterns), words])
+    tokenizer.decoder = decoders.ByteLevel()
+    return _train(tokenizer, ["<|endoftext|>"])
 
 
 def _train(tokenizer: Tokenizer, special: list[str], *, bytes_first: bool = True) -> Tokenizer:
@@ -290,3 +313,11 @@ def texts() -> Iterator[str]:
         "x\u2028y\u2029z",
         "\x0b\x0c\x1c\x85",
     ]
+    # Grouping of digits and runs of blanks, at every length; words of any length.
+    yield " ".join(f"{'1234567890' * 2}"[:length] for length in range(1, 21))
+    yield "".join(f"x{' ' * length}y{chr(10) * length}" for length in range(1, 21))
+    yield from [
+        "1.5,2;3\u0663\u0664\u06f5 \u00b2\u00b3\u2167 12a345b6789c",
+        "'S 'lL 'VE\u2019s a'd",
+    ]
+    yield from ["7" * 5_000, "word and " * 4_000, "\u8a9e" * 10_000, "x" * 10_000, "\n \t" * 5_000]

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 from characters import character_sums
-from families import CHATS, all_families, smollm2, texts
+from families import CHATS, all_families, smollm2, texts, tokenizers_of_gguf
 from templates import CONVERSATIONS, SPECIAL_TOKENS, TEMPLATES
 
 from edgeinfinite.errors import EdgeInfiniteError
@@ -31,11 +31,14 @@ def main(output: Path) -> None:
         "tokenizers": write_tokenizers,
         "chats": write_chats,
         "templates": write_templates,
+        "turn_ends": write_turn_ends,
         "sampling": write_sampling,
     }
+    from documents import write_documents
     from exchanges import write_exchanges
     from sessions import write_sessions
 
+    parts["documents"] = write_documents
     parts["sessions"] = write_sessions
     parts["exchanges"] = write_exchanges
     parts["fuzz"] = _write_fuzzed
@@ -60,7 +63,7 @@ def write_tokenizers(folder: Path) -> None:
     from tokenizers import Tokenizer
 
     smollm2(folder / "smollm2")
-    tokenizers = all_families()
+    tokenizers = all_families() | tokenizers_of_gguf()
     for name, tokenizer in tokenizers.items():
         (folder / name).mkdir()
         tokenizer.save(str(folder / name / "tokenizer.json"))
@@ -140,6 +143,22 @@ def write_templates(folder: Path) -> None:
             case["turn"] = None if turn is None else list(turn)
             cases.append(case)
     write_json(folder / "cases.json", {"special_tokens": SPECIAL_TOKENS, "cases": cases})
+
+
+def write_turn_ends(folder: Path) -> None:
+    """`cases.json`: template, tokenizer, and the tokens with which answers end."""
+    from turn_end_templates import CASES, names_of, tokenizer_of
+
+    from edgeinfinite.runtime_py.chat_template import ChatTemplate
+    from edgeinfinite.runtime_py.turn_ends import turn_ends
+
+    cases = []
+    for source, special, plain, _ in CASES:
+        tokenizer, named = tokenizer_of(special, plain), names_of(special)
+        ends = sorted(turn_ends(ChatTemplate(source, named), tokenizer))
+        case = {"template": source, "special_tokens": named, "ends": ends}
+        cases.append(case | {"tokenizer": tokenizer.to_str()})
+    write_json(folder / "cases.json", cases)
 
 
 def write_manifests(folder: Path) -> None:
@@ -244,6 +263,8 @@ def _shown(pieces: list[str], end: str, stop: list[str]) -> dict[str, Any]:
     from edgeinfinite.runtime_py.answer_text import AnswerText
 
     class Pieces:
+        holds = False
+
         def push(self, token: int) -> str:
             return pieces[token]
 

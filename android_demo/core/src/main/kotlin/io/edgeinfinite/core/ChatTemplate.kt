@@ -2,6 +2,7 @@ package io.edgeinfinite.core
 
 import io.edgeinfinite.core.jinja.Template
 import io.edgeinfinite.core.jinja.TemplateException
+import io.edgeinfinite.core.jinja.mostNanoseconds
 
 /** One message of a conversation. */
 public data class Message(
@@ -46,17 +47,31 @@ internal class ChatTemplate(
      *
      * @throws EdgeInfiniteException the template refuses the conversation.
      */
-    fun render(messages: List<Message>): String {
+    fun render(messages: List<Message>): String =
+        render(messages.map { mapOf("role" to it.role, "content" to it.content) }, opens = true)
+
+    /**
+     * A conversation of messages with any fields.
+     *
+     * @param opens whether the template writes how an answer begins; it is `add_generation_prompt`.
+     * @param nanoseconds that it may take.
+     * @throws EdgeInfiniteException the template refuses the conversation.
+     */
+    fun render(
+        messages: List<Map<String, String>>,
+        opens: Boolean,
+        nanoseconds: Long = mostNanoseconds,
+    ): String {
         val values =
             specialTokens +
                 mapOf(
-                    "messages" to messages.map { mapOf("role" to it.role, "content" to it.content) },
+                    "messages" to messages,
                     "tools" to null,
                     "documents" to null,
-                    "add_generation_prompt" to true,
+                    "add_generation_prompt" to opens,
                 )
         try {
-            return template.render(values)
+            return template.render(values, nanoseconds)
         } catch (error: TemplateException) {
             throw EdgeInfiniteException(
                 ErrorCode.CHAT_TEMPLATE,

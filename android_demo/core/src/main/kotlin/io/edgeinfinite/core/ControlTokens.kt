@@ -89,12 +89,13 @@ internal class ControlTokens(
         val alwaysStart = startOf(always)
     }
 
-    private companion object {
-        fun isMarkup(token: String) = token.first() in "<[" && token.last() in ">]"
+    internal companion object {
+        /** Whether a token stands in brackets, as control tokens do. */
+        fun isMarkup(token: String): Boolean = token.first() in "<[" && token.last() in ">]"
 
-        fun startOf(names: Set<String>) = Regex("(?=${anyOf(names)}).", RegexOption.DOT_MATCHES_ALL)
+        private fun startOf(names: Set<String>) = Regex("(?=${anyOf(names)}).", RegexOption.DOT_MATCHES_ALL)
 
-        fun anyOf(names: Set<String>): String {
+        private fun anyOf(names: Set<String>): String {
             if (names.isEmpty()) return "(?!)"
             return names.sortedByDescending { it.length }.joinToString("|", "(?:", ")", transform = Regex::escape)
         }

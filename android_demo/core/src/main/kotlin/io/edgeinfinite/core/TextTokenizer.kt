@@ -18,15 +18,18 @@ import java.io.IOException
  * Control tokens spelled out in a message or a long text stay text; only the template writes real
  * ones. [encodeText], which uses no template, reads them as real ones.
  *
+ * @param namedStopIds tokens that the checkpoint's settings name as ends of an answer.
  * @param parse reads the tokenizer, with other texts for some of its tokens.
- * @property stopIds tokens that end an answer.
  */
 public class TextTokenizer internal constructor(
     private val tokenizer: Tokenizer,
     private val chatTemplate: ChatTemplate?,
-    public val stopIds: Set<Int>,
+    namedStopIds: Set<Int>,
     parse: (Map<String, String>) -> Tokenizer,
 ) {
+    /** Tokens that end an answer; those of the template too, which artifacts made earlier don't list. */
+    public val stopIds: Set<Int> = namedStopIds + (chatTemplate?.let { turnEnds(it, tokenizer) } ?: emptySet())
+
     private val control = ControlTokens(tokenizer, stopIds, chatTemplate?.source.orEmpty(), parse)
 
     private val bytes = TokenBytes(tokenizer)

@@ -10,7 +10,8 @@ import org.junit.jupiter.api.Test
 /** As Python's test_text_stream.py: first spaces, broken bytes, and the bytes of single tokens. */
 class TextStreamTest {
     private val words =
-        listOf("<unk>", "<s>") + (0..255).map { "<0x%02X>".format(it) } + listOf("\u2581Paris", "\u2581is", "\u2581", "!")
+        listOf("<unk>", "<s>") + (0..255).map { "<0x%02X>".format(it) } +
+            listOf("\u2581Paris", "\u2581is", "\u2581", "!")
     private val paris = words.indexOf("\u2581Paris")
     private val iss = words.indexOf("\u2581is")
     private val sign = words.indexOf("!")

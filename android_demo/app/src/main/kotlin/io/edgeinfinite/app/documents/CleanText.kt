@@ -4,27 +4,79 @@ package io.edgeinfinite.app.documents
 internal object CleanText {
     private val NO_TEXT = Regex("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\ufffe\uffff]")
     private val SOFT_BREAK = Regex("\u00ad[ \t]*\n[ \t]*")
+    private val ROWS = Regex("\n{3,}")
+
+    private const val ZERO_WIDTH_NON_JOINER = 0x200c
+    private const val ZERO_WIDTH_JOINER = 0x200d
+
+    /** Soft hyphens, zero-width characters, directions, marks and the like. */
     private val INVISIBLE =
-        Regex("[\u00ad\u200b\u200e\u200f\u061c\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb]")
+        PointRanges(
+            "ad 200b 200e-200f 61c 202a-202e 2060-2064 2066-206f feff fff9-fffb",
+        )
 
     /** Scripts whose letters change their shape, and with it words their meaning, at a joiner. */
-    private const val JOINED =
-        "\u0600-\u06ff\u0700-\u077f\u07c0-\u07ff\u0840-\u08ff\u0900-\u0dff\u0f00-\u0fff\u1000-\u109f\u1780-\u18af" +
-            "\u1a20-\u1aaf\u1b00-\u1c4f\ua800-\ua8ff\ua980-\ua9df\uaa60-\uaa7f\uabc0-\uabff\ufb50-\ufdff\ufe70-\ufefc"
+    private val JOINED =
+        PointRanges(
+            "600-6ff 700-74f 750-77f 7c0-7ff 840-85f 860-8ff 900-dff f00-fff 1000-109f 1780-17ff 1800-18af " +
+                "1a20-1aaf 1b00-1c4f a800-a82f a840-a87f a880-a8ff a980-a9df aa60-aa7f abc0-abff fb50-fdff " +
+                "fe70-fefc 10a00-10a5f 11000-117ff 1e900-1e95f",
+        )
+    private val EMOJI = PointRanges("203c-3299 fe0f 1f000-1faff")
 
-    /** Emoji and scripts beyond the first plane. */
-    private const val EMOJI = "\u203c-\u3299\ufe0f\\x{1f000}-\\x{1faff}\\x{10a00}-\\x{117ff}"
-    private val JOINER = Regex("(?<![$JOINED])\u200c|(?<![$JOINED$EMOJI])\u200d")
-    private val LIGATURE = Regex("[\ufb00-\ufb06]")
-    private val LIGATURES = listOf("ff", "fi", "fl", "ffi", "ffl", "st", "st")
-    private val ROWS = Regex("\n{3,}")
+    /** Invisible copies of ASCII, which only the flags of regions need. */
+    private val TAGS = PointRanges("e0000-e007f")
+    private val BEFORE_TAGS = PointRanges("1f3f4 e0020-e007f")
+
+    private val LIGATURES =
+        listOf("ff", "fi", "fl", "ffi", "ffl", "st", "st").withIndex().associate { (at, text) -> 0xfb00 + at to text } +
+            listOf("մն", "մե", "մի", "վն", "մխ").withIndex().associate { (at, text) -> 0xfb13 + at to text }
 
     /** Text without characters that nobody sees; letters of ligatures apart, Unix's newlines. */
     fun visible(text: String): String {
         val lines = text.replace("\r\n", "\n").replace('\r', '\n')
         if (lines.all { it < '\u0080' }) return lines
-        val seen = lines.replace(SOFT_BREAK, "").replace(INVISIBLE, "").replace(JOINER, "")
-        return seen.replace(LIGATURE) { LIGATURES[it.value[0] - '\ufb00'] }
+        val joined = withoutJoiners(without(lines.replace(SOFT_BREAK, ""), INVISIBLE::contains))
+        return opened(withoutTags(joined))
+    }
+
+    /** Joiners stay behind emoji and the scripts that need them. */
+    private fun withoutJoiners(text: String): String {
+        var before = 0
+        return without(text) { point ->
+            val needless =
+                when (point) {
+                    ZERO_WIDTH_NON_JOINER -> before !in JOINED
+                    ZERO_WIDTH_JOINER -> before !in JOINED && before !in EMOJI
+                    else -> false
+                }
+            before = point
+            needless
+        }
+    }
+
+    private fun withoutTags(text: String): String {
+        var before = 0
+        var inRun = false
+        return without(text) { point ->
+            inRun = point in TAGS && (inRun || before !in BEFORE_TAGS)
+            before = point
+            inRun
+        }
+    }
+
+    private fun without(
+        text: String,
+        isDropped: (Int) -> Boolean,
+    ): String {
+        val kept = StringBuilder(text.length)
+        for (point in text.codePoints()) if (!isDropped(point)) kept.appendCodePoint(point)
+        return kept.toString()
+    }
+
+    private fun opened(text: String): String {
+        if (text.none { it.code in LIGATURES }) return text
+        return buildString(text.length) { for (one in text) LIGATURES[one.code]?.let(::append) ?: append(one) }
     }
 
     /** Text of markup or pages: visible, without trailing white space and rows of blank lines. */
@@ -34,4 +86,17 @@ internal object CleanText {
         val lines = words.replace('\u2010', '-').replace('\u2011', '-').split('\n')
         return lines.joinToString("\n") { it.trimEnd() }.replace(ROWS, "\n\n").trim('\n')
     }
+}
+
+/** A set of code points, written as ranges in hexadecimal. */
+private class PointRanges(
+    written: String,
+) {
+    private val ranges =
+        written.split(' ').map { range ->
+            val ends = range.split('-').map { it.toInt(16) }
+            ends.first()..ends.last()
+        }
+
+    operator fun contains(point: Int): Boolean = point >= 0x80 && ranges.any { point in it }
 }

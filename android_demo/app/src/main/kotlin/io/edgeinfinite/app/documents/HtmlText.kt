@@ -58,9 +58,11 @@ private class MarkdownWriter(
     /** The next number of each list around, null of those without. */
     private val lists = ArrayDeque<Int?>()
 
-    /** Cells of the row, rows of the table so far; null outside of tables. */
-    private var row: MutableList<StringBuilder>? = null
-    private var rows = 0
+    /** Null outside of tables. */
+    private var table: MarkdownTable? = null
+
+    /** Cells of the row; null outside of rows. */
+    private var row: MutableList<MarkdownTable.Cell>? = null
 
     fun text(): String = out.toString()
 
@@ -86,10 +88,10 @@ private class MarkdownWriter(
             tag == "li" -> item()
             tag == "table" && node !in layout && row == null -> {
                 breaks = 2
-                rows = 0
+                table = MarkdownTable()
             }
-            tag == "tr" && isInTable(node) -> row = ArrayList()
-            tag in CELLS && row != null -> row?.add(StringBuilder())
+            tag == "tr" && table != null && isInTable(node) -> row = ArrayList()
+            tag in CELLS && row != null -> row?.add(cellOf(node))
             row != null -> isSpaced = isSpaced || node.isBlock
             tag in HtmlText.HEADINGS -> {
                 breaks = 2
@@ -118,6 +120,7 @@ private class MarkdownWriter(
                 breaks = maxOf(breaks, if (lists.isEmpty()) 2 else 1)
             }
             tag == "tr" && row != null && isInTable(node) -> endRow()
+            tag == "table" && node !in layout && row == null -> endTable()
             row != null -> isSpaced = isSpaced || node.isBlock
             tag == "li" -> {
                 if (mark.isEmpty()) breaks = 1 else mark = ""
@@ -163,7 +166,7 @@ private class MarkdownWriter(
         element: Element,
     ): String {
         val text = element.text().trim()
-        val before = out.lastOrNull().takeIf { row == null } ?: row?.lastOrNull()?.lastOrNull()
+        val before = out.lastOrNull().takeIf { row == null } ?: row?.lastOrNull()?.text?.lastOrNull()
         return when {
             text.isEmpty() || BRACKETED.matches(text) || (text.length == 1 && text in SIGNS) -> text
             mark == "^" && ORDINAL.matches(text) && before?.isDigit() == true -> text
@@ -197,19 +200,22 @@ private class MarkdownWriter(
         isSpaced = false
     }
 
+    private fun cellOf(element: Element) =
+        MarkdownTable.Cell(MarkdownTable.span(element.attr("colspan")), MarkdownTable.span(element.attr("rowspan")))
+
     private fun endRow() {
-        val cells = row.orEmpty().map { it.toString().replace(SPACE, " ").trim().replace("|", "\\|") }
+        table?.add(row.orEmpty())
         row = null
         isSpaced = false
-        if (cells.isEmpty()) return
-        breaks = maxOf(breaks, 1)
-        put(cells.joinToString(" | ", "| ", " |"))
-        if (rows == 0) {
-            breaks = 1
-            put("|" + " --- |".repeat(cells.size))
+    }
+
+    private fun endTable() {
+        for (line in table?.lines().orEmpty()) {
+            breaks = maxOf(breaks, 1)
+            put(line)
         }
-        rows += 1
-        breaks = 1
+        table = null
+        breaks = 2
     }
 
     private fun write(node: TextNode) = put(if (verbatim > 0) node.wholeText else node.wholeText.replace(SPACE, " "))
@@ -221,9 +227,10 @@ private class MarkdownWriter(
         }
         val cells = row
         if (cells != null) {
-            if (cells.isEmpty()) cells += StringBuilder()
-            if (isSpaced) cells.last().append(' ')
-            cells.last().append(words)
+            if (cells.isEmpty()) cells += MarkdownTable.Cell(1, 1)
+            val text = cells.last().text
+            if (isSpaced) text.append(' ')
+            text.append(words)
         } else if (breaks > 0 || mark.isNotEmpty()) {
             if (out.isNotEmpty()) out.append("\n".repeat(breaks))
             out.append(mark)

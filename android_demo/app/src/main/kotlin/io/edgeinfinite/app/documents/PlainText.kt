@@ -80,7 +80,11 @@ internal object PlainText {
         var errors = 0L
         copySigns(from, to, encoding, mark, CodingErrorAction.REPLACE) {
             all += 1
-            if (it == TextDecoder.REPLACEMENT) errors += 1 else if (it >= '\u0080') right += 1
+            if (it == TextDecoder.REPLACEMENT) {
+                errors += 1
+            } else if (it >= '\u0080') {
+                right += 1
+            }
         }
         val isNearly = if (mark > 0) TextDecoder.hasFew(errors, all) else TextDecoder.isNearlyUtf8(right, errors)
         return if (isNearly) TextDecoder.errors(name, encoding, errors) else null

@@ -16,10 +16,13 @@ internal class Template(
 
     /**
      * @param values the names that it may use.
+     * @param nanoseconds that it may take.
      * @throws TemplateException it refuses the values, or works without end.
      */
-    fun render(values: Map<String, Any?>): String =
-        guarded { Renderer().render(statements, Scope(null, HashMap(values))) }
+    fun render(
+        values: Map<String, Any?>,
+        nanoseconds: Long = mostNanoseconds,
+    ): String = guarded { Renderer(nanoseconds).render(statements, Scope(null, HashMap(values))) }
 
     /** Whatever a template can bring this code to is the template's fault. */
     private fun <T> guarded(work: () -> T): T =
@@ -51,9 +54,11 @@ internal class Scope(
         }
 }
 
-private class Renderer {
+private class Renderer(
+    nanoseconds: Long,
+) {
     private var steps = 0
-    private val end = System.nanoTime() + mostNanoseconds
+    private val end = System.nanoTime() + nanoseconds
     private val evaluator = Evaluator(::step)
 
     private enum class Flow { GO_ON, BREAK, CONTINUE }

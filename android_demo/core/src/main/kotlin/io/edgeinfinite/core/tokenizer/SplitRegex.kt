@@ -11,7 +11,8 @@ internal data class Span(
  * A regular expression as tokenizers' files hold them, with the same matches on every platform.
  *
  * `java.util.regex` is ICU on Android and the JDK's own elsewhere; the two differ in `\s` and in
- * their Unicode versions. Backtracking, leftmost, first alternative first, as Oniguruma does.
+ * their Unicode versions. Backtracking, leftmost, first alternative first, as Oniguruma does. What a
+ * match goes back to stands in an array and not on the thread's stack, so words may be of any length.
  *
  * @param pattern see [SplitRegexParser] for what may stand in it.
  * @throws EdgeInfiniteException it holds something else.
@@ -19,16 +20,17 @@ internal data class Span(
 internal class SplitRegex(
     pattern: String,
 ) {
-    private val start: Node = compile(SplitRegexParser(pattern).parse(), Accept)
+    private val program = RegexProgram.of(SplitRegexParser(pattern).parse())
 
     /** All of a text, cut into matches and what lies between them; empty matches don't count. */
     fun spans(text: String): List<Span> {
         val characters = CodePoints(text)
+        val matcher = RegexMatcher(characters.points)
         val spans = ArrayList<Span>()
         var from = 0
         var at = 0
         while (at < characters.points.size) {
-            val end = start.match(characters.points, at)
+            val end = matcher.match(program, at)
             if (end <= at) {
                 at += 1
                 continue
@@ -75,137 +77,3 @@ internal sealed interface Expression {
 
     enum class Mode { GREEDY, LAZY, POSSESSIVE }
 }
-
-/** One step of matching: the end of the match from [at] on, or -1. */
-private fun interface Node {
-    fun match(
-        text: IntArray,
-        at: Int,
-    ): Int
-}
-
-private val Accept = Node { _, at -> at }
-
-private fun compile(
-    expression: Expression,
-    next: Node,
-): Node =
-    when (expression) {
-        is Expression.One -> {
-            val set = expression.set
-            Node { text, at ->
-                if (at < text.size && text[at] in set) next.match(text, at + 1) else -1
-            }
-        }
-        is Expression.Sequence ->
-            expression.parts.foldRight(next) { part, following -> compile(part, following) }
-        is Expression.Choice -> {
-            val options = expression.options.map { compile(it, next) }
-            Node { text, at ->
-                options.firstNotNullOfOrNull { it.match(text, at).takeIf { end -> end >= 0 } } ?: -1
-            }
-        }
-        is Expression.Repeat -> compileRepeat(expression, next)
-        is Expression.LookAhead -> {
-            val body = compile(expression.body, Accept)
-            Node { text, at ->
-                val found = body.match(text, at) >= 0
-                if (found == expression.negative) -1 else next.match(text, at)
-            }
-        }
-        is Expression.End -> Node { text, at -> if (at == text.size) next.match(text, at) else -1 }
-    }
-
-private fun compileRepeat(
-    repeat: Expression.Repeat,
-    next: Node,
-): Node {
-    val body = repeat.body
-    if (body is Expression.One) return SetLoop(body.set, repeat, next)
-    if (repeat.mode == Expression.Mode.POSSESSIVE) {
-        val whole = compile(repeat.copy(mode = Expression.Mode.GREEDY), Accept)
-        return Node { text, at ->
-            val end = whole.match(text, at)
-            if (end < 0) -1 else next.match(text, end)
-        }
-    }
-    val tail =
-        if (repeat.most == Int.MAX_VALUE) {
-            if (leastLength(body) == 0) throw unsupportedTokenizer("an empty group, repeated")
-            GroupLoop(body, repeat.mode, next)
-        } else {
-            (repeat.least until repeat.most).fold(next) { following, _ ->
-                optional(compile(body, following), next, repeat.mode)
-            }
-        }
-    return (0 until repeat.least).fold(tail) { following, _ -> compile(body, following) }
-}
-
-private fun optional(
-    taken: Node,
-    skipped: Node,
-    mode: Expression.Mode,
-): Node {
-    val (first, second) = if (mode == Expression.Mode.LAZY) skipped to taken else taken to skipped
-    return Node { text, at ->
-        val end = first.match(text, at)
-        if (end >= 0) end else second.match(text, at)
-    }
-}
-
-/** A repeated character class, without recursion: runs of spaces may be long. */
-private class SetLoop(
-    private val set: CharSet,
-    private val repeat: Expression.Repeat,
-    private val next: Node,
-) : Node {
-    override fun match(
-        text: IntArray,
-        at: Int,
-    ): Int {
-        var limit = at
-        while (limit < text.size && limit - at < repeat.most && text[limit] in set) limit += 1
-        val least = at + repeat.least
-        if (limit < least) return -1
-        return when (repeat.mode) {
-            Expression.Mode.POSSESSIVE -> next.match(text, limit)
-            Expression.Mode.GREEDY -> first(text, limit downTo least)
-            Expression.Mode.LAZY -> first(text, least..limit)
-        }
-    }
-
-    private fun first(
-        text: IntArray,
-        ends: IntProgression,
-    ): Int {
-        for (end in ends) {
-            val match = next.match(text, end)
-            if (match >= 0) return match
-        }
-        return -1
-    }
-}
-
-/** A group repeated any number of times; every turn takes something, so that it ends. */
-private class GroupLoop(
-    body: Expression,
-    mode: Expression.Mode,
-    next: Node,
-) : Node {
-    private val step = optional(compile(body, this), next, mode)
-
-    override fun match(
-        text: IntArray,
-        at: Int,
-    ): Int = step.match(text, at)
-}
-
-/** Fewest code points that an expression matches. */
-private fun leastLength(expression: Expression): Int =
-    when (expression) {
-        is Expression.One -> 1
-        is Expression.Sequence -> expression.parts.sumOf(::leastLength)
-        is Expression.Choice -> expression.options.minOf(::leastLength)
-        is Expression.Repeat -> expression.least * leastLength(expression.body)
-        is Expression.LookAhead, is Expression.End -> 0
-    }

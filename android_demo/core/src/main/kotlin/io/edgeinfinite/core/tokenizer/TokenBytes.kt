@@ -15,7 +15,8 @@ internal class TokenBytes(
 ) {
     private val known = ConcurrentHashMap<Int, ByteArray>()
     private val isByteLevel =
-        "ByteLevel" in tokenizer.decoderKinds && (tokenizer.decoderKinds - setOf("ByteLevel", "Fuse", "Sequence")).isEmpty()
+        "ByteLevel" in tokenizer.decoderKinds &&
+            (tokenizer.decoderKinds - setOf("ByteLevel", "Fuse", "Sequence")).isEmpty()
     private val hasByteTokens = "ByteFallback" in tokenizer.decoderKinds
     private val anchor: IntArray by lazy { findAnchor() }
 

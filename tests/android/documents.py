@@ -1,0 +1,59 @@
+"""Documents and their texts as Python reads them, for the app's readers."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+from tiny_documents import epub, page_of
+
+from edgeinfinite.runtime_py.documents.document import document_of
+
+BODIES = (
+    """<h1>The sea</h1><p>First words, see <a href="https://example.org/atlas">the atlas</a>.</p>
+    <h2>Fish</h2><ul><li>herring</li><li>cod</li></ul><ol><li>catch</li><li>eat</li></ol>
+    <table><thead><tr><th>Kind</th><th>Length</th></tr></thead><tbody>
+    <tr><td>herring</td><td>40 cm</td></tr><tr><td>cod</td><td>120 cm</td></tr></tbody></table>
+    <p>Last words, 10<sup>6</sup> of them.</p>""",
+    """<table><tr><th rowspan=2>Year</th><th colspan=2>Sales</th></tr><tr><td>North</td>
+    <td>South</td></tr><tr><td>1990</td><td>1 | 2</td><td></td></tr></table><p>After it.</p>""",
+    "<p>CO<sub>2</sub> at 20 m s<sup>-1</sup>, x<sup>n + 1</sup>, the 21<sup>st</sup></p>",
+    "<p><ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp></ruby>です, "
+    "o\ufb03ce, co\u00adop, \u200bzero.</p>",
+    "<p>Famille 👨\u200d👩\u200d👧, ❤\ufe0f\u200d🔥, "
+    "🏴\U000e0067\U000e0062\U000e007f, می\u200cخواهم, क्\u200dष, "
+    "a\u200cb\u200dc, \U000e0041x, \ufb14.</p>",
+    "<center>One</center><aside>Two</aside><details><summary>Three</summary>four</details>five",
+    "<p>A<br>b</p><ul><li>a<ul><li>b</li></ul></li><li>c</li></ul><p>End&nbsp;.</p>",
+    "<p>is <math><mn>5</mn></math> kg, <math><mfrac><mi>a</mi><mi>b</mi></mfrac></math></p>",
+)
+"""Of pages and chapters, in what every reader knows."""
+
+TEXTS = (
+    "It’s a “plain” text: Straße, Größe, 日本.\r\nSecond\u2028third\x0cfourth.",
+    "Café 👩\u200d🚀 and می\u200cخواهم, a\u200bb, of\ufb01ce.\n",
+)
+
+
+def write_documents(folder: Path) -> None:
+    """`cases.json`: name, bytes in base64 and text of each."""
+    files = [("a.html", page_of(body).encode()) for body in BODIES]
+    files += [("a.epub", epub(body)) for body in BODIES]
+    for text in TEXTS:
+        encodings = ("utf-8", "utf-8-sig", "utf-16", "utf-32")
+        files += [("a.txt", text.encode(encoding)) for encoding in encodings]
+    cut = TEXTS[0].encode()
+    files += [
+        ("a.txt", cut[:9] + b"\xff" + cut[9:] * 40),
+        ("a.html", b"<p>" + cut[:30] * 9 + b"\xe2"),
+    ]
+    cases = [
+        {
+            "name": name,
+            "data": base64.b64encode(data).decode(),
+            "text": document_of(name, data).text,
+        }
+        for name, data in files
+    ]
+    (folder / "cases.json").write_text(json.dumps(cases), encoding="utf-8")
