@@ -26,6 +26,12 @@ BODIES = (
     "a\u200cb\u200dc, \U000e0041x, \ufb14.</p>",
     "<center>One</center><aside>Two</aside><details><summary>Three</summary>four</details>five",
     "<p>A<br>b</p><ul><li>a<ul><li>b</li></ul></li><li>c</li></ul><p>End&nbsp;.</p>",
+    "<pre>  x = 1\n    y</pre><blockquote><p>Said.</p><p>More.</p></blockquote><hr><p>B.</p>",
+    "<ol start=9><li><p>a</p><p>b</p></li><li>c<ul><li>d</li><li></li></ul></li></ol>",
+    "<dl><dt>term</dt><dd>meaning</dd><dt>t</dt><dd><p>m</p><p>n</p></dd></dl><h2> </h2>",
+    "<p>a <b>bold </b>word, <i>it</i>, <code>x`y</code>, <q>said</q> <s>gone</s><b></b>.</p>",
+    "<p>n<a class=footnote-ref href='#1'><sup>1</sup></a>, 1897<sup><a href='#n'>12</a></sup></p>",
+    "<table role=none><tr><td><p>One</p></td><td>Two</td></tr></table><span><div>x</div>y</span>",
     "<p>is <math><mn>5</mn></math> kg, <math><mfrac><mi>a</mi><mi>b</mi></mfrac></math></p>",
 )
 """Of pages and chapters, in what every reader knows."""

@@ -4,16 +4,20 @@ package io.edgeinfinite.app.documents
 internal class MarkdownTable {
     /** Text on one line, and how many columns and rows it covers. */
     class Cell(
+        val text: String,
         val columns: Int,
         val rows: Int,
-    ) {
-        val text = StringBuilder()
+    )
+
+    private val begun = ArrayList<ArrayList<Cell>>()
+
+    fun startRow() {
+        begun += ArrayList<Cell>()
     }
 
-    private val rows = ArrayList<List<Cell>>()
-
-    fun add(row: List<Cell>) {
-        if (row.isNotEmpty()) rows += row
+    fun add(cell: Cell) {
+        if (begun.isEmpty()) startRow()
+        begun.last() += cell
     }
 
     /**
@@ -23,6 +27,7 @@ internal class MarkdownTable {
      * its cells say that they cover.
      */
     fun lines(): List<String> {
+        val rows = begun.filter { it.isNotEmpty() }
         val width = rows.maxOfOrNull { it.size } ?: 0
         var allowed = EMPTY_A_CELL * rows.sumOf { it.size } + width
         val lines = ArrayList<String>()
@@ -34,7 +39,7 @@ internal class MarkdownTable {
             for (cell in row) {
                 while (texts.size in covered) texts += ""
                 val start = texts.size
-                texts += cell.text.replace(SPACE, " ").trim().replace("|", "\\|")
+                texts += cell.text.replace("|", "\\|")
                 repeat(minOf(cell.columns, width, allowed) - 1) { texts += "" }
                 var cost = texts.size - start - 1
                 val whole = cost + (cell.rows - 1) * (cost + 1)
@@ -56,7 +61,6 @@ internal class MarkdownTable {
         private const val EMPTY_A_CELL = 2
         private const val MOST = 1000
         private const val DIGITS = 6
-        private val SPACE = Regex("[ \t\r\n\u000c]+")
 
         /** A `colspan` or `rowspan` as browsers read it, at least 1. */
         fun span(value: String): Int {

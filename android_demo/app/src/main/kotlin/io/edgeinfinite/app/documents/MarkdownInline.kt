@@ -1,0 +1,78 @@
+package io.edgeinfinite.app.documents
+
+import org.jsoup.nodes.Element
+import org.jsoup.nodes.TextNode
+
+/** Inline elements as text; as Python's `inline.py`. */
+internal object MarkdownInline {
+    private val SPACE = Regex("\\s+")
+    private val SIMPLE = Regex("[-+−–]?[\\p{L}\\p{N}_.,′*]+[-+−–]?")
+    private val ORDINAL = Regex("st|nd|rd|th", RegexOption.IGNORE_CASE)
+    private val BRACKETED = Regex("[\\[(].*[\\])]", RegexOption.DOT_MATCHES_ALL)
+    private val FAR = Regex("(?:https?://|mailto:)[^\\s()<>]+", RegexOption.IGNORE_CASE)
+    private val NOTES = setOf("noteref", "footnote-ref")
+
+    /** White space as one space, none at the ends. */
+    fun words(text: String): String = text.replace(SPACE, " ").trim()
+
+    /** A superscript or subscript, so that it isn't read as a part of the number before it. */
+    fun raised(
+        mark: String,
+        text: String,
+        element: Element,
+    ): String {
+        val words = words(text)
+        val before = (element.previousSibling() as? TextNode)?.wholeText?.lastOrNull()
+        val isSign = words.length == 1 && !words[0].isLetterOrDigit() && words !in "+-−–*′"
+        return when {
+            words.isEmpty() -> if (text.isEmpty()) "" else " "
+            mark == "^" && BRACKETED.matches(words) -> words
+            mark == "^" && ORDINAL.matches(words) && before?.isDigit() == true -> words
+            mark == "^" && isSign -> words
+            element.children().any { it.normalName() == "a" && it.attr("href").ifEmpty { "#" }.startsWith("#") } ->
+                bracketed(words)
+            SIMPLE.matches(words) -> mark + words
+            else -> "$mark($words)"
+        }
+    }
+
+    /** Whether a link is a footnote's mark. */
+    fun isNote(link: Element): Boolean {
+        val kinds = link.attributes().filter { it.key.endsWith("type") || it.key.endsWith("role") }
+        val said = kinds.flatMap { it.value.split(SPACE) }
+        return "noteref" in said || "doc-noteref" in said || link.classNames().any { it.lowercase() in NOTES }
+    }
+
+    /** The mark of a footnote. */
+    fun bracketed(text: String): String =
+        words(text).let { if (it.isEmpty() || BRACKETED.matches(it)) it else "[$it]" }
+
+    /** Marked text; white space stays outside the marks. */
+    fun between(
+        mark: String,
+        text: String,
+    ): String {
+        val words = text.trim()
+        if (words.isEmpty()) return text
+        var marks = mark
+        if (mark == "`") while (marks in words) marks += mark
+        val start = text.indexOf(words)
+        return text.take(start) + marks + words + marks + text.drop(start + words.length)
+    }
+
+    /** Where a link goes if that still means something in the text alone, else null. */
+    fun farTarget(link: Element): String? = link.attr("href").trim().takeIf(FAR::matches)
+
+    /** A link to another place than this document. */
+    fun link(
+        text: String,
+        href: String,
+    ): String {
+        val words = words(text)
+        if (words.isEmpty()) return text
+        val before = if (text.first().isWhitespace()) " " else ""
+        val after = if (text.last().isWhitespace()) " " else ""
+        val isSame = words == href || words == href.removePrefix("mailto:")
+        return before + (if (isSame) words else "[$words]($href)") + after
+    }
+}

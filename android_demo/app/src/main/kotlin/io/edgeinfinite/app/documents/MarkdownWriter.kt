@@ -1,0 +1,235 @@
+package io.edgeinfinite.app.documents
+
+import org.jsoup.nodes.Element
+import org.jsoup.nodes.Node
+import org.jsoup.nodes.TextNode
+import org.jsoup.select.NodeFilter
+import org.jsoup.select.NodeFilter.FilterResult
+import java.util.IdentityHashMap
+
+/**
+ * Writes a page's elements in one pass; as Python's `writer.py`.
+ *
+ * @param layout tables that only lay the page out.
+ * @param blocksInside inline elements that hold blocks.
+ */
+internal class MarkdownWriter(
+    private val layout: Set<Element>,
+    private val blocksInside: Set<Element>,
+) : NodeFilter {
+    private val lines = MarkdownLines()
+
+    /** What elements say that are written at their end. */
+    private val captures = ArrayDeque<StringBuilder>()
+    private val ends = IdentityHashMap<Element, () -> Unit>()
+
+    /** The next number of each list around, null of those without. */
+    private val numbers = ArrayDeque<Int?>()
+    private val tables = ArrayDeque<MarkdownTable>()
+    private var verbatim = 0
+
+    fun text(): String = lines.text()
+
+    override fun head(
+        node: Node,
+        depth: Int,
+    ): FilterResult {
+        if (node is TextNode) put(if (verbatim > 0) node.wholeText else node.wholeText.replace(SPACE, " "))
+        if (node !is Element) return FilterResult.CONTINUE
+        val tag = node.normalName()
+        when {
+            tag in Tags.UNREAD -> return FilterResult.SKIP_ENTIRELY
+            tag == "math" || tag.endsWith(":math") -> {
+                val formula = Formulas.of(node)
+                put(if (node.attr("display") == "block") " $formula " else formula)
+                return FilterResult.SKIP_ENTIRELY
+            }
+            tag in Tags.BLOCKS -> blockStarts(tag, node)
+            tag == "br" -> put(if (verbatim > 0 || captures.isEmpty()) "\n" else " ")
+            else -> inlineStarts(tag, node)
+        }
+        return FilterResult.CONTINUE
+    }
+
+    override fun tail(
+        node: Node,
+        depth: Int,
+    ): FilterResult {
+        if (node is Element) ended(node.normalName(), node)
+        return FilterResult.CONTINUE
+    }
+
+    private fun put(text: String) {
+        captures.lastOrNull()?.append(text) ?: lines.write(text)
+    }
+
+    private fun startLine(count: Int) {
+        if (captures.isEmpty()) {
+            lines.startLine(count)
+        } else if (verbatim == 0) {
+            captures.last().append(' ')
+        }
+    }
+
+    /** Holds what an element says back until its end, for [then]. */
+    private fun capture(
+        element: Element,
+        then: (String) -> Unit,
+    ) {
+        if (captures.size >= MOST_CAPTURES) return
+        captures += StringBuilder()
+        ends[element] = { then(captures.removeLast().toString()) }
+    }
+
+    private fun inlineStarts(
+        tag: String,
+        element: Element,
+    ) {
+        val style = element.attr("style").takeIf { it.isNotEmpty() }?.let { Tags.STYLE.find(it)?.groupValues }
+        if (style != null && style[2].equals("block", ignoreCase = true)) {
+            startLine(2)
+            ends[element] = { startLine(2) }
+            return
+        }
+        if (verbatim > 0 || element in blocksInside) return
+        val isRaised = style != null && style[1].equals("vertical-align", ignoreCase = true)
+        val kind = if (style != null && isRaised && element.children().isEmpty()) style[2].take(3).lowercase() else tag
+        val mark = Tags.RAISED[if (kind == "sup" || kind == "sub") kind else tag]
+        val marks = Tags.MARKED[kind]
+        when {
+            mark != null -> capture(element) { put(MarkdownInline.raised(mark, it, element)) }
+            marks != null -> capture(element) { put(MarkdownInline.between(marks, it)) }
+            tag == "q" -> capture(element) { put("\"$it\"") }
+            tag != "a" -> Unit
+            MarkdownInline.isNote(element) -> capture(element) { put(MarkdownInline.bracketed(it)) }
+            else -> MarkdownInline.farTarget(element)?.let { href ->
+                capture(element) { put(MarkdownInline.link(it, href)) }
+            }
+        }
+    }
+
+    private fun blockStarts(
+        tag: String,
+        element: Element,
+    ) {
+        val isFree = captures.isEmpty()
+        when {
+            tag in Tags.HEADINGS -> {
+                startLine(2)
+                if (isFree) capture(element) { heading(tag[1] - '0', it) }
+            }
+            tag in Tags.VERBATIM && isFree -> {
+                verbatim += 1
+                capture(element, ::verbatimEnds)
+            }
+            tag == "li" && isFree -> itemStarts(element)
+            tag in Tags.LISTS && isFree -> {
+                startLine(if (numbers.isEmpty()) 2 else 1)
+                numbers += if (tag == "ol") numberOf(element.attr("start")) ?: 1 else null
+            }
+            tag == "blockquote" && isFree -> {
+                startLine(2)
+                lines.push("> ", "")
+            }
+            tag == "dd" && isFree -> {
+                startLine(1)
+                lines.push("    ", ":   ")
+            }
+            tag == "table" && element !in layout && isFree -> {
+                startLine(2)
+                tables += MarkdownTable()
+            }
+            tag == "tr" && tables.isNotEmpty() && isFree -> tables.last().startRow()
+            (tag == "td" || tag == "th") && tables.isNotEmpty() && isFree -> capture(element) { cell(element, it) }
+            tag == "hr" -> {
+                startLine(2)
+                put("---")
+            }
+            tag !in Tags.ROW_GROUPS -> startLine(if (tag in Tags.LINES) 1 else 2)
+        }
+    }
+
+    private fun ended(
+        tag: String,
+        element: Element,
+    ) {
+        val end = ends.remove(element)
+        when {
+            end != null -> end()
+            tag !in Tags.BLOCKS -> Unit
+            captures.isNotEmpty() -> startLine(2)
+            tag == "li" -> {
+                val isEmpty = lines.hasMark
+                lines.pop()
+                lines.startLine(1, exactly = !isEmpty)
+            }
+            tag in Tags.LISTS -> {
+                numbers.removeLastOrNull()
+                startLine(if (numbers.isEmpty()) 2 else 1)
+            }
+            tag == "blockquote" || tag == "dd" -> {
+                lines.pop()
+                startLine(if (tag == "dd") 1 else 2)
+            }
+            tag == "table" && element !in layout && tables.isNotEmpty() -> {
+                for (line in tables.removeLast().lines()) {
+                    lines.startLine(1)
+                    lines.write(line)
+                }
+                startLine(2)
+            }
+            tag == "dt" -> lines.startLine(1, exactly = true)
+            tag !in Tags.ROW_GROUPS && tag != "tr" -> startLine(2)
+        }
+    }
+
+    private fun itemStarts(element: Element) {
+        val listed = numbers.lastOrNull()
+        startLine(1)
+        if (listed == null) {
+            lines.push("  ", "- ")
+            return
+        }
+        val number = numberOf(element.attr("value")) ?: listed
+        numbers[numbers.lastIndex] = number + 1
+        lines.push(" ".repeat(number.toString().length + 2), "$number. ")
+    }
+
+    private fun numberOf(value: String): Int? =
+        value.take(DIGITS).takeIf { digits -> digits.isNotEmpty() && digits.all { it in '0'..'9' } }?.toInt()
+
+    private fun heading(
+        level: Int,
+        text: String,
+    ) {
+        val words = MarkdownInline.words(text)
+        lines.startLine(2)
+        if (words.isNotEmpty()) lines.write("#".repeat(level) + " " + words)
+        lines.startLine(2)
+    }
+
+    private fun verbatimEnds(text: String) {
+        verbatim -= 1
+        val rows = text.split('\n').map { it.trimEnd() }.dropWhile { it.isEmpty() }.dropLastWhile { it.isEmpty() }
+        lines.startLine(2)
+        if (rows.isNotEmpty()) lines.write((listOf("```") + rows + "```").joinToString("\n"))
+        lines.startLine(2)
+    }
+
+    private fun cell(
+        element: Element,
+        text: String,
+    ) {
+        val columns = MarkdownTable.span(element.attr("colspan"))
+        val rows = MarkdownTable.span(element.attr("rowspan"))
+        tables.last().add(MarkdownTable.Cell(MarkdownInline.words(text), columns, rows))
+    }
+
+    private companion object {
+        val SPACE = Regex("[ \t\r\n\u000c]+")
+
+        /** Elements within each other that are held back; what is deeper is written as it stands. */
+        const val MOST_CAPTURES = 16
+        const val DIGITS = 9
+    }
+}
