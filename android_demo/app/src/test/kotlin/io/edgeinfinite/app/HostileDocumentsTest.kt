@@ -33,7 +33,7 @@ class HostileDocumentsTest {
     }
 
     @Test
-    fun `what is no text in UTF-8 is a document of another kind, a guess or a loss that is told, or refused in one line`() {
+    fun `what isn't UTF-8 is a document of another kind, a guess or a loss that is told, or refused in one line`() {
         val files = filesOf("refused")
         assertTrue("${files.size}", files.size > 20)
         val read = files.filter { isRead(it) }

@@ -61,7 +61,7 @@ class DocumentReaderTest {
             """
             # The sea
 
-            First bold line.
+            First **bold** line.
             Second.
 
             - one
@@ -71,8 +71,10 @@ class DocumentReaderTest {
             1. a
             2. b
 
+            ```
               kept
                           as is
+            ```
 
             | x | y |
             | --- | --- |
