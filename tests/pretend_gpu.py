@@ -25,6 +25,8 @@ _GUARDED = (
     torch.Tensor.copy_,
     torch.Tensor.tolist,
     torch.Tensor.__int__,
+    torch.Tensor.__float__,
+    torch.Tensor.__bool__,
 )
 """Builds without CUDA refuse these before they dispatch."""
 

@@ -44,6 +44,8 @@ class Parser(argparse.ArgumentParser):
             if given == "--":
                 return
             name = given.partition("=")[0]
+            if " " in given.strip():  # a value, such as the options of another command
+                continue
             if name.startswith("--") and not self._known(name):
                 names = [known for known in self._option_string_actions if known.startswith("--")]
                 self.error(f"there is no option {name}{_meant(name, names)}")

@@ -64,7 +64,7 @@ def check_linear(model: PreTrainedModel, angles: Angles) -> None:
         model: for the message.
         angles: of positions 0, 1, ..., P - 1.
     """
-    turns = torch.complex(*angles)
+    turns = torch.complex(*(part.cpu() for part in angles))
     count = len(turns)
     limit = 1e-5 + _ROUNDING * count
     for step in (step for step in _STEPS if step < count):

@@ -13,8 +13,11 @@ from tiny import VOCABULARY, tiny_family, tiny_llama
 
 TEXTS = torch.randint(0, VOCABULARY, (2, 40), generator=torch.Generator().manual_seed(0))
 
-NORMS_BEHIND = {"Gemma2", "Gemma3", "Olmo2"}
-"""Families whose norms stand behind what writes the stream."""
+NOT_TURNED = {
+    *("Gemma2", "Gemma3", "Glm4", "Olmo2"),  # norms stand behind what writes the stream
+    "Cohere",  # its norms take the mean of the channels off
+    "NanoChat",  # its norms are no modules with a weight
+}
 
 
 def with_norms(model):
@@ -34,7 +37,7 @@ def test_a_turned_model_computes_the_same(name, tied):
     model = with_norms(tiny_family(name, tie_word_embeddings=tied))
     twin = copy.deepcopy(model)
     turned = rotate_residual(twin)
-    assert turned == (ARCHITECTURES[name].family not in NORMS_BEHIND)
+    assert turned == (ARCHITECTURES[name].family not in NOT_TURNED)
     with torch.inference_mode():
         before = model(input_ids=TEXTS).logits
         after = twin(input_ids=TEXTS).logits
