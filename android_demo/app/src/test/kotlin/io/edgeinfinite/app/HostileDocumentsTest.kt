@@ -1,10 +1,12 @@
 package io.edgeinfinite.app
 
+import com.tom_roush.pdfbox.android.PDFBoxResourceLoader
 import io.edgeinfinite.app.data.Documents
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertNull
 import org.junit.Assert.assertThrows
 import org.junit.Assert.assertTrue
+import org.junit.Before
 import org.junit.Rule
 import org.junit.Test
 import org.junit.rules.TemporaryFolder
@@ -20,6 +22,10 @@ class HostileDocumentsTest {
 
     private val long by lazy { File(folder.root, "long.txt") }
     private val documents by lazy { Documents(app.contentResolver, app.cacheDir) }
+
+    // Else PDFs fail for the library's tables, here and in every test after these.
+    @Before
+    fun assets() = PDFBoxResourceLoader.init(app)
 
     @Test
     fun `a text is read to the last byte`() {
