@@ -13,7 +13,8 @@ from typing import Any
 
 from edgeinfinite.errors import EdgeInfiniteError
 
-_NEEDED = ("bos_token", "eos_token", "unk_token", "sep_token", "cls_token")
+_NEEDED = ("bos_token", "eos_token")
+"""Of the settings; classes name others that nothing writes, such as Qwen2's unknown token."""
 
 
 def without_tokens_outside(
@@ -38,7 +39,7 @@ def without_tokens_outside(
     if not outside:
         return tokenizer
     needed = json.dumps(tokenizer.get("post_processor"), ensure_ascii=False) + template
-    named = {_text(config.get(name)) for name in _NEEDED}
+    named = {_text(config.get(name)) for name in _NEEDED} | {tokenizer["model"].get("unk_token")}
     extra = {token["content"] for token in added} - named
     for token, number in sorted(outside.items(), key=lambda item: item[1]):
         if token not in extra or json.dumps(token, ensure_ascii=False)[1:-1] in needed:
