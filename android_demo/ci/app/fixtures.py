@@ -2,8 +2,9 @@
 
     python android_demo/ci/app/fixtures.py OUTPUT
 
-Writes `OUTPUT/app/tiny`, and `OUTPUT/app/endless`, the same without a token that ends an answer, so
-that a test has something to stop.
+Writes `OUTPUT/app/tiny`, and `OUTPUT/app/endless`, the same without a token that ends an answer
+(neither stated nor in the template, whose turns end with their line), so that a test has something
+to stop.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ def main(output: Path) -> None:
     endless = Path(shutil.copytree(tiny, output / "endless"))
     edit(endless / "generation_config.json", lambda config: config.pop("eos_token_id"))
     edit(endless / "tokenizer_config.json", lambda config: config.pop("eos_token"))
+    template = endless / "chat_template.jinja"
+    # What opens the next turn would end an answer, too.
+    plain = template.read_text().replace("<|im_start|>", "").replace("<|im_end|>", "")
+    template.write_text(plain)
     edit_manifest(endless, lambda manifest: update_files(endless, manifest["files"]))
 
 

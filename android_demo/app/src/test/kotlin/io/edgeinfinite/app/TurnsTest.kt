@@ -251,7 +251,7 @@ class TurnsTest {
     private companion object {
         const val SYSTEM = "You are a pirate who answers in one short sentence."
 
-        /** Tokens around a system message: `<|im_start|>`, "system" and a newline, `<|im_end|>` and a newline. */
-        const val FRAME = 10
+        /** Bytes around a system message: "system" and a newline, a newline behind it. */
+        const val FRAME = 8
     }
 }
