@@ -27,7 +27,6 @@ from transformers.utils import logging
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.checkpoint.gguf_loading import GgufModel, load_gguf
 from edgeinfinite.models.checkpoint.gguf_weights import read_gguf_weights
-from edgeinfinite.models.checkpoint.layer_count import check_layers
 from edgeinfinite.models.checkpoint.settings import Judge, read_settings
 from edgeinfinite.models.checkpoint.text_part import load_text_part
 from edgeinfinite.models.file_memory import FileMemory
@@ -140,7 +139,6 @@ def _load(
             settings = read_settings(name, revision)
             judge(settings)
             tokenizer, tensors = settings.tokenizer, ()
-            check_layers(name, revision)
             text_part = load_text_part(name, revision)
             halves = load_stored(name, revision) if stored and text_part is None else None
             model = (

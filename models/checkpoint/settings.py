@@ -14,6 +14,9 @@ from transformers import (
 )
 from transformers.utils.hub import cached_file
 
+from edgeinfinite.models.checkpoint.layer_count import check_layers
+from edgeinfinite.models.checkpoint.text_part import text_configuration
+
 GENERATION_FILE = "generation_config.json"
 
 
@@ -51,10 +54,13 @@ def read_settings(name: str, revision: str) -> CheckpointSettings:
         revision: of the hub's.
 
     Raises:
+        EdgeInfiniteError: the configuration says that no text model can be loaded, and why.
         OSError, ValueError: the checkpoint isn't there, or a file can't be read. transformers
             itself would pass over a damaged `generation_config.json`.
     """
+    check_layers(name, revision)
     config = AutoConfig.from_pretrained(name, revision=revision)
+    text_configuration(config)
     tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
     own = cached_file(
         name, GENERATION_FILE, revision=revision, _raise_exceptions_for_missing_entries=False

@@ -74,12 +74,19 @@ def text_configuration(config: PreTrainedConfig) -> PreTrainedConfig | None:
         None where there is nothing to take apart, see `load_text_part`.
 
     Raises:
-        EdgeInfiniteError: see `load_text_part`.
+        EdgeInfiniteError: the configuration says that no text model can be loaded, and why.
     """
+    if config.is_encoder_decoder:
+        raise _unsupported(config, "it is an encoder-decoder")
     text = config.get_text_config(decoder=True)
     whole: Any = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
-    if text is config or config.is_encoder_decoder:
+    if text is config and whole is None:
+        raise _unsupported(config, "it is no causal LM of transformers")
+    if text is config:
         return None
+    shared = getattr(text, "num_kv_shared_layers", None) or 0
+    if shared and shared >= text.num_hidden_layers:
+        raise _unsupported(config, "all its layers read the KV caches of another model")
     if whole is not None and whole.config_class is not type(config):
         return None  # transformers hands the text's configuration on
     if config.model_type in _READS_BOTH_WAYS:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from every_decoder import (
-    NOT_TINY,
     OUTCOMES,
     TYPES,
     expected,
@@ -16,16 +15,15 @@ from every_decoder import (
 from edgeinfinite.export.parity.untouched import check_untouched
 from edgeinfinite.models.architecture import architecture_of
 
-TRIED = [kind for kind in TYPES if kind not in NOT_TINY]
 RIGHT = OUTCOMES["right"].split()
 
 
 def test_the_list_has_every_type_of_transformers_once() -> None:
     listed = [kind for kinds in OUTCOMES.values() for kind in kinds.split()]
-    assert sorted([*listed, *NOT_TINY]) == sorted(TYPES)
+    assert sorted(listed) == sorted(TYPES)
 
 
-@pytest.mark.parametrize("kind", TRIED)
+@pytest.mark.parametrize("kind", TYPES)
 def test_a_decoder_is_right_or_refused_with_its_reason(kind: str) -> None:
     assert outcome(kind, "carry") == expected(kind)
 

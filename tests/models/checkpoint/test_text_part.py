@@ -11,8 +11,8 @@ from every_decoder import tiny_config
 from transformers import AutoModelForImageTextToText
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.models.checkpoint.layer_count import check_layers
 from edgeinfinite.models.checkpoint.text_part import load_text_part
+from edgeinfinite.models.loading import load_backbone
 from tiny import tiny_llama
 
 
@@ -39,14 +39,18 @@ def test_a_text_part_computes_what_the_whole_does_for_text(kind: str, tmp_path: 
         ("qwen2_5_vl", "is no causal LM of transformers by itself"),
         ("paligemma", "sees later tokens"),
         ("aya_vision", "scales logits in another way"),
+        ("musicgen", "it is an encoder-decoder"),
+        ("t5", "it is an encoder-decoder"),
+        ("gemma4_assistant", "KV caches of another model"),
+        ("clip", "is no causal LM of transformers"),
     ],
 )
-def test_a_text_part_that_is_no_causal_lm_is_refused(
+def test_what_holds_no_causal_lm_is_refused_by_its_configuration_alone(
     kind: str, reason: str, tmp_path: Path
 ) -> None:
     tiny_config(kind).save_pretrained(tmp_path)
     with pytest.raises(EdgeInfiniteError, match=f"{kind} isn't supported: .*{reason}"):
-        load_text_part(str(tmp_path), "main")
+        load_backbone(str(tmp_path))
 
 
 def test_a_text_model_has_no_part(tmp_path: Path) -> None:
@@ -64,4 +68,4 @@ def test_a_billion_layers_are_refused_before_one_is_built(kind: str, tmp_path: P
     part["num_hidden_layers"] = 10**9
     file.write_text(json.dumps(settings))
     with pytest.raises(EdgeInfiniteError, match=r"num_hidden_layers of its .* is 10"):
-        check_layers(str(tmp_path), "main")
+        load_backbone(str(tmp_path))
