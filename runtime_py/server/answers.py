@@ -35,7 +35,7 @@ class Ask:
     Args:
         encode: makes the prompt's tokens.
         sampling: how to choose the answer's tokens.
-        max_new_tokens: the most tokens that the answer may have.
+        max_new_tokens: the most tokens that the answer may have; 0 only reads the prompt.
         begins: whether the answer is a text of its own, rather than the rest of one.
         stop: strings that end the answer.
         logprobs: how many likely tokens to list for each token; None lists nothing.
@@ -61,10 +61,14 @@ class Started:
 
 @dataclass(frozen=True)
 class Reading:
-    """How many tokens of the prompt have been read, those of the saved state included."""
+    """How many tokens of the prompt have been read, those of the saved state included.
+
+    `seconds` have passed since the reading began.
+    """
 
     tokens: int
     compressions: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,10 @@ class Answers:
             self._metrics.cancelled.inc()
             return
         tokens = ask.encode(self.tokenizer)
+        if ask.max_new_tokens == 0:
+            if self.read(tokens, job):
+                job.emit(Finished("length", 0))
+            return
         session = self._begin(tokens, job)
         try:
             finished = self._answer(ask, tokens, session, grammar, job)
@@ -156,8 +164,8 @@ class Answers:
                 self._guidance = Guidance(self.tokenizer, self._states.engine.vocabulary)
         return self._guidance.json_schema(schema, cancelled=job.cancelled)
 
-    def read(self, tokens: Sequence[int], job: Job) -> None:
-        """Reads a text ahead; emits `Started` and `Reading`s."""
+    def read(self, tokens: Sequence[int], job: Job) -> bool:
+        """Reads a text ahead; emits `Started` and `Reading`s. False: the client left before."""
         session = self._begin(tokens, job)
         try:
             session.append(
@@ -167,8 +175,10 @@ class Answers:
             )
         except Cancelled:
             self._save(tokens, session, job)
+            return False
         finally:
             self._states.done(session)
+        return True
 
     def _begin(self, tokens: Sequence[int], job: Job) -> Session:
         if not tokens:
@@ -184,12 +194,13 @@ class Answers:
         read = session.tokens_read
         new = len(tokens) - read
         tail_is_due = new >= 2 * _TAIL and session.may_stop_anywhere
+        began = time.monotonic()
 
         def progress(count: int) -> None:
             nonlocal read, tail_is_due
             read += count
             left = len(tokens) - read
-            job.emit(Reading(read, session.compressions))
+            job.emit(Reading(read, session.compressions, time.monotonic() - began))
             if left == 0 or (tail_is_due and left <= _TAIL):
                 tail_is_due = False
                 self._states.keep(tokens, session, on_disk=new >= LONG_READING)

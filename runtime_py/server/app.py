@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.server.bodies import Bodies
 from edgeinfinite.runtime_py.server.guard import Guard
+from edgeinfinite.runtime_py.server.openapi import description_route
 from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.runtime_py.server.origins import Origins
 from edgeinfinite.runtime_py.server.page_routes import page_routes
@@ -38,7 +39,7 @@ def build_app(service: Service) -> Starlette:
         # First: browsers ask about a request without its key.
         middleware.insert(0, Middleware(_Cors, origins=Origins(options.allow_origin)))
     return Starlette(
-        routes=[*api_routes(service), *page_routes(service)],
+        routes=[*api_routes(service), *page_routes(service), description_route(options)],
         middleware=middleware,
         exception_handlers={HTTPException: _no_route, Exception: _failed},
     )
@@ -126,7 +127,9 @@ class _Server(uvicorn.Server):
 async def _no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     message = f"{request.method} {request.url.path[:80]}: {error.detail}; see docs/server.md"
-    return ApiProblem(error.status_code, message).response()
+    response = ApiProblem(error.status_code, message).response()
+    response.headers.update(error.headers or {})  # Allow, of a method that isn't there
+    return response
 
 
 async def _failed(_: Request, error: Exception) -> Response:

@@ -11,7 +11,7 @@ from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.runtime_py.server.origins import Hosts, Origins, is_loopback, is_own, name_of
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 
-_OPEN = {"/", "/health"}
+OPEN_PATHS = {"/", "/health"}
 """Paths without a text of anybody; they need no key."""
 
 
@@ -56,7 +56,7 @@ class Guard:
                 "--allow-origin to let them",
                 code="origin_not_allowed",
             )
-        if self._key is not None and path not in _OPEN:
+        if self._key is not None and path not in OPEN_PATHS:
             kind, _, given = headers.get("authorization", "").partition(" ")
             given_key = given.strip().encode("latin-1", "replace")
             same = hmac.compare_digest(given_key, self._key)

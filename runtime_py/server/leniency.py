@@ -7,7 +7,7 @@ answer. Any other that isn't understood is refused by name, because it would cha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 
@@ -62,7 +62,6 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "reasoning_effort": ("none", "default"),
     "repeat_penalty": (1,),
     "response_format": ({"type": "text"},),
-    "return_progress": (False,),
     "return_token_ids": (False,),
     "return_tokens_as_token_ids": (False,),
     "skip_special_tokens": (True,),
@@ -81,6 +80,9 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "web_search_options": ({},),
     "xtc_probability": (0,),
 }
+
+STREAM_NEUTRAL = {"continuous_usage_stats": False}
+"""The same for `stream_options`."""
 
 _WHOLE_NUMBERS = (
     *("logprobs", "max_completion_tokens", "max_tokens", "seed", "top_k", "top_logprobs"),
@@ -124,9 +126,9 @@ def _normalised(fields: dict[str, Any]) -> dict[str, Any]:
         value = fields.get(name)
         if isinstance(value, float) and value.is_integer():
             fields[name] = int(value)
-    for name, change in _MEANT.items():
+    for name, meant in _MEANT.items():
         if name in fields:
-            value = change(fields[name])
+            value = meant.change(fields[name])
             if value is None:
                 del fields[name]
             else:
@@ -141,11 +143,10 @@ def _count(value: Any) -> Any:
 def _stream_options(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    neutral = {"continuous_usage_stats": False}
     return {
         name: one
         for name, one in value.items()
-        if one is not None and neutral.get(name, 1) is not one
+        if one is not None and STREAM_NEUTRAL.get(name, 1) is not one
     }
 
 
@@ -156,18 +157,40 @@ def _stops(value: Any) -> Any:
     return None if value == "" else value
 
 
-_MEANT: dict[str, Callable[[Any], Any]] = {
-    "logit_bias": lambda value: value or None,  # llama.cpp has a list
-    "logprobs": lambda value: None if value is False else value,
-    "max_completion_tokens": _count,
-    "max_tokens": _count,
-    "model": lambda value: None if value == "" else value,
-    "seed": lambda value: None if _is(value, -1) else value,  # "any"
-    "stop": _stops,
-    "stream_options": _stream_options,
-    "top_k": lambda value: 0 if _is(value, -1) else value,
-    "top_p": lambda value: _SMALLEST_SHARE if _is(value, 0) else value,
+class _Meant(NamedTuple):
+    """What a value means: None is as if it weren't there. `also` is what its type doesn't say."""
+
+    change: Callable[[Any], Any]
+    also: dict[str, Any] | None = None
+
+
+_MINUS_ONE = {"const": -1}
+
+_MEANT = {
+    "logit_bias": _Meant(  # llama.cpp has a list
+        lambda value: None if value in ([], {}) else value, {"maxItems": 0, "type": "array"}
+    ),
+    "logprobs": _Meant(lambda value: None if value is False else value, {"const": False}),
+    "max_completion_tokens": _Meant(_count, _MINUS_ONE),
+    "max_tokens": _Meant(_count, _MINUS_ONE),
+    "model": _Meant(lambda value: None if value == "" else value),
+    "seed": _Meant(lambda value: None if _is(value, -1) else value),  # "any"
+    "stop": _Meant(_stops),
+    "stream_options": _Meant(_stream_options),
+    "top_k": _Meant(lambda value: 0 if _is(value, -1) else value, _MINUS_ONE),
+    "top_p": _Meant(lambda value: _SMALLEST_SHARE if _is(value, 0) else value, {"const": 0}),
 }
+
+
+def also_taken() -> dict[str, dict[str, Any]]:
+    """JSON schemas of what parameters may be beside what their type says, null apart."""
+    return {name: meant.also for name, meant in _MEANT.items() if meant.also is not None}
+
+
+def without_effect() -> dict[str, dict[str, Any]]:
+    """JSON schemas of the parameters that are passed over, null apart."""
+    neutral = {name: {"enum": [*values]} for name, values in _NEUTRAL.items()}
+    return neutral | {name: {} for name in sorted(_IGNORED)}
 
 
 def _is(value: Any, number: int) -> bool:

@@ -32,6 +32,40 @@ def wants_prefix(messages: Sequence[Any]) -> bool | None:
     return wanted if isinstance(wanted, bool) else None
 
 
+def also_in_messages(schemas: dict[str, dict[str, Any]]) -> None:
+    """Widens the schemas of a message and its parts by what is normalised before they are judged.
+
+    Args:
+        schemas: by the types' names; changed in place.
+    """
+    message = schemas["ChatMessage"]
+    role, content = message["properties"]["role"], message["properties"]["content"]
+    part = content["anyOf"][1]["items"]
+    parts = {"anyOf": [part, {"type": "string"}]}
+    text = {"anyOf": [{"type": "string"}, {"type": "array", "items": parts}, part]}
+    nothing = {name: {"enum": [None, [], {}, ""]} for name in _CONTENT}
+    others = [one for one in role["enum"] if one != "assistant"]
+    answer = {"anyOf": [*text["anyOf"], {"type": "null"}]}
+    schemas["ChatMessage"] = {
+        "title": message["title"],
+        "description": f"{message['description']} Fields that say who made it are passed over.",
+        "anyOf": [
+            _object({"role": {"enum": others}, "content": text} | nothing, "role", "content"),
+            _object({"role": {"const": "assistant"}, "content": answer} | nothing, "role"),
+        ],
+    }
+    schemas["TextPart"]["anyOf"] = [
+        _object({"type": {"const": kind}, field: {"type": "string"}}, "type", field)
+        for kind, field in _TEXTS.items()
+    ]
+    for name in ("additionalProperties", "properties", "required"):
+        del schemas["TextPart"][name]
+
+
+def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*required]}
+
+
 def _normalised(message: Any, where: str) -> Any:
     if not isinstance(message, dict):
         return message

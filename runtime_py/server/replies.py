@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from edgeinfinite.runtime_py.logprobs import TokenLogprobs
-from edgeinfinite.runtime_py.server.answers import Finished, Piece, Started
+from edgeinfinite.runtime_py.server.answers import Finished, Piece, Reading, Started
 from edgeinfinite.runtime_py.server.logprobs import (
     Offsets,
     completion_logprobs_of,
@@ -85,6 +85,16 @@ class Reply:
         said = {"content": piece.text} if self.chat else piece.text
         return self._chunk(said, None, piece.logprobs)
 
+    def progress(self, started: Started, reading: Reading) -> bytes:
+        """How far the prompt is read, as llama.cpp's server says it."""
+        so_far = {
+            "total": started.prompt_tokens,
+            "cache": started.cached_tokens,
+            "processed": reading.tokens,
+            "time_ms": round(1_000 * reading.seconds),
+        }
+        return self._chunk({} if self.chat else "", None, prompt_progress=so_far)
+
     def last(self, finished: Finished) -> bytes:
         """The event that says why the answer ended."""
         return self._chunk({} if self.chat else "", finished.reason)
@@ -95,7 +105,11 @@ class Reply:
         return event(head | {"choices": [], "usage": usage_of(started, finished)})
 
     def _chunk(
-        self, said: Any, reason: str | None, logprobs: Sequence[TokenLogprobs] = ()
+        self,
+        said: Any,
+        reason: str | None,
+        logprobs: Sequence[TokenLogprobs] = (),
+        **more: Any,
     ) -> bytes:
         choice = {
             "index": 0,
@@ -103,7 +117,7 @@ class Reply:
             "logprobs": self._logprobs(logprobs) if logprobs else None,
             "finish_reason": reason,
         }
-        return event(self._head("chat.completion.chunk") | {"choices": [choice]})
+        return event(self._head("chat.completion.chunk") | {"choices": [choice]} | more)
 
     def _logprobs(self, logprobs: Sequence[TokenLogprobs]) -> dict[str, Any] | None:
         if self.tokenizer is None:

@@ -19,7 +19,8 @@ from edgeinfinite.runtime_py.server.messages import (
 )
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 
-_Count = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+"""Of tokens; 0 reads the prompt, so that a later request needn't."""
 _Temperature = Annotated[float, msgspec.Meta(ge=0, le=2)]
 _Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
 _Penalty = Annotated[float, msgspec.Meta(ge=-2, le=2)]
@@ -49,6 +50,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     stream: bool = False
     stream_options: StreamOptions = StreamOptions()
+    return_progress: bool = False
     max_tokens: _Count | None = None
     temperature: _Temperature | None = None
     top_p: _Share | None = None
@@ -187,7 +189,10 @@ class ChatRequest(Settings, frozen=True, kw_only=True):
 
     @property
     def most_tokens(self) -> int:
-        return self.max_completion_tokens or self.max_tokens or MAX_NEW_TOKENS
+        given = self.max_completion_tokens
+        if given is None:
+            given = self.max_tokens
+        return MAX_NEW_TOKENS if given is None else given
 
 
 class CompletionRequest(Settings, frozen=True, kw_only=True):
@@ -198,7 +203,7 @@ class CompletionRequest(Settings, frozen=True, kw_only=True):
 
     @property
     def most_tokens(self) -> int:
-        return self.max_tokens or _COMPLETION_TOKENS
+        return _COMPLETION_TOKENS if self.max_tokens is None else self.max_tokens
 
 
 _Request = TypeVar("_Request", bound=Settings)

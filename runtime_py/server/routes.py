@@ -110,8 +110,7 @@ async def _answer(
         started = await started_of(job)
         if not asked.stream:
             return await _whole(job, reply, started)
-    usage = asked.stream_options.include_usage
-    return JobStream(job, _events(job, reply, started, usage=usage), "text/event-stream")
+    return JobStream(job, _events(job, reply, started, asked), "text/event-stream")
 
 
 async def started_of(job: Job) -> Started:
@@ -154,14 +153,21 @@ class JobStream(StreamingResponse):
             self._job.cancel()
 
 
-async def _events(job: Job, reply: Reply, started: Started, *, usage: bool) -> AsyncIterator[bytes]:
+async def _events(
+    job: Job, reply: Reply, started: Started, asked: Settings
+) -> AsyncIterator[bytes]:
     began = said = time.monotonic()
     try:
         yield reply.first()
+        if asked.return_progress:
+            yield reply.progress(started, Reading(started.cached_tokens, 0, 0.0))
         async for happened in job.events():
             if isinstance(happened, Piece):
                 yield reply.piece(happened)
             elif isinstance(happened, Reading):
+                if asked.return_progress:
+                    yield reply.progress(started, happened)
+                    continue
                 now = time.monotonic()
                 if not comment_is_due(now - began, now - said):
                     continue
@@ -169,7 +175,7 @@ async def _events(job: Job, reply: Reply, started: Started, *, usage: bool) -> A
                 yield comment(f"read {happened.tokens} of {started.prompt_tokens} tokens")
             elif isinstance(happened, Finished):
                 yield reply.last(happened)
-                if usage:
+                if asked.stream_options.include_usage:
                     yield reply.usage(started, happened)
                 yield DONE
     except ApiProblem as problem:

@@ -141,6 +141,55 @@ def test_a_long_prompt_has_few_lines_without_data(server, monkeypatch):
     assert longest <= 300
 
 
+def test_progress_comes_as_data_to_clients_that_ask_for_it(server, monkeypatch):
+    monkeypatch.setattr(routes, "_COMMENT_SECONDS", 0.0)
+    text = "A long story. " * 100
+    for path, first in (
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": text}]}),
+        ("/v1/completions", {"prompt": text}),
+    ):
+        read = {}
+        for asked in ("first", "again"):
+            body = GREEDY | first | {"stream": True, "return_progress": True}
+            said = httpx.post(server.url + path, json=body, timeout=60).text
+            assert not [line for line in said.splitlines() if line.startswith(":")]
+            parts = [json.loads(x[6:]) for x in said.splitlines() if x.startswith("data: {")]
+            read[asked] = [part["prompt_progress"] for part in parts if "prompt_progress" in part]
+            assert "".join(_text_of(part) for part in parts)
+        for steps in read.values():
+            assert all(set(s) == {"total", "cache", "processed", "time_ms"} for s in steps)
+            counts = [step["processed"] for step in steps]
+            assert counts == sorted(counts) and counts[-1] == steps[0]["total"]
+            assert counts[0] == steps[0]["cache"]
+            assert [step["time_ms"] for step in steps] == sorted(s["time_ms"] for s in steps)
+        assert len(read["first"]) > 5 and read["again"][0]["cache"] > 800
+    whole = ask(server, messages=HI, return_progress=True)
+    assert "prompt_progress" not in whole
+
+
+def _text_of(part: dict) -> str:
+    choice = part["choices"][0]
+    return choice["text"] if "text" in choice else choice["delta"].get("content", "")
+
+
+def test_no_token_at_most_reads_the_prompt_for_those_that_come_after(server):
+    text = "Once upon a time. " * 60
+    for path, fields in (
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": text}]}),
+        ("/v1/completions", {"prompt": text}),
+    ):
+        said = ask(server, path, **fields, max_tokens=0)
+        assert _text_of({"choices": [said["choices"][0] | {"delta": {}}]}) == ""
+        assert said["choices"][0]["finish_reason"] == "length"
+        assert said["usage"]["completion_tokens"] == 0
+        after = ask(server, path, **fields)["usage"]
+        assert after["prompt_tokens"] == said["usage"]["prompt_tokens"]
+        assert after["prompt_tokens_details"]["cached_tokens"] > 500
+    streamed = {"messages": HI, "stream": True, "max_completion_tokens": 0}
+    said = httpx.post(f"{server.url}/v1/chat/completions", json=streamed, timeout=60).text
+    assert '"finish_reason":"length"' in said and said.endswith("data: [DONE]\n\n")
+
+
 def test_comments_come_after_15_seconds_and_rarer_the_longer_it_takes():
     said, began, now, comments = 0.0, 0.0, 0.0, []
     while now < 12 * 3600:
