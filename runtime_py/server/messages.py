@@ -43,7 +43,7 @@ def also_in_messages(schemas: dict[str, dict[str, Any]]) -> None:
     part = content["anyOf"][1]["items"]
     parts = {"anyOf": [part, {"type": "string"}]}
     text = {"anyOf": [{"type": "string"}, {"type": "array", "items": parts}, part]}
-    nothing = {name: {"enum": [None, [], {}, ""]} for name in _CONTENT}
+    nothing: dict[str, Any] = {name: {"enum": [None, [], {}, ""]} for name in _CONTENT}
     others = [one for one in role["enum"] if one != "assistant"]
     answer = {"anyOf": [*text["anyOf"], {"type": "null"}]}
     schemas["ChatMessage"] = {
