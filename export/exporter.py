@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import gc
 import importlib.metadata
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from tqdm import tqdm
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.manifest import (
@@ -38,6 +35,7 @@ from edgeinfinite.export.output_folder import unfinished
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.plan import ExportPlan, plan_export
+from edgeinfinite.export.progress import shown
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import (
     attention_layers,
@@ -94,7 +92,7 @@ def export_artifact(
     if options.output is None:
         raise EdgeInfiniteError("an export needs a folder for the artifact; give one")
     output = options.output.absolute()
-    with _bar(progress) as report:
+    with shown(progress) as report:
         report("loading the checkpoint", 0.0)
         plan = plan_export(options)
         for note in plan.notes if tell else ():
@@ -310,20 +308,3 @@ def _refuse_failed(checks: list[Check]) -> None:
             f"the exported model doesn't compute what the checkpoint does: {'; '.join(failed)}; "
             "nothing was written. Please report this with the model's name"
         )
-
-
-@contextmanager
-def _bar(progress: Progress | None) -> Iterator[Callable[[str, float], None]]:
-    if progress is not None:
-        yield progress
-        return
-    with tqdm(
-        total=100, file=sys.stderr, disable=None, bar_format="{desc}: {bar} {elapsed}"
-    ) as bar:
-
-        def show(what: str, done: float) -> None:
-            bar.set_description_str(what)
-            bar.n = round(100 * done)
-            bar.refresh()
-
-        yield show

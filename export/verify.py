@@ -23,6 +23,7 @@ from edgeinfinite.export.mixing.rotation import rotate_residual
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.untouched import check_untouched
+from edgeinfinite.export.progress import shown
 from edgeinfinite.export.recipes import Recipe, WeightFormat, exact_recipe, recipe_named
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.attach import attach
@@ -53,7 +54,7 @@ def verify_artifact(
         text: UTF-8 text to read; None takes the text that the export used.
         model: the checkpoint; None takes the one that the manifest names.
         soc: refuse an artifact that is compiled for another chip.
-        progress: see `Progress`.
+        progress: see `Progress`; None shows a bar if stderr is a terminal.
 
     Returns:
         `checksum:FILE`, `io:GRAPH`, `weights` (of the checkpoint), and the checks of
@@ -64,9 +65,22 @@ def verify_artifact(
         EdgeInfiniteError: the artifact or the checkpoint isn't found, the text isn't UTF-8, or the
             artifact is for another chip.
     """
+    with shown(progress) as report:
+        return _verify(folder, against, text, model, soc, report)
+
+
+def _verify(
+    folder: Path,
+    against: Path | None,
+    text: Path | None,
+    model: str | None,
+    soc: str | None,
+    progress: Progress,
+) -> list[Check]:
     manifest = read_manifest(folder)
     if soc is not None:
         check_soc(folder, manifest, soc)
+    progress("checking files", 0.0)
     checks = [
         Check(f"checksum:{name}", problem is None, float(problem is None))
         for name, entry in manifest.files.items()
@@ -92,9 +106,9 @@ def verify_artifact(
             same_weights=False,
             every_call=True,
             emulate=emulate,
-            progress=progress,
+            progress=lambda what, done: progress(what, 0.05 + 0.95 * done),
         )
-    reference, of_checkpoint = _reference(folder, manifest, model)
+    reference, of_checkpoint = _reference(folder, manifest, model, progress)
     # Scaled weights are in the artifact only: it is compared with the float checkpoint.
     same = not manifest.details.get("calibrated")
     parity = check_parity(
@@ -105,7 +119,7 @@ def verify_artifact(
         every_call=True,
         exact=backend_named(manifest.backend, soc_of(manifest)).exact_parity if same else None,
         emulate=emulate,
-        progress=progress,
+        progress=lambda what, done: progress(what, 0.2 + 0.8 * done),
     )
     return [*checks, *of_checkpoint, *parity]
 
@@ -120,17 +134,18 @@ def quantized_reference(folder: Path, manifest: Manifest, model: str | None = No
     Raises:
         EdgeInfiniteError: the checkpoint isn't found.
     """
-    return _reference(folder, manifest, model)[0]
+    return _reference(folder, manifest, model, lambda *_: None)[0]
 
 
 def _reference(
-    folder: Path, manifest: Manifest, model: str | None
+    folder: Path, manifest: Manifest, model: str | None, progress: Progress
 ) -> tuple[TorchEngine, list[Check]]:
     """See `quantized_reference`; whether the checkpoint is the artifact's own, and what it computes
     is what transformers does.
     """
     backend = backend_named(manifest.backend, soc_of(manifest))
     plain = manifest.quantization.recipe != "none" and not manifest.details.get("calibrated")
+    progress("loading the checkpoint", 0.02)
     try:
         backbone = load_backbone(
             model or manifest.backbone.name,
@@ -145,6 +160,7 @@ def _reference(
         ) from error
     same = backbone.weights_sha256 == manifest.backbone.weights_sha256
     attach(backbone.model, configuration_of(folder, manifest))
+    progress("comparing the model with transformers", 0.12)
     checks = [
         Check("weights", same, float(same)),
         *check_untouched(backbone.model, manifest.geometry.policy),

@@ -28,9 +28,12 @@ def export(arguments: argparse.Namespace) -> int:
     # Imported late, because these load torch, which takes seconds.
     from edgeinfinite.export.exporter import export_artifact
     from edgeinfinite.export.plan import plan_export
+    from edgeinfinite.export.progress import shown
 
     if arguments.dry_run:
-        plan = plan_export(options)
+        with shown(None) as report:
+            report("reading and trying the checkpoint", 0.0)
+            plan = plan_export(options)
         for sentence in plan.notes:
             note(sentence)
         print(plan.table())
@@ -60,20 +63,12 @@ def export_options(arguments: argparse.Namespace) -> ExportOptions:
 def quantize_report(arguments: argparse.Namespace) -> int:
     """Measures the loss and the bytes of every weight in every format."""
     check_writable(arguments.output)
-    from tqdm import tqdm
-
     from edgeinfinite.export.mixing import report
+    from edgeinfinite.export.progress import shown
 
     geometry = GeometryOptions(**given(arguments, GeometryOptions))
     options = report.ReportOptions(**given(arguments, report.ReportOptions), geometry=geometry)
-    form = "{desc}: {bar} {elapsed}"
-    with tqdm(total=1.0, file=sys.stderr, disable=None, bar_format=form) as bar:
-
-        def show(what: str, done: float) -> None:
-            bar.set_description_str(what)
-            bar.n = done
-            bar.refresh()
-
+    with shown(None) as show:
         choices = report.quantize_report(options, show)
     for line in report.table(choices):
         print(line)

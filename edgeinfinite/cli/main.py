@@ -16,6 +16,7 @@ from edgeinfinite.cli.bench import bench
 from edgeinfinite.cli.bench_methods import BENCH_METHODS
 from edgeinfinite.cli.card import add_card
 from edgeinfinite.cli.chat import chat
+from edgeinfinite.cli.completion import add_completion
 from edgeinfinite.cli.evaluate import add_evaluate
 from edgeinfinite.cli.lm_eval import add_lm_eval
 from edgeinfinite.cli.mom import MOM
@@ -153,6 +154,7 @@ def command_line() -> argparse.ArgumentParser:
     add_lm_eval(commands, GEOMETRY)
     add_card(commands, _run)
     add_adapt(commands, _parse, _run)
+    add_completion(commands, command_line)
     return parser
 
 

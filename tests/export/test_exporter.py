@@ -188,6 +188,10 @@ def test_verify_finds_another_checkpoint_and_compares_two_artifacts(artifact, tm
     failed = [c.check for c in verify_artifact(artifact, model=str(other)) if not c.passed]
     assert "weights" in failed and "parity:logits" in failed
     exact = tiny_artifact(tmp_path / "exact")
-    checks = {check.check: check for check in verify_artifact(exact, against=artifact)}
+    told: list[tuple[str, float]] = []
+    found = verify_artifact(exact, against=artifact, progress=lambda *step: told.append(step))
+    shares = [share for _, share in told]
+    assert len(set(shares)) > 3 and shares == sorted(shares) and 0 <= shares[0] < shares[-1] <= 1
+    checks = {check.check: check for check in found}
     assert 0 < checks["parity:logits"].value < 0.5
     assert checks["greedy_agreement"].value > 0.5

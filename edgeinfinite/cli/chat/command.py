@@ -9,7 +9,7 @@ from pathlib import Path
 
 from edgeinfinite.cli.answer import note_taken_over, opened
 from edgeinfinite.cli.arguments import given
-from edgeinfinite.cli.chat.commands import NAMES
+from edgeinfinite.cli.chat.commands import NAMES, WITH_FILES
 from edgeinfinite.cli.chat.lines import lines
 from edgeinfinite.cli.chat.talk import Talk
 from edgeinfinite.errors import EdgeInfiniteError
@@ -30,7 +30,7 @@ def chat(arguments: argparse.Namespace) -> int:
             f"{path} is there already, and a chat goes on in it; leave --from out, or give another "
             "--session"
         )
-    asker = lines(NAMES, arguments.history)
+    asker = lines(NAMES, WITH_FILES, arguments.history)
     with nullcontext() if path is None else held_alone(path):
         conversation = opened(arguments)
         sampling = SamplingOptions(**conversation_sampling(arguments.artifact) | asked)

@@ -20,7 +20,7 @@ COMMANDS = {
     "/reset": "forget everything",
     "/exit": "end the chat",
 }
-_WITH_FILES = ("/attach", "/save")
+WITH_FILES = ("/attach", "/save")
 NAMES = tuple(usage.split()[0] for usage in COMMANDS)
 
 
@@ -39,7 +39,7 @@ def command_of(line: str) -> tuple[str, str] | None:
             "is sent by writing // first"
         )
     rest = rest.strip()
-    return name, path_of(rest) if name in _WITH_FILES else rest
+    return name, path_of(rest) if name in WITH_FILES else rest
 
 
 def message_of(line: str) -> str:

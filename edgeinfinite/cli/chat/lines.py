@@ -71,11 +71,12 @@ class EditedLines:
         return str(self._session.prompt(PROMPT, default=default)).strip()
 
 
-def lines(commands: Iterable[str], history: Path | None) -> Lines:
+def lines(commands: Iterable[str], with_files: Iterable[str], history: Path | None) -> Lines:
     """The best way to ask on this terminal.
 
     Args:
         commands: to complete, such as `/help`.
+        with_files: those of them whose paths are completed, too.
         history: a file that keeps the lines from one chat to the next; None keeps them while the
             chat lasts.
     """
@@ -83,9 +84,10 @@ def lines(commands: Iterable[str], history: Path | None) -> Lines:
         return PlainLines()
     try:
         from prompt_toolkit import PromptSession
-        from prompt_toolkit.completion import WordCompleter
         from prompt_toolkit.history import FileHistory, InMemoryHistory
         from prompt_toolkit.key_binding import KeyBindings
+
+        from edgeinfinite.cli.chat.completer import ChatCompleter
     except ModuleNotFoundError:
         return PlainLines()
     keys = KeyBindings()
@@ -97,7 +99,7 @@ def lines(commands: Iterable[str], history: Path | None) -> Lines:
     return EditedLines(
         PromptSession(
             history=InMemoryHistory() if history is None else FileHistory(str(history)),
-            completer=WordCompleter(list(commands), sentence=True),
+            completer=ChatCompleter(commands, with_files),
             complete_while_typing=False,
             key_bindings=keys,
         )
