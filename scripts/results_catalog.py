@@ -16,7 +16,7 @@ from results_recall import README_RECALL, RECALL
 from results_server import SESSIONS, WAIT, WAIT_SHORT
 from results_speed import EXECUTORCH, GEMMA, INT8, SPEED
 from results_tables import BENCHMARKS, Grid, document, markdown
-from results_trust import ARM64, CROSS_ENGINE
+from results_trust import ARM64, CLIENTS, CROSS_ENGINE
 
 GRIDS: dict[str, Grid] = {
     "readme/recall": README_RECALL,
@@ -35,6 +35,7 @@ GRIDS: dict[str, Grid] = {
     "quantization/untouched": LOSS_UNTOUCHED,
     "quantization/measured-8": QUANTIZERS,
     "quantization/measured-9": QUANTIZERS_GEMMA,
+    "requests/clients": CLIENTS,
     "server/measured": WAIT,
     "server/measured-2": WAIT_SHORT,
     "server/measured-3": SESSIONS,

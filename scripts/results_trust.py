@@ -1,8 +1,8 @@
-"""Tables of other CPUs, and of sessions that go from engine to engine."""
+"""Tables of other CPUs, of sessions that go from engine to engine, and of clients."""
 
 from __future__ import annotations
 
-from results_tables import Grid, Line, Row, mean, one
+from results_tables import Grid, Line, Row, mean, one, rows_of
 
 _NAMES = {"int4": "ONNX int4", "int8": "ONNX int8", "executorch-int4": "ExecuTorch int4"}
 _BACKENDS = {"onnx": "ONNX", "executorch": "ExecuTorch"}
@@ -63,5 +63,30 @@ ARM64 = Grid(
         for backend, label in _BACKENDS.items()
         for quantize in ("int4", "int8")
         for policy in _POLICIES
+    ),
+)
+
+_CLIENTS = "trust/clients.json"
+
+
+def _refusal(row: Row) -> str:
+    return next((asked["refused"] for asked in row["requests"] if "refused" in asked), "")
+
+
+def _answered(rows: list[Row]) -> str:
+    return "; ".join(row["task"] for row in rows if not _refusal(row)) or "–"
+
+
+def _refused(rows: list[Row]) -> str:
+    found = [f"{row['task']}: {_refusal(row).partition(';')[0]}" for row in rows if _refusal(row)]
+    return "; ".join(found) or "–"
+
+
+CLIENTS = Grid(
+    ("client",),
+    (("answered", _answered), ("refused, and the server's word", _refused)),
+    tuple(
+        Line((client,), _CLIENTS, {"client": client})
+        for client in dict.fromkeys(row["client"] for row in rows_of(_CLIENTS))
     ),
 )

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 
 MOST_TOKENS = 4_096
-"""Of an answer whose client sets no limit by `max_tokens: -1`."""
+"""Of a chat's answer whose client sets no limit, or -1: some (aider) never do, and call an answer
+that was cut a failure."""
 
 _SMALLEST_SHARE = 1e-9
 """Of `top_p`: the likeliest token alone."""

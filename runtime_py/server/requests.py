@@ -9,9 +9,8 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from edgeinfinite.runtime_py.chat_template import Message
-from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS
 from edgeinfinite.runtime_py.sampling import SamplingOptions
-from edgeinfinite.runtime_py.server.leniency import known_fields
+from edgeinfinite.runtime_py.server.leniency import MOST_TOKENS, known_fields
 from edgeinfinite.runtime_py.server.messages import (
     continues_answer,
     normalised_messages,
@@ -192,7 +191,7 @@ class ChatRequest(Settings, frozen=True, kw_only=True):
         given = self.max_completion_tokens
         if given is None:
             given = self.max_tokens
-        return MAX_NEW_TOKENS if given is None else given
+        return MOST_TOKENS if given is None else given
 
 
 class CompletionRequest(Settings, frozen=True, kw_only=True):

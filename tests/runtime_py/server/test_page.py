@@ -44,7 +44,7 @@ def ask(page: Page, question: str) -> str:
     """Asks, waits for the end of the answer, and returns the line of figures."""
     page.get_by_label("Your message").fill(question)
     page.get_by_role("button", name="Ask", exact=True).click()
-    expect(page.locator("#figures")).to_contain_text("first token after")
+    expect(page.locator("#figures")).to_contain_text("first token after", timeout=30_000)
     return page.locator("#figures").inner_text()
 
 

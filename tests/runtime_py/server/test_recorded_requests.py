@@ -1,12 +1,14 @@
-"""Requests in the shapes in which well-known clients send them: what is answered, what is refused.
+"""Requests as well-known clients send them: what is answered, what is refused.
 
-The shapes were written down from what is known of the clients, not captured from them; a new client
-is a new row in `clients.json`.
+benchmarks/trust/clients.json was recorded from the clients themselves (scripts/record_clients.py).
+The shapes in `clients.json` were written down, from what is known of the clients or, where the row
+says so, from their source; a new client that can't be run here is a new row there.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,26 @@ from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.requests import ChatRequest, parse_chat, parse_completion
 
 RECORDED = json.loads(Path(__file__).with_name("clients.json").read_text(encoding="utf-8"))
+
+ROWS = Path(__file__).parents[3] / "benchmarks" / "trust" / "clients.json"
+
+
+def test_what_clients_sent_is_answered_or_refused_as_it_was_then() -> None:
+    posted = [
+        asked
+        for row in json.loads(ROWS.read_text(encoding="utf-8"))
+        for asked in row["requests"]
+        if asked["route"].endswith("completions")
+    ]
+    assert len(posted) > 50
+    for asked in posted:
+        chat = asked["route"].endswith("chat/completions")
+        body = json.dumps(asked["body"]).encode()
+        if asked["status"] == 200:
+            (parse_chat if chat else parse_completion)(body)
+        else:
+            with pytest.raises(ApiProblem, match=re.escape(asked["refused"])):
+                (parse_chat if chat else parse_completion)(body)
 
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=[one["client"] for one in RECORDED])
