@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from gguf.gguf_reader import ReaderTensor
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from transformers import (
     AutoModelForCausalLM,
@@ -240,6 +241,8 @@ def _looks_like_path(source: str) -> bool:
 
 
 def _first_line(error: BaseException) -> str:
+    if isinstance(error, StrictDataclassError):  # its second line has the reason
+        return " ".join(str(error).split())
     lines = str(error).strip().splitlines()
     said = isinstance(error, OSError | ValueError | RuntimeError | SafetensorError)
     return lines[0] if lines and said else ": ".join([type(error).__name__, *lines[:1]])

@@ -157,6 +157,9 @@ _OTHERS = ("[EOT]", "<|eom_id|>", "<|fim_pad|>", "<file>", "<reponame>", "<|im_e
 
 CASES: dict[str, dict[str, Any]] = {
     "sentencepiece": SENTENCES,
+    "blanks that the user defined": _with_tokens(
+        SENTENCES, "  ", "   ", kind=TokenType.USER_DEFINED
+    ),
     "no prefix": {**SENTENCES, "add_space_prefix": False},
     "no bos": {**SENTENCES, "add_bos_token": False},
     "eos, too": {**SENTENCES, "add_eos_token": True},

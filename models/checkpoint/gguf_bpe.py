@@ -145,7 +145,7 @@ def _merges_by_score(
         found = [pair for pair in pairs if pair[0] in tokens and pair[1] in tokens]
         if found:
             ways[text] = found
-        for pair in pairs:
+        for pair in pairs[:1] + pairs[-1:]:  # in no others is a part one character
             if pair not in found and all(part in tokens or len(part) == 1 for part in pair):
                 raise fields.refused(
                     "tokens", f"holds {text!r}, but not all of its characters; such a token "

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 
 from edgeinfinite.models.checkpoint.gguf_file import GgufFile, check_general, refusal
@@ -55,7 +56,12 @@ def read_config(file: GgufFile) -> tuple[PretrainedConfig, Header, Ropes]:
     settings |= _experts(header, settings)
     header.check_all_used()
     model_type = settings.pop("model_type", row.model_type)
-    return AutoConfig.for_model(model_type, **_with_rope(header, settings, ropes)), header, ropes
+    settings = _with_rope(header, settings, ropes)
+    try:
+        return AutoConfig.for_model(model_type, **settings), header, ropes
+    except (StrictDataclassError, ValueError, ArithmeticError) as error:
+        reason = error.__cause__ or error
+        raise refusal(file.path, f"its settings don't fit together: {reason}") from error
 
 
 def check_frequencies(model: PreTrainedModel, ropes: Ropes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,15 @@ _NEWEST_QUANTIZATION = 2
 """The `general.quantization_version` whose blocks gguf's package decodes; older ones differ."""
 
 
+class _Text(bytes):
+    """A string of an array; gguf's fields ask for its bytes as an array's."""
+
+    __slots__ = ()
+
+    def tobytes(self) -> bytes:
+        return self
+
+
 class Reader(gguf.GGUFReader):
     """gguf's reader, which names what is wrong with a file."""
 
@@ -28,7 +38,7 @@ class Reader(gguf.GGUFReader):
         start, kind = int(offset), np.dtype(dtype)
         end = start + int(count) * kind.itemsize
         if end > len(self._bytes):
-            raise ValueError(f"it ends at byte {len(self._bytes):,}; download the file again")
+            raise self._cut_off()
         return self._bytes[start:end].view(kind.newbyteorder(override_order or self.byte_order))
 
     @cached_property
@@ -37,6 +47,47 @@ class Reader(gguf.GGUFReader):
         several times as long.
         """
         return self.data.view(np.ndarray)
+
+    def _get_field_parts(
+        self, orig_offs: int, raw_type: int
+    ) -> tuple[int, list[Any], list[int], list[gguf.GGUFValueType]]:
+        """As the base class, but numbers of an array are one part, and strings are bytes.
+
+        An array of each is what takes the time, and the memory, of a vocabulary of 262,144.
+        """
+        array = gguf.GGUFValueType.ARRAY
+        if raw_type != array:
+            found: Any = super()._get_field_parts(orig_offs, raw_type)
+            return found
+        kind, count = self._get(orig_offs, np.uint32), self._get(orig_offs + 4, np.uint64)
+        item, start = gguf.GGUFValueType(kind[0]), orig_offs + 12
+        if item == gguf.GGUFValueType.STRING:
+            texts, end = self._strings(start, int(count[0]))
+            places = list(range(2, 2 + len(texts)))
+            return end - orig_offs, [kind, count, *texts], places, [array, item]
+        if item not in self.gguf_scalar_to_np:
+            raise ValueError("its header has an array of arrays, which no model needs")
+        numbers = self._get(start, self.gguf_scalar_to_np[item], int(count[0]))
+        return 12 + numbers.nbytes, [kind, count, numbers], [2], [array, item]
+
+    def _strings(self, start: int, count: int) -> tuple[list[_Text], int]:
+        """So many strings from a byte on, and the byte after them."""
+        little = self.endianess == gguf.GGUFEndian.LITTLE
+        size_at = struct.Struct("<Q" if little else ">Q").unpack_from
+        view, at = memoryview(self._bytes.data), start
+        found: list[_Text] = []
+        for _ in range(count):
+            end = at + 8
+            if end <= len(view):
+                at, end = end, end + size_at(view, at)[0]
+            if end > len(view):
+                raise self._cut_off()
+            found.append(_Text(view[at:end]))
+            at = end
+        return found, at
+
+    def _cut_off(self) -> ValueError:
+        return ValueError(f"it ends at byte {len(self._bytes):,}; download the file again")
 
     def _build_tensors(self, start_offs: int, fields: list[ReaderField]) -> None:
         if self.endianess != gguf.GGUFEndian.LITTLE:

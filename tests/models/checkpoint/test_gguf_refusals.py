@@ -55,6 +55,7 @@ def test_one_more_tensor_is_refused_by_its_name(name, tmp_path):
         ("llama", {"general.type": "mmproj"}, "image or audio part"),
         ("llama", {"general.quantization_version": 1}, "quantization_version is 1"),
         ("llama", {"attention.causal": False}, r"llama\.attention\.causal is False"),
+        ("gemma3", {"embedding_length": 1}, "settings don't fit together: The hidden size"),
         ("llama", {"block_count": 3}, "block_count is 3, it has tensors of 2 layers"),
         ("llama", {"block_count": 1}, r"block_count is 1, and the file has the tensor blk\.1"),
         ("llama", {"block_count": "2"}, "block_count is '2', which is no whole number"),
@@ -153,6 +154,24 @@ def test_a_file_cut_short_says_where_it_ends(tmp_path):
     path = write(tmp_path / "tiny.gguf")
     path.write_bytes(path.read_bytes()[:-1000])
     refused(path, "ends at byte .*download the file again")
+
+
+@pytest.mark.parametrize("end", [100, 2000, -1])
+def test_a_header_cut_short_anywhere_says_where_it_ends(end, tmp_path):
+    path = write(tmp_path / "tiny.gguf", "llama")
+    header = gguf.GGUFReader(path).data_offset
+    path.write_bytes(path.read_bytes()[: end % header])
+    refused(path, "it ends at byte")
+
+
+def test_strings_that_claim_to_be_longer_than_the_file_are_refused(tmp_path):
+    path = write(tmp_path / "tiny.gguf", "llama")
+    field = gguf.GGUFReader(path).fields["tokenizer.ggml.tokens"]
+    data = bytearray(path.read_bytes())
+    at = field.offset + sum(part.nbytes for part in field.parts[:5])
+    data[at : at + 8] = (2**63).to_bytes(8, "little")
+    path.write_bytes(data)
+    refused(path, "it ends at byte")
 
 
 def test_harmless_metadata_passes(tmp_path):

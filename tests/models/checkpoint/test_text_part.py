@@ -69,3 +69,11 @@ def test_a_billion_layers_are_refused_before_one_is_built(kind: str, tmp_path: P
     file.write_text(json.dumps(settings))
     with pytest.raises(EdgeInfiniteError, match=r"num_hidden_layers of its .* is 10"):
         load_backbone(str(tmp_path))
+
+
+def test_settings_that_dont_fit_together_are_told_with_their_reason(tmp_path: Path) -> None:
+    tiny_config("gemma3_text").save_pretrained(tmp_path)
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"hidden_size": 33}))
+    with pytest.raises(EdgeInfiniteError, match=r"hidden size \(33\) is not a multiple"):
+        load_backbone(str(tmp_path))
