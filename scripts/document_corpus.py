@@ -1,8 +1,10 @@
 """Reads documents that others made for their tests, and compares their words with a reference's.
 
-`python scripts/document_corpus.py FOLDER [--rows FILE]` takes source distributions out of FOLDER,
-as `pip download --no-deps --no-binary :all: pypdf mammoth ...` puts them there. References
-are Debian's: pdftotext (poppler-utils) for PDFs, pandoc for all else.
+`python scripts/document_corpus.py FOLDER [--rows FILE]` takes archives (`.tar.gz`) out of FOLDER:
+source distributions, as `pip download --no-deps --no-binary :all: pypdf python-docx html5lib ...`
+puts them there, and repositories (IDPF/epub3-samples, w3c/epub-tests, jgm/pandoc, ...), as
+`git archive` packs them. References are Debian's: pdftotext (poppler-utils) for PDFs, pandoc for
+all else; html5lib's trees and charset_normalizer's encodings are known.
 """
 
 from __future__ import annotations
@@ -13,45 +15,49 @@ import json
 import re
 import subprocess
 import sys
-import tarfile
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path, PurePath
 
+from document_sources import Sample, samples
+
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.documents.isolated import document_isolated
+from edgeinfinite.runtime_py.documents.document import document_of
 
 _FORMATS = {"html": "html", "htm": "html", "xhtml": "html", "docx": "docx", "epub": "epub"}
 _WORD = re.compile(r"[^\W_]+")
+_TEX = re.compile(r"\\(?:begin|end)\{[^{}]*\}|\\[a-zA-Z]+")
+"""What pandoc writes for formulas that it can't show: commands, no words of the document."""
+
 _WORST = 20
 
 
-def documents(folder: Path) -> Iterator[tuple[str, str, bytes]]:
-    """Each document's package, path in it, and bytes."""
-    for archive in sorted(folder.glob("*.tar.gz")):
-        with tarfile.open(archive) as members:
-            for member in members:
-                suffix = PurePath(member.name).suffix[1:].lower()
-                if member.isfile() and (suffix in _FORMATS or suffix == "pdf"):
-                    content = members.extractfile(member)
-                    if content is not None:
-                        yield archive.name.removesuffix(".tar.gz"), member.name, content.read()
+def reference(path: str, data: bytes) -> tuple[str, str] | None:
+    """The text as the reference tool has it, and the one whose order counts.
 
+    They are two for PDFs: pdftotext guesses at columns, or keeps the file's order, as ours does.
 
-def reference(path: str, data: bytes) -> str | None:
-    """The text as the reference tool has it; None if it reads nothing."""
+    Returns:
+        The texts, or None if it reads nothing.
+    """
     suffix = PurePath(path).suffix[1:].lower()
     if suffix == "pdf":
-        command = ["pdftotext", "-q", "-enc", "UTF-8", "-", "-"]
+        command = ["pdftotext", "-q", "-enc", "UTF-8"]
+        texts = [_output([*command, *more, "-", "-"], data) for more in ([], ["-raw"])]
     else:
         command = ["pandoc", "--sandbox", "-f", _FORMATS[suffix], "-t", "plain", "--wrap=none"]
+        texts = [_output(command, data)] * 2
+    plain, ordered = texts
+    return None if plain is None or ordered is None else (plain, ordered)
+
+
+def _output(command: list[str], data: bytes) -> str | None:
     try:
-        done = subprocess.run(command, input=data, capture_output=True, timeout=120)
+        done = subprocess.run(command, input=data, capture_output=True, timeout=240)
     except subprocess.TimeoutExpired:
         return None
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+    return _TEX.sub(" ", done.stdout.decode("utf-8", "replace")) if done.returncode == 0 else None
 
 
 def words(text: str) -> list[str]:
@@ -78,23 +84,28 @@ def in_order(theirs: list[str], ours: list[str]) -> float:
     return len(ends) / len(found) if found else 1.0
 
 
-def measured(package: str, path: str, data: bytes) -> dict[str, object]:
+def measured(sample: Sample) -> dict[str, object]:
     """One row of the results."""
+    kind = PurePath(sample.path).suffix[1:].lower()
+    row: dict[str, object] = {"package": sample.package, "file": sample.path}
+    row |= {"kind": _FORMATS.get(kind, kind), "bytes": len(sample.data)}
+    if ".dat-" in sample.path:
+        row["kind"] = "html5lib"
     start = time.perf_counter()
-    row: dict[str, object] = {"package": package, "file": path, "bytes": len(data)}
     try:
-        document = document_isolated(PurePath(path).name, data)
+        document = document_of(PurePath(sample.path).name, sample.data)
         ours = words(document.text)
-        row |= {"kind": document.kind, "notes": len(document.notes)}
+        row["notes"] = len(document.notes)
     except EdgeInfiniteError as error:
         ours = []
-        row |= {"kind": PurePath(path).suffix[1:].lower(), "refused": str(error)[:200]}
+        row["refused"] = str(error)[:200]
     row["seconds"] = round(time.perf_counter() - start, 2)
-    text = reference(path, data)
-    if text is not None:
-        theirs = words(text)
+    known = sample.text
+    texts = reference(sample.path, sample.data) if known is None else (known, known)
+    if texts is not None:
+        theirs, ordered = map(words, texts)
         row |= {"words": len(theirs), "kept": round(kept(theirs, ours), 4)}
-        row["in_order"] = round(in_order(theirs, ours), 4)
+        row["in_order"] = round(in_order(ordered, ours), 4)
     return row
 
 
@@ -105,18 +116,13 @@ def main() -> None:
     parser.add_argument("--rows", type=Path)
     arguments = parser.parse_args()
     rows = []
-    for package, path, data in documents(arguments.folder):
-        rows.append(measured(package, path, data))
+    for sample in samples(arguments.folder):
+        rows.append(measured(sample))
         print(json.dumps(rows[-1]), file=sys.stderr)
     if arguments.rows:
         arguments.rows.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     for kind in sorted({str(row["kind"]) for row in rows}):
         _report(kind, [row for row in rows if row["kind"] == kind])
-    compared = [row for row in rows if row.get("words")]
-    for row in sorted(compared, key=lambda row: float(str(row["kept"])))[:_WORST]:
-        print(
-            f"{row['kept']} {row['in_order']} {row['words']} {row['file']} {row.get('refused', '')}"
-        )
 
 
 def _report(kind: str, rows: list[dict[str, object]]) -> None:
@@ -128,6 +134,12 @@ def _report(kind: str, rows: list[dict[str, object]]) -> None:
     slowest = max(float(str(r["seconds"])) / max(int(str(r["bytes"])) / 1e6, 0.1) for r in rows)
     read = f"{kind}: {len(rows)} files, {refused} refused, {total:,} words"
     print(f"{read}, kept {share:.4f}, in order {order:.4f}, slowest {slowest:.1f} s/MB")
+    for row in sorted(compared, key=_lost, reverse=True)[:_WORST]:
+        print(f"    {_lost(row):.0f} of {row['words']} words lost: {row['file']}")
+
+
+def _lost(row: dict[str, object]) -> float:
+    return int(str(row["words"])) * (1 - float(str(row["kept"])))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,20 @@ from edgeinfinite.runtime_py.documents.clean import tidied
 from edgeinfinite.runtime_py.documents.parts import Extracted, Skipped, one_line, reading
 from edgeinfinite.runtime_py.documents.word_parts import main_tree, paragraphs, plain_package
 
-_STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh"
+_STYLES = "\n".join(
+    (
+        "p[style-name='Title'] => h1:fresh",
+        "p[style-name='Subtitle'] => h2:fresh",
+        *(
+            f"p[style-name='List {kind} {level}'] => "
+            f"{'ul|ol > li > ' * (level - 1)}{tag} > li:fresh"
+            for kind, tag in (("Bullet", "ul"), ("Number", "ol"))
+            for level in range(2, 6)
+        ),
+    )
+)
+"""Word's own styles whose numbering doesn't tell their level."""
+
 _BACK = "\u2191"
 """mammoth's link from a note to its place."""
 

@@ -24,7 +24,6 @@ _ENCRYPTION = "META-INF/encryption.xml"
 _PAGES = ("application/xhtml+xml", "text/html")
 _PICTURES = ("image/", "audio/", "video/", "font/")
 _PAGE_SUFFIXES = (".xhtml", ".html", ".htm", ".xht")
-_HEAD = 2000
 _MARKUP = re.compile(rb"\s*<|\xef\xbb\xbf\s*<|\xff\xfe<\0|\xfe\xff\0<")
 _FONTS_ONLY = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 """Publishers may obfuscate fonts without encrypting the text."""
@@ -143,7 +142,7 @@ def _book(name: str, archive: Archive, skipped: Skipped) -> _Book:
         book.pages = [
             resolved(folder, item.get("href"))
             for item in items.values()
-            if _is_page(item, archive, folder)
+            if _is_page(item, archive, folder) and not _is_contents(item)
         ]
         book.pages = book.pages or _pages_by_name(archive)
         book.notes.append(f"{name} states no order of its chapters; they come as they are listed")
@@ -170,7 +169,7 @@ def _follow_spine(
             skipped.add(str(entry.get("idref")), "the book names it, but doesn't say where it is")
             continue
         item = _readable(item, items)
-        if "nav" in (item.get("properties") or "").split():
+        if _is_contents(item):
             continue
         path = resolved(folder, item.get("href"))
         if path in seen:
@@ -199,6 +198,10 @@ def _readable(item: Any, items: dict[str, Any]) -> Any:
     return found if _type(found) in _PAGES else item
 
 
+def _is_contents(item: Any) -> bool:
+    return "nav" in (item.get("properties") or "").split()
+
+
 def _type(item: Any) -> str:
     return (item.get("media-type") or "").partition(";")[0].strip().lower()
 
@@ -208,7 +211,7 @@ def _is_page(item: Any, archive: Archive, folder: str) -> bool:
     kind = _type(item)
     path = resolved(folder, item.get("href"))
     if kind in _PAGES or path.lower().endswith(_PAGE_SUFFIXES):
-        return "nav" not in (item.get("properties") or "").split()
+        return True
     if path not in archive or (kind.startswith(_PICTURES) and kind != "image/svg+xml"):
         return False
     if kind.startswith("text/") and kind != "text/css":
@@ -216,11 +219,11 @@ def _is_page(item: Any, archive: Archive, folder: str) -> bool:
     if kind in ("text/css", "application/x-dtbncx+xml", "application/javascript"):
         return False
     try:
-        head = archive.read(path)[:_HEAD]
+        whole = archive.read(path)
     except (KeyError, ValueError):
         return False
-    is_picture = b"<svg" in head and b"<html" not in head
-    return _MARKUP.match(head) is not None and not is_picture
+    is_picture = b"<svg" in whole and b"<html" not in whole and b"<text" not in whole
+    return _MARKUP.match(whole) is not None and not is_picture
 
 
 def _package_path(archive: Archive) -> str:

@@ -13,6 +13,9 @@ _BRACKETED = re.compile(r"[\[(].*[\])]", re.S)
 FAR = re.compile(r"(?:https?://|mailto:)[^\s()<>]+", re.I)
 """Addresses that still mean something in the text alone."""
 
+_DECORATIVE = ("presentation", "none")
+_FILE = re.compile(r"\S+\.(?:png|jpe?g|gif|svg|webp|bmp|tiff?)", re.I)
+
 
 def raised(mark: str, text: str, element: Any) -> str:
     """A superscript or subscript, so that it isn't read as a part of the number before it.
@@ -55,7 +58,7 @@ def is_note(element: Any) -> bool:
 
 
 def bracketed(text: str) -> str:
-    """The mark of a footnote."""
+    """The mark of a footnote, or what a picture shows."""
     words = " ".join(text.split())
     return words if not words or _BRACKETED.fullmatch(words) else f"[{words}]"
 
@@ -80,3 +83,19 @@ def link(text: str, href: str) -> str:
     before, after = " " * text[0].isspace(), " " * text[-1].isspace()
     same = words in (href, href.removeprefix("mailto:"))
     return f"{before}{words if same else f'[{words}]({href})'}{after}"
+
+
+def picture(element: Any) -> str:
+    """What stands in a picture's place: its alternative text, "" if that is none."""
+    words = " ".join((element.get("alt") or "").split())
+    is_hidden = element.get("aria-hidden") == "true" or element.get("role") in _DECORATIVE
+    if not words or is_hidden or _FILE.fullmatch(words):
+        return ""
+    parent = element.getparent()
+    return words if parent is not None and local_name(parent) == "a" else bracketed(words)
+
+
+def is_line(tspan: Any) -> bool:
+    """Whether a piece of SVG's text begins elsewhere, as lines do."""
+    has = tspan.attrib.keys()
+    return "x" in has and ("y" in has or "dy" in has)

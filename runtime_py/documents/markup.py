@@ -10,8 +10,12 @@ from edgeinfinite.runtime_py.documents.budget import Budget
 from edgeinfinite.runtime_py.documents.clean import tidied
 from edgeinfinite.runtime_py.documents.encoding import decoded, stated_encoding
 from edgeinfinite.runtime_py.documents.formulas import local_name
+from edgeinfinite.runtime_py.documents.nesting import flattened
 from edgeinfinite.runtime_py.documents.parts import Extracted, one_line, reading
 from edgeinfinite.runtime_py.documents.writer import markdown
+
+_ENDS = re.compile(rb"</(?:body|html)\s{0,9}>", re.I)
+"""Browsers read on after them; the library doesn't."""
 
 _XHTML = re.compile(r"\s*(<\?xml|<!DOCTYPE[^<>]*XHTML|<html[^<>]*xmlns)", re.I)
 
@@ -31,22 +35,36 @@ def extracted(name: str, data: bytes, budget: Budget) -> Extracted:
         budget: of the document that the page belongs to.
 
     Raises:
-        RecursionError: it is nested too deeply.
         Exception: of the libraries, see `parts.reading`.
     """
     text = decoded(name, data, stated_encoding(data))
-    page = of_text(text.text, budget)
-    return Extracted(page.text, page.title, (*text.notes, *page.notes))
+    page, is_cut = _of_text(text.text, budget)
+    deep = f"{name} is nested deeper than layouts go; of what is deeper only the text is read"
+    return Extracted(page.text, page.title, (*text.notes, *([deep] if is_cut else ())))
 
 
 def of_text(page: str, budget: Budget) -> Extracted:
     """As `extracted`, of a page that is decoded."""
-    root = _parsed(page)
+    return _of_text(page, budget)[0]
+
+
+def _of_text(page: str, budget: Budget) -> tuple[Extracted, bool]:
+    """The page, and whether it was nested too deeply."""
+    try:
+        root, is_cut = _parsed(page), False
+    except RecursionError:
+        root, is_cut = _parsed(flattened(page)), True
     if root is None:
-        return Extracted("")
-    title = next((e for e in root.iter() if local_name(e) == "title"), None)
+        return Extracted(""), is_cut
+    title = next((e for e in root.iter() if local_name(e) == "title" and not _is_drawn(e)), None)
     named = "" if title is None else one_line("".join(title.itertext()))
-    return Extracted(tidied(markdown(root, budget)), named)
+    return Extracted(tidied(markdown(root, budget)), named), is_cut
+
+
+def _is_drawn(title: Any) -> bool:
+    """Whether it names a drawing, not the page."""
+    parent = title.getparent()
+    return parent is not None and local_name(parent) not in ("head", "html", "body")
 
 
 def _parsed(page: str) -> Any:
@@ -68,6 +86,7 @@ def _parsed(page: str) -> Any:
             return etree.fromstring(data, strict)
         except etree.XMLSyntaxError:
             pass
+    data = _ENDS.sub(b"", data)
     lenient = etree.HTMLParser(encoding="utf-8", huge_tree=True, recover=True)
     try:
         root = etree.fromstring(data, lenient)

@@ -28,6 +28,8 @@ _CATALOG = re.compile(
     rb"\b(\d{1,9})\s{1,9}(\d{1,5})\s{1,9}obj\s{0,9}<<[^>]{0,2000}?/Type\s{0,9}/Catalog\b"
 )
 _SPACES = re.compile(r"[ \t]{16,}")
+_MOST_ABOVE = 50
+"""Nodes of the tree that a page's fonts are looked for in."""
 
 
 def read(name: str, data: bytes, budget: Budget) -> Extracted:
@@ -37,9 +39,10 @@ def read(name: str, data: bytes, budget: Budget) -> Extracted:
         if reader.is_encrypted:
             _decrypt(name, reader)
         skipped = Skipped(name, "pages")
-        texts = []
+        texts: list[str] = []
+        damage: list[str] = []
         total = 0
-        for total, page in enumerate(_pages(reader, skipped), 1):
+        for total, page in enumerate(_pages(reader, skipped, damage), 1):
             budget.begin_part()
             with going_on(skipped, f"page {total}"):
                 texts.append(_text(page, budget))
@@ -48,7 +51,7 @@ def read(name: str, data: bytes, budget: Budget) -> Extracted:
             raise _nothing(name, total, skipped)
         title = _title(reader)
     pictures = f"{empty:,} of {total:,} pages of {name} have no text (pictures?)"
-    notes = (*skipped.notes(total), *((pictures,) if empty else ()))
+    notes = (*damage, *skipped.notes(total), *((pictures,) if empty else ()))
     return Extracted("\n\n".join(text for text in texts if text.strip()), title, notes)
 
 
@@ -56,6 +59,7 @@ def _opened(data: bytes) -> Any:
     """The file, also if its end is missing, with all that tells where its objects are."""
     import pypdf
 
+    reader = None
     try:
         reader = pypdf.PdfReader(io.BytesIO(data))
         len(reader.pages)
@@ -65,17 +69,52 @@ def _opened(data: bytes) -> Any:
     except Exception:
         root = _CATALOG.search(data)
         if root is None or b"startxref" in data[-2048:]:
+            if reader is not None and next(_pages_by_number(reader), None) is not None:
+                return reader
             raise
         trailer = b"\nxref\n0 0\ntrailer<</Size 1/Root %s %s R>>\nstartxref\n0\n%%%%EOF\n"
         return pypdf.PdfReader(io.BytesIO(data + trailer % root.groups()))
 
 
-def _pages(reader: Any, skipped: Skipped) -> Iterator[Any]:
-    """The pages in order; what comes after a break in their tree is said to be missing."""
+def _pages(reader: Any, skipped: Skipped, notes: list[str]) -> Iterator[Any]:
+    """The pages in order; what comes after a break in their tree is said to be missing.
+
+    Where the tree can't be followed at all, its pages come in the order of their numbers.
+    """
+    try:
+        len(reader.pages)
+    except Exception as error:  # whatever a damaged tree brings the library to raise
+        reason = one_line(str(error))
+        notes.append(f"the order of the pages is damaged ({reason}); they come by their numbers")
+        yield from _pages_by_number(reader)
+        return
     try:
         yield from reader.pages
     except (RecursionError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         skipped.add("those after that", error)
+
+
+def _pages_by_number(reader: Any) -> Iterator[Any]:
+    """The objects that are pages, with what they need of those above them."""
+    from pypdf import PageObject
+    from pypdf.generic import DictionaryObject, IndirectObject, NameObject
+
+    numbers = {number for table in reader.xref.values() for number in table}
+    for number in sorted(numbers | set(reader.xref_objStm)):
+        try:
+            found = reader.get_object(number)
+            if not isinstance(found, DictionaryObject) or found.get("/Type") != "/Page":
+                continue
+            page = PageObject(reader, IndirectObject(number, 0, reader))
+            page.update(found)
+            above, left = found, _MOST_ABOVE
+            while "/Resources" not in page and left and "/Parent" in above:
+                above, left = above["/Parent"], left - 1
+                if "/Resources" in above:
+                    page[NameObject("/Resources")] = above["/Resources"]
+            yield page
+        except Exception:  # it is no page that can be read
+            continue
 
 
 def _text(page: Any, budget: Budget) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 
 from edgeinfinite.runtime_py.documents.formulas import local_name
 
-UNREAD = frozenset(("script", "style", "noscript", "template", "svg", "nav", "head", "title")) | {
-    *("colgroup", "rt", "rp", "rtc"),
+UNREAD = frozenset(("script", "style", "noscript", "template", "nav", "head", "title")) | {
+    *("colgroup", "rt", "rp", "rtc", "desc", "metadata"),
 }
 """Nothing in them is read; of ruby the words stay, their readings would stand amid them."""
 
@@ -24,8 +24,13 @@ BLOCKS = (
     | frozenset(("address", "article", "aside", "blockquote", "body", "center", "dd", "details"))
     | frozenset(("dialog", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer"))
     | frozenset(("form", "frameset", "header", "hgroup", "hr", "html", "legend", "li", "main"))
-    | frozenset(("noframes", "optgroup", "option", "p", "search", "section", "summary"))
+    | frozenset(("noframes", "optgroup", "option", "p", "search", "section", "summary", "text"))
 )
+"""`text` is SVG's: a label of a drawing, or a line of a page that is drawn."""
+
+LINES = frozenset(("option", "legend", "dt", "text"))
+"""Blocks without a blank line around."""
+
 MARKED = {
     **dict.fromkeys(("b", "strong"), "**"),
     **dict.fromkeys(("i", "em"), "*"),

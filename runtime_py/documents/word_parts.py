@@ -103,6 +103,10 @@ def make_plain(root: Any, links: set[str], notes: dict[str, set[str]]) -> None:
         if tag in ("oMath", "oMathPara"):
             if element.getparent() is not None and not _is_in_formula(element):
                 _replace_formula(element)
+        elif tag == "framePr" and _value(element, "dropCap") in ("drop", "margin"):
+            _join_initial(element)
+        elif tag == "drawing":
+            _describe(element)
         elif tag in _DROPPED and element.getparent() is not None:
             _remove(element)
         elif tag in _READ_THROUGH:
@@ -173,6 +177,31 @@ def _replace_formula(element: Any) -> None:
         paragraph.append(run)
         run = paragraph
     parent.replace(element, run)
+
+
+def _join_initial(frame: Any) -> None:
+    """Puts a large first letter, which is a paragraph of its own, before the rest of its word."""
+    own = next(frame.iterancestors("{*}p"), None)
+    following = None if own is None else own.getnext()
+    if own is None or following is None or local_name(following) != "p":
+        return
+    start = 1 if len(following) and local_name(following[0]) == "pPr" else 0
+    following[start:start] = [one for one in own if local_name(one) != "pPr"]
+    _remove(own)
+
+
+def _describe(drawing: Any) -> None:
+    """Puts what a picture shows, in its author's words, before it."""
+    from lxml import etree
+
+    run = drawing.getparent()
+    if run is None or local_name(run) != "r" or drawing.find(".//{*}pic") is None:
+        return
+    said = " ".join(one.get("descr") or "" for one in drawing.iter("{*}docPr")).split()
+    if said:
+        text = etree.Element(_named(run, "t"))
+        text.text = f"[{' '.join(said)}]"
+        drawing.addprevious(text)
 
 
 def _remove(element: Any) -> None:

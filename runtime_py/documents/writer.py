@@ -80,6 +80,8 @@ class _Writer:
             self._lines.break_(lines)
         elif not self._verbatim:
             self._captures[-1].append(" ")
+        elif not next(filter(None, reversed(self._captures[-1])), "\n").endswith("\n"):
+            self._captures[-1].append("\n")
 
     def _capture(self, element: Any, then: Callable[[str], None]) -> None:
         """Holds what an element says back until its end, for `then`."""
@@ -103,6 +105,8 @@ class _Writer:
             return False
         if tag in tags.BLOCKS:
             self._block_starts(tag, element)
+        elif tag == "img":
+            self._put(inline.picture(element))
         elif tag == "br":
             self._put("\n") if self._verbatim or not self._captures else self._put(" ")
         else:
@@ -117,6 +121,8 @@ class _Writer:
             return
         if style and style[1].lower() == "vertical-align" and not len(element):
             tag = "sup" if style[2].lower() == "super" else "sub"
+        if tag == "tspan" and inline.is_line(element):
+            self._break(1)
         if self._verbatim or element in self._blocks_inside:
             return
         if tag in tags.RAISED:
@@ -166,7 +172,7 @@ class _Writer:
             self._break(2)
             self._put("---")
         elif tag not in ("tbody", "thead", "tfoot"):
-            self._break(1 if tag in ("option", "legend", "dt") else 2)
+            self._break(1 if tag in tags.LINES else 2)
 
     def _ended(self, element: Any) -> None:
         tag = local_name(element)
@@ -193,6 +199,8 @@ class _Writer:
             self._break(2)
         elif tag == "dt":
             self._lines.break_(1, exactly=True)
+        elif tag == "text":
+            self._break(1)
         elif tag not in ("tbody", "thead", "tfoot", "tr"):
             self._break(2)
 

@@ -32,6 +32,11 @@ BODIES = (
     "<p>a <b>bold </b>word, <i>it</i>, <code>x`y</code>, <q>said</q> <s>gone</s><b></b>.</p>",
     "<p>n<a class=footnote-ref href='#1'><sup>1</sup></a>, 1897<sup><a href='#n'>12</a></sup></p>",
     "<table role=none><tr><td><p>One</p></td><td>Two</td></tr></table><span><div>x</div>y</span>",
+    "<p>See <img src='a' alt='a red fox'/>, <a href='https://x.org/'><img alt='Home'/></a>, <img "
+    "alt='x.png'/><img alt='y' role='none'/>.</p><svg><title>T</title><desc>D</desc><text x='1'>"
+    "One <tspan>label</tspan></text><text><tspan x='0' y='1'>first</tspan><tspan x='0' y='2'>line"
+    "</tspan></text></svg><p>after</p>",
+    "<pre><div>a</div><div> b</div><code><p>c</p>d</code>\n<span>e</span>f</pre><p>after</p>",
     "<p>is <math><mn>5</mn></math> kg, <math><mfrac><mi>a</mi><mi>b</mi></mfrac></math></p>",
 )
 """Of pages and chapters, in what every reader knows."""

@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.documents.document import document_of
 
 
@@ -179,7 +178,58 @@ def test_time_and_text_are_linear_in_the_page(kind: str) -> None:
     assert "x" in text and len(text) <= 100 * len(LONG[kind])
 
 
-def test_a_page_nested_too_deeply_to_be_whole_is_refused() -> None:
+def test_a_page_nested_deeper_than_parsers_go_loses_no_word() -> None:
     assert "x" in text_of("<div>" * 1500 + "x")
-    with pytest.raises(EdgeInfiniteError, match="nested too deeply"):
-        text_of("first<div>" * 3000 + "x")
+    assert text_of("first<div>" * 3000 + "x").split() == ["first"] * 3000 + ["x"]
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ('See <img src="a.png" alt="a red\n fox"> here', "See [a red fox] here"),
+        ('<a href="https://x.org/"><img alt="Home page"></a>', "[Home page](https://x.org/)"),
+        ('a<img alt="photo_1.JPG"><img alt=""><img><img alt="x" role="presentation">b', "ab"),
+        ('<math><mi>x</mi></math><img alt="x" aria-hidden="true">', "x"),
+    ],
+)
+def test_in_a_pictures_place_stands_its_alternative_text(html: str, text: str) -> None:
+    assert text_of(f"<p>{html}</p>") == text
+
+
+def test_words_that_are_drawn_are_read_label_by_label() -> None:
+    drawing = (
+        "<svg><title>T</title><desc>D</desc><style>s{}</style><text x='1'>One <tspan>label</tspan>"
+        "</text><g><text><tspan x='0' y='1'>first</tspan><tspan x='0' y='2'>line</tspan></text></g>"
+        "<foreignObject><p>Words</p></foreignObject></svg>"
+    )
+    text = text_of(f"<p>before{drawing}after</p>")
+    assert text.split() == ["before", "One", "label", "first", "line", "Words", "after"]
+
+
+def test_lines_of_preformatted_text_that_are_elements_are_lines() -> None:
+    page = "<pre><div>a</div><div> b</div><code><p>c</p>d</code>\n<span>e</span>f</pre>"
+    assert text_of(page) == "```\na\n b\nc\nd\nef\n```"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<html><body><p>one</p></body></html><p>two</p>",
+        "<p>one</p></html>two",
+        "<html><body>one</body></html>\n<html><head><title>t</title></head><body>two</body></html>",
+        "<table><tr><td>one</body></html><td>two</table>",
+    ],
+)
+def test_a_page_is_read_on_after_its_stated_end(page: str) -> None:
+    assert [word for word in text_of(page).split() if word.isalpha()] == ["one", "two"]
+
+
+@pytest.mark.parametrize("tag", ["div", "font", "blockquote", "ul><li", "table><tr><td"])
+def test_of_what_is_nested_too_deeply_the_text_is_read_and_that_is_said(tag: str) -> None:
+    ends = "".join(f"</{name}>" for name in reversed(tag.split("><")))
+    page = f"<p>one</p>{f'<{tag}>' * 9000}<!-- <p> -->two<script>no</script>{ends * 9000}<p>three"
+    document = document_of("page.html", page.encode())
+    assert [word for word in document.text.split() if word.isalpha()] == ["one", "two", "three"]
+    assert document.notes == (
+        "page.html is nested deeper than layouts go; of what is deeper only the text is read",
+    )

@@ -175,3 +175,17 @@ def _stored() -> bytes:
         for name in whole.namelist():
             copy.writestr(name, whole.read(name))
     return file.getvalue()
+
+
+@pytest.mark.parametrize(("words", "is_read"), [("<text>drawn</text>", True), ("<path/>", False)])
+def test_a_drawing_in_the_spine_is_read_if_it_has_words(words: str, is_read: bool) -> None:
+    def change(members: Members) -> None:
+        opf = members[OPF]
+        assert isinstance(opf, bytes)
+        drawn = b'"a.svg" media-type="image/svg+xml"'
+        members[OPF] = opf.replace(b'"chapter%200.xhtml" media-type="application/xhtml+xml"', drawn)
+        members["OEBPS/a.svg"] = f'<svg xmlns="http://www.w3.org/2000/svg">{words}</svg>'
+
+    document = document_of("b.epub", book(change))
+    assert document.text == "drawn\n\n" * is_read + "second\n\nthird"
+    assert bool(document.notes) != is_read

@@ -18,6 +18,8 @@ First words, see [the atlas](https://example.org/atlas).
 ## Fish
 
 - herring
+  - in brine
+  - smoked
 - cod
 
 1. catch
@@ -31,7 +33,8 @@ First words, see [the atlas](https://example.org/atlas).
 Last words, 10^6 of them."""
 
 HTML = """<h1>The sea</h1><p>First words, see <a href="https://example.org/atlas">the atlas</a>.</p>
-<h2>Fish</h2><ul><li>herring</li><li>cod</li></ul><ol><li>catch</li><li>eat</li></ol>
+<h2>Fish</h2><ul><li>herring<ul><li>in brine</li>
+<li>smoked</li></ul></li><li>cod</li></ul><ol><li>catch</li><li>eat</li></ol>
 <table><thead><tr><th>Kind</th><th>Length</th></tr></thead><tbody>
 <tr><td>herring</td><td>40 cm</td></tr><tr><td>cod</td><td>120 cm</td></tr></tbody></table>
 <p>Last words, 10<sup>6</sup> of them.</p>"""
@@ -52,7 +55,12 @@ def as_word() -> bytes:
     )
     paragraph.add_run(".")
     document.add_heading("Fish", 2)
-    for style, words in (("List Bullet", ("herring", "cod")), ("List Number", ("catch", "eat"))):
+    for style, words in (
+        ("List Bullet", ("herring",)),
+        ("List Bullet 2", ("in brine", "smoked")),
+        ("List Bullet", ("cod",)),
+        ("List Number", ("catch", "eat")),
+    ):
         for item in words:
             document.add_paragraph(item, style=style)
     table = document.add_table(rows=3, cols=2)

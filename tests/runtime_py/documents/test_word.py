@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+from base64 import b64decode
+
 import pytest
 from docx.oxml import parse_xml
 from tiny_documents import saved, word
@@ -115,3 +118,30 @@ def test_a_table_with_a_strange_span_is_read() -> None:
         assert [word for word in text.split() if word.isalpha()] == ["a", "b", "c", "d"]
         assert len(text) < 200
         properties.remove(wide)
+
+
+DOT = "R0lGODdhAQABAIAAAP///////ywAAAAAAQABAAACAkQBADs="
+
+
+def test_in_a_pictures_place_stands_what_its_author_says_of_it() -> None:
+    document = word()
+    run = document.add_paragraph("See ").add_run()
+    run.add_picture(io.BytesIO(b64decode(DOT)))
+    properties = run._r.find(".//{*}docPr")
+    assert properties is not None
+    properties.set("descr", "a red\nfox")
+    document.add_paragraph("Nothing: ").add_run().add_picture(io.BytesIO(b64decode(DOT)))
+    assert document_of("a.docx", saved(document)).text == "See [a red fox]\n\nNothing:"
+
+
+def test_a_large_first_letter_is_joined_to_its_word() -> None:
+    document = word()
+    first = document.add_paragraph("T")
+    first._p.get_or_add_pPr().append(
+        parse_xml(
+            '<w:framePr xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
+            'w:dropCap="drop" w:lines="3"/>'
+        )
+    )
+    document.add_paragraph("he sea was calm.")
+    assert document_of("a.docx", saved(document)).text == "The sea was calm."

@@ -95,7 +95,10 @@ class DocumentReader(
         when (kindOf(name, file)) {
             Kind.PDF -> PdfText.of(name, file, mostBytes)
             Kind.ZIP -> readZip(name, file)
-            Kind.HTML -> readWhole(name, file, HTML_COST) { HtmlText.of(name, it) }
+            Kind.HTML ->
+                readWhole(name, file, HTML_COST) { page ->
+                    HtmlText.of(name, page) { if (it > mostBytes) throw tooLong(name, mostBytes) }
+                }
             Kind.PLAIN -> readWhole(name, file, 1) { PlainText.of(name, it) }
         }
 

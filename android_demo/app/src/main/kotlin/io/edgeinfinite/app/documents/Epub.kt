@@ -42,10 +42,10 @@ internal class Epub(
         val book = parsed(path) ?: throw ZipException("it names no book")
         val pages = spine(book, path.substringBeforeLast('/', ""))
         val text = StringBuilder()
+        if (pages.size > MOST_PARTS) throw ProblemException(R.string.document_too_many_parts, name, "$MOST_PARTS")
         for (page in pages) {
-            val chapter = chapter(page)
+            val chapter = chapter(page, text.length)
             if (chapter.isBlank()) continue
-            if (text.length.toLong() + chapter.length > mostBytes) throw DocumentReader.tooLong(name, mostBytes)
             if (text.isNotEmpty()) text.append("\n\n")
             text.append(chapter)
         }
@@ -53,11 +53,15 @@ internal class Epub(
         return Extracted(text.toString(), guess, if (left.isEmpty()) null else Problem(R.string.document_left, told))
     }
 
-    private fun chapter(page: String): String =
+    /** @param before characters of the chapters before it. */
+    private fun chapter(
+        page: String,
+        before: Int,
+    ): String =
         try {
             val bytes = bytes(page)
             if (bytes == null) left += page
-            bytes?.let { HtmlText.of(page, it) }?.let {
+            bytes?.let { HtmlText.of(page, it) { count -> check(before + count) } }?.let {
                 guess = guess ?: it.guess
                 it.text
             }
@@ -69,6 +73,10 @@ internal class Epub(
             left += page
             null
         }.orEmpty()
+
+    private fun check(characters: Long) {
+        if (characters > mostBytes) throw DocumentReader.tooLong(name, mostBytes)
+    }
 
     private fun packagePath(): String? {
         val stated =
@@ -99,9 +107,9 @@ internal class Epub(
         return pages
             .filter { "nav" !in it.attr("properties").split(' ') }
             .map { it to resolved(folder, it.attr("href").substringBefore('#')) }
+            .distinctBy { plain(it.second) }
             .filter { (item, path) -> isPage(item.attr("media-type").substringBefore(';').trim().lowercase(), path) }
             .map { it.second }
-            .distinctBy(::plain)
     }
 
     /** By what the book says, the suffix, or the contents. */
@@ -110,11 +118,12 @@ internal class Epub(
         path: String,
     ): Boolean {
         if (kind in PAGES || path.substringAfterLast('.').lowercase() in SUFFIXES) return true
-        if (NO_PAGES.any(kind::startsWith)) return false
+        if (kind != SVG && NO_PAGES.any(kind::startsWith)) return false
         return try {
             val bytes = bytes(path) ?: return true
-            val head = String(bytes, 0, minOf(bytes.size, HEAD), Charsets.ISO_8859_1)
-            head.removePrefix("\u00ef\u00bb\u00bf").trimStart().startsWith('<')
+            val text = String(bytes, Charsets.ISO_8859_1)
+            val isDrawing = "<svg" in text && "<html" !in text && "<text" !in text
+            text.removePrefix("\u00ef\u00bb\u00bf").trimStart().startsWith('<') && !isDrawing
         } catch (_: IOException) {
             true // it is told when it is read
         }
@@ -168,7 +177,8 @@ internal class Epub(
         const val CONTAINER = "META-INF/container.xml"
         private const val ENCRYPTION = "META-INF/encryption.xml"
         private const val NAMED = 3
-        private const val HEAD = 200
+        private const val SVG = "image/svg+xml"
+        private const val MOST_PARTS = 20_000
         private val SUFFIXES = setOf("xhtml", "html", "htm", "xht")
         private val NO_PAGES =
             listOf("image/", "audio/", "video/", "font/", "text/css", "application/pdf", "application/x-dtbncx+xml")

@@ -9,17 +9,25 @@ import java.util.IdentityHashMap
 
 /** HTML to text: headings, lists, tables and links as Markdown, everything that isn't read left out. */
 internal object HtmlText {
-    /** The text of a page; what it says of its own encoding counts. */
+    /**
+     * The text of a page; what it says of its own encoding counts.
+     *
+     * @param check is given the number of characters while they are written, and throws if they are too many.
+     */
     fun of(
         name: String,
         html: ByteArray,
+        check: (Long) -> Unit,
     ): Extracted {
         val (page, guess, left) = TextDecoder.decoded(name, html, TextDecoder.statedEncoding(html))
-        return Extracted(of(Jsoup.parse(page)), guess, left)
+        return Extracted(of(Jsoup.parse(page), check), guess, left)
     }
 
-    private fun of(page: Document): String {
-        val writer = MarkdownWriter(layoutTables(page), blocksInside(page))
+    private fun of(
+        page: Document,
+        check: (Long) -> Unit,
+    ): String {
+        val writer = MarkdownWriter(layoutTables(page), blocksInside(page), check)
         NodeTraversor.filter(writer, page.body())
         return CleanText.tidied(writer.text())
     }
@@ -56,18 +64,20 @@ internal object HtmlText {
 /** What elements are; as Python's `tags.py`. */
 internal object Tags {
     val UNREAD =
-        setOf("script", "style", "noscript", "template", "svg", "nav", "head", "title", "colgroup", "rt", "rp", "rtc")
+        setOf("script", "style", "noscript", "template", "nav", "head", "title", "colgroup", "rt", "rp", "rtc") +
+            setOf("desc", "metadata")
     val HEADINGS = setOf("h1", "h2", "h3", "h4", "h5", "h6")
     val LISTS = setOf("ul", "ol", "menu", "dir")
     val VERBATIM = setOf("pre", "listing", "xmp", "plaintext")
     val ROW_GROUPS = setOf("tbody", "thead", "tfoot")
-    val LINES = setOf("option", "legend", "dt")
+    val LINES = setOf("option", "legend", "dt", "text")
     val BLOCKS =
         HEADINGS + LISTS + VERBATIM + ROW_GROUPS +
             setOf("table", "tr", "td", "th", "caption", "address", "article", "aside", "blockquote", "body") +
             setOf("center", "dd", "details", "dialog", "div", "dl", "dt", "fieldset", "figcaption", "figure") +
             setOf("footer", "form", "frameset", "header", "hgroup", "hr", "html", "legend", "li", "main") +
-            setOf("noframes", "optgroup", "option", "p", "search", "section", "summary")
+            setOf("noframes", "optgroup", "option", "p", "search", "section", "summary") +
+            setOf("text") // SVG's: a label of a drawing, or a line of a page that is drawn
     val MARKED =
         listOf("b", "strong").associateWith { "**" } + listOf("i", "em").associateWith { "*" } +
             listOf("s", "del", "strike").associateWith { "~~" } +

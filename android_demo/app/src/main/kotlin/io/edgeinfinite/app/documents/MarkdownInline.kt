@@ -10,6 +10,8 @@ internal object MarkdownInline {
     private val ORDINAL = Regex("st|nd|rd|th", RegexOption.IGNORE_CASE)
     private val BRACKETED = Regex("[\\[(].*[\\])]", RegexOption.DOT_MATCHES_ALL)
     private val FAR = Regex("(?:https?://|mailto:)[^\\s()<>]+", RegexOption.IGNORE_CASE)
+    private val DECORATIVE = setOf("presentation", "none")
+    private val FILE = Regex("\\S+\\.(?:png|jpe?g|gif|svg|webp|bmp|tiff?)", RegexOption.IGNORE_CASE)
     private val NOTES = setOf("noteref", "footnote-ref")
 
     /** White space as one space, none at the ends. */
@@ -43,9 +45,23 @@ internal object MarkdownInline {
         return "noteref" in said || "doc-noteref" in said || link.classNames().any { it.lowercase() in NOTES }
     }
 
-    /** The mark of a footnote. */
+    /** The mark of a footnote, or what a picture shows. */
     fun bracketed(text: String): String =
         words(text).let { if (it.isEmpty() || BRACKETED.matches(it)) it else "[$it]" }
+
+    /** What stands in a picture's place: its alternative text, "" if that is none. */
+    fun picture(element: Element): String {
+        val words = words(element.attr("alt"))
+        val isHidden = element.attr("aria-hidden") == "true" || element.attr("role") in DECORATIVE
+        return when {
+            words.isEmpty() || isHidden || FILE.matches(words) -> ""
+            element.parent()?.normalName() == "a" -> words
+            else -> bracketed(words)
+        }
+    }
+
+    /** Whether a piece of SVG's text begins elsewhere, as lines do. */
+    fun isLine(tspan: Element): Boolean = tspan.hasAttr("x") && (tspan.hasAttr("y") || tspan.hasAttr("dy"))
 
     /** Marked text; white space stays outside the marks. */
     fun between(

@@ -1,7 +1,13 @@
 package io.edgeinfinite.app.documents
 
-/** Lines of Markdown while they are written: breaks, indentation of lists and quotations; as Python's `lines.py`. */
-internal class MarkdownLines {
+/**
+ * Lines of Markdown while they are written: breaks, indentation of lists and quotations; as Python's `lines.py`.
+ *
+ * @param check is given the number of characters that there will be, before they are added.
+ */
+internal class MarkdownLines(
+    private val check: (Long) -> Unit,
+) {
     private val out = StringBuilder()
     private val prefixes = ArrayDeque<String>()
     private var prefix = ""
@@ -55,7 +61,9 @@ internal class MarkdownLines {
         } else if (isSpaced || text.first() == ' ') {
             out.append(' ')
         }
-        out.append(if (prefix.isEmpty()) words else words.replace("\n", "\n$prefix"))
+        val indented = if (prefix.isEmpty()) words else words.replace("\n", "\n$prefix")
+        check(out.length.toLong() + indented.length)
+        out.append(indented)
         isSpaced = text.last() == ' '
     }
 

@@ -12,12 +12,14 @@ import java.util.IdentityHashMap
  *
  * @param layout tables that only lay the page out.
  * @param blocksInside inline elements that hold blocks.
+ * @param check see [MarkdownLines].
  */
 internal class MarkdownWriter(
     private val layout: Set<Element>,
     private val blocksInside: Set<Element>,
+    check: (Long) -> Unit,
 ) : NodeFilter {
-    private val lines = MarkdownLines()
+    private val lines = MarkdownLines(check)
 
     /** What elements say that are written at their end. */
     private val captures = ArrayDeque<StringBuilder>()
@@ -45,6 +47,7 @@ internal class MarkdownWriter(
                 return FilterResult.SKIP_ENTIRELY
             }
             tag in Tags.BLOCKS -> blockStarts(tag, node)
+            tag == "img" -> put(MarkdownInline.picture(node))
             tag == "br" -> put(if (verbatim > 0 || captures.isEmpty()) "\n" else " ")
             else -> inlineStarts(tag, node)
         }
@@ -68,6 +71,8 @@ internal class MarkdownWriter(
             lines.startLine(count)
         } else if (verbatim == 0) {
             captures.last().append(' ')
+        } else if (captures.last().lastOrNull() ?: '\n' != '\n') {
+            captures.last().append('\n')
         }
     }
 
@@ -91,6 +96,7 @@ internal class MarkdownWriter(
             ends[element] = { startLine(2) }
             return
         }
+        if (tag == "tspan" && MarkdownInline.isLine(element)) startLine(1)
         if (verbatim > 0 || element in blocksInside) return
         val isRaised = style != null && style[1].equals("vertical-align", ignoreCase = true)
         val kind = if (style != null && isRaised && element.children().isEmpty()) style[2].take(3).lowercase() else tag
@@ -179,6 +185,7 @@ internal class MarkdownWriter(
                 startLine(2)
             }
             tag == "dt" -> lines.startLine(1, exactly = true)
+            tag == "text" -> startLine(1)
             tag !in Tags.ROW_GROUPS && tag != "tr" -> startLine(2)
         }
     }

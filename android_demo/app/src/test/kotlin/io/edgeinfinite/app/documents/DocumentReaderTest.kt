@@ -101,6 +101,49 @@ class DocumentReaderTest {
     }
 
     @Test
+    fun `what a small page becomes counts, too`() {
+        val quoted = "<blockquote>".repeat(20) + "<p>x".repeat(20_000)
+        refuses("a.html", quoted.toByteArray(), "split it", mostBytes = 1_000_000)
+        val book = epub(mapOf("OEBPS/one.xhtml" to "$XML<html><body>$quoted</body></html>".toByteArray()))
+        refuses("a.epub", book, "split it", mostBytes = 1_000_000)
+        val wide = "<table>" + "<tr><td colspan=1000>x".repeat(20_000) + "</table>"
+        assertTrue(read("a.html", wide.toByteArray()).text.length < 500_000)
+    }
+
+    @Test
+    fun `a spine that names one chapter without end is read once, and one of too many parts isn't`() {
+        val reference = "<o:itemref idref=\"a\"/>"
+        val odd = String(bookOf()).replace("application/xhtml+xml", "x/y").replace(reference, reference.repeat(200_000))
+        val start = System.nanoTime()
+        val text = read("b.epub", epub(mapOf("OEBPS/book.opf" to odd.toByteArray()))).text
+        assertEquals("# One\n\nFirst – chapter.\n\n# Two\n\nSecond chapter.", text)
+        assertTrue(System.nanoTime() - start < 20_000_000_000)
+        val items = (0..20_000).joinToString("") { "<item id='i$it' href='$it.xhtml'/>" }
+        val references = (0..20_000).joinToString("") { "<itemref idref='i$it'/>" }
+        val many = "<package><manifest>$items</manifest><spine>$references</spine></package>"
+        refuses("b.epub", epub(mapOf("OEBPS/book.opf" to many.toByteArray())), "more than 20000 parts")
+    }
+
+    @Test
+    fun `a page nested without end loses no word`() {
+        for (tag in listOf("div", "b", "table><tr><td")) {
+            val words = read("a.html", ("<p>one</p>" + "<$tag>".repeat(9_000) + "two<p>three").toByteArray()).text
+            assertEquals(tag, listOf("one", "two", "three"), Regex("[a-z]+").findAll(words).map { it.value }.toList())
+        }
+    }
+
+    @Test
+    fun `a drawing among a book's chapters is read if it has words`() {
+        for ((words, text) in listOf("<text>Drawn</text>" to "Drawn\n\n", "<path/>" to "")) {
+            val book = String(bookOf()).replace("p.png\" media-type=\"image/png", "p.svg\" media-type=\"image/svg+xml")
+            val spine = book.replace("<o:itemref idref=\"a\"/>", "<o:itemref idref=\"c\"/><o:itemref idref=\"a\"/>")
+            val svg = "<svg xmlns='http://www.w3.org/2000/svg'>$words</svg>"
+            val files = mapOf("OEBPS/book.opf" to spine.toByteArray(), "OEBPS/p.svg" to svg.toByteArray())
+            assertEquals("$text# One\n\nFirst – chapter.\n\n# Two\n\nSecond chapter.", read("b.epub", epub(files)).text)
+        }
+    }
+
+    @Test
     fun `an encrypted book is refused, one with obfuscated fonts is read`() {
         val method = { algorithm: String ->
             val entry = "<e:EncryptedData><e:EncryptionMethod Algorithm='$algorithm'/></e:EncryptedData>"
