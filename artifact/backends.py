@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from edgeinfinite.artifact.socs import QNN_HTP
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.installation import install_extra
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,12 @@ class BackendEntry:
     @property
     def export_install(self) -> str:
         """The command that installs what exporting needs."""
-        return f"pip install 'edgeinfinite[{self.export_extra}]'"
+        return install_extra(self.export_extra)
 
     @property
     def runtime_install(self) -> str:
         """The command that installs what running needs."""
-        return f"pip install 'edgeinfinite[{self.runtime_extra}]'"
+        return install_extra(self.runtime_extra)
 
 
 BACKENDS = {

@@ -17,6 +17,7 @@ from edgeinfinite.artifact.manifest import Manifest, pre_tokenizer_of
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.default_text import default_text
 from edgeinfinite.export.parity.checks import Check
+from edgeinfinite.installation import install_package
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.runtime_py.tokenizer import TextTokenizer, load_tokenizer
 
@@ -73,7 +74,7 @@ def check_against_gguf(folder: Path, manifest: Manifest, file: Path) -> list[Che
     except ImportError as error:
         raise EdgeInfiniteError(
             "comparing with a .gguf file needs llama.cpp; install it with: "
-            "pip install 'edgeinfinite[bench]'"
+            f"{install_package('llama-cpp-python')}"
         ) from error
     backbone = load_backbone(str(file), pre_tokenizer=pre_tokenizer_of(manifest))
     try:

@@ -23,7 +23,7 @@ from edgeinfinite.runtime_py.state import state_bytes
 _HUB_IDS = {DEMO_MODEL: "HuggingFaceTB/SmolLM2-135M-Instruct"}
 _RUN = """\
 ```
-pip install 'edgeinfinite[{extra}]'
+pip install -e '.[{extra}]'                         # in a checkout of EdgeInfinite
 edgeinfinite generate FOLDER --prompt-file TEXT    # FOLDER: this one
 edgeinfinite chat FOLDER
 edgeinfinite verify FOLDER --model CHECKPOINT      # is it what the checkpoint computes?

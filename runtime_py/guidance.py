@@ -1,6 +1,6 @@
 """Answers of a given form: a JSON schema, a regular expression or a Lark grammar.
 
-llguidance says which tokens may come next; needs `pip install 'edgeinfinite[guidance]'`. V is the
+llguidance says which tokens may come next; needs the extra `guidance`. V is the
 vocabulary size.
 """
 
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.installation import install_extra
 from edgeinfinite.runtime_py.grammar_process import (
     TOO_MUCH,
     GrammarHost,
@@ -180,5 +181,5 @@ def _require_llguidance() -> None:
     except ModuleNotFoundError as error:
         raise EdgeInfiniteError(
             "answers of a given form need the package llguidance; install it with: "
-            "pip install 'edgeinfinite[guidance]'"
+            f"{install_extra('guidance')}"
         ) from error

@@ -67,7 +67,7 @@ def add_lm_eval(commands: argparse._SubParsersAction[Any], geometry: Options) ->
         commands: the command line's.
         geometry: options of a checkpoint's cache.
     """
-    about = "Runs tasks of lm-evaluation-harness; pip install edgeinfinite[lm-eval]."
+    about = "Runs tasks of lm-evaluation-harness; needs the extra lm-eval."
     parser = commands.add_parser("lm-eval", help=about, description=about)
     parser.set_defaults(command=lm_eval)
     gate = {"--gate": option("trained gate", metavar="FILE|untrained|none")}

@@ -49,6 +49,7 @@ from edgeinfinite.cli.train_scorer import add_train_scorer
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.soak.options import SoakOptions
 from edgeinfinite.export.options import ExportOptions
+from edgeinfinite.installation import install_package
 from edgeinfinite.runtime_py.benchmark.options import BenchOptions
 from edgeinfinite.runtime_py.generation import Terminated
 from edgeinfinite.runtime_py.sampling import SamplingOptions
@@ -116,7 +117,9 @@ def _told(error: Exception) -> str | None:
         case RuntimeError() if _TORCH_HAS_NO_MEMORY in str(error):
             return _NO_MEMORY
         case ModuleNotFoundError() if not (error.name or "").startswith("edgeinfinite"):
-            return f"this command needs the package {error.name}; pip install {error.name}"
+            return (
+                f"this command needs the package {error.name}; {install_package(error.name or '')}"
+            )
         case ImportError() if _LOADER_HAS_NO_MEMORY in str(error):
             return _NO_MEMORY
     return None

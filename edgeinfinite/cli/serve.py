@@ -9,6 +9,7 @@ from edgeinfinite.cli.arguments import given
 from edgeinfinite.cli.mom import check_engine, served_checkpoint
 from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.installation import install_extra
 from edgeinfinite.runtime_py.server.options import ServeOptions
 
 _KEY_VARIABLE = "EDGEINFINITE_API_KEY"
@@ -27,8 +28,7 @@ def serve(arguments: argparse.Namespace) -> int:
         if (error.name or "").startswith("edgeinfinite"):
             raise
         raise EdgeInfiniteError(
-            f"serve needs the package {error.name}; install it with: "
-            "pip install 'edgeinfinite[serve]'"
+            f"serve needs the package {error.name}; install it with: {install_extra('serve')}"
         ) from error
     with bind(options) as listener:
         if arguments.engine == "mom":

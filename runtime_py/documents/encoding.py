@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.installation import install_extra
 
 # UTF-32 first: its mark begins with UTF-16's.
 _MARKS = (
@@ -194,7 +195,7 @@ def _guess(name: str, data: bytes, place: str) -> str:
     except ModuleNotFoundError as error:
         raise EdgeInfiniteError(
             f"{name} isn't UTF-8 text ({place}); convert it to UTF-8 first, or let the encoding be "
-            "guessed: pip install 'edgeinfinite[documents]'"
+            f"guessed: {install_extra('documents')}"
         ) from error
     found = from_bytes(_sample(data), cp_isolation=list(_GUESSED), enable_fallback=False)
     guesses = []

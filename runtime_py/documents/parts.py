@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.installation import install_extra
 from edgeinfinite.runtime_py.documents.budget import TooMuch
 
 
@@ -96,7 +97,7 @@ def reading(name: str, kind: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise EdgeInfiniteError(
             f"{name}: reading {kind} needs the package {error.name}; install it with: "
-            "pip install 'edgeinfinite[documents]'"
+            f"{install_extra('documents')}"
         ) from error
     except (RecursionError, MemoryError) as error:
         raise EdgeInfiniteError(

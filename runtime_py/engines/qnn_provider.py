@@ -11,6 +11,7 @@ from typing import Any
 
 from edgeinfinite.artifact.socs import Soc
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.installation import install_extra
 
 PROVIDER = "QNNExecutionProvider"
 
@@ -80,6 +81,6 @@ def provider_package() -> Any:
     except ModuleNotFoundError as error:
         raise EdgeInfiniteError(
             "compiling for an NPU and emulating it need the package onnxruntime-qnn (Linux x86-64, "
-            "glibc 2.35 or newer); install it with: pip install 'edgeinfinite[qnn]'"
+            f"glibc 2.35 or newer); install it with: {install_extra('qnn')}"
         ) from error
     return onnxruntime_qnn

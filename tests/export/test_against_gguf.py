@@ -32,7 +32,7 @@ def exported(folder: Path) -> tuple[Path, Path]:
 
 def test_without_llama_cpp_it_says_how_to_install_it(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "llama_cpp", None)
-    with pytest.raises(EdgeInfiniteError, match=r"pip install 'edgeinfinite\[bench\]'"):
+    with pytest.raises(EdgeInfiniteError, match=r"pip install 'llama-cpp-python"):
         check_against_gguf(tmp_path, None, tmp_path / "model.gguf")
 
 

@@ -138,5 +138,5 @@ def test_the_missing_package_is_named(
     conversation: Conversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "llguidance", None)
-    with pytest.raises(EdgeInfiniteError, match=r"pip install 'edgeinfinite\[guidance\]'"):
+    with pytest.raises(EdgeInfiniteError, match=r"pip install .*\[guidance\]"):
         _ = conversation.guidance

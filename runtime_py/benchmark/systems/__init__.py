@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.installation import install_package
 from edgeinfinite.runtime_py.benchmark.case import Case
 
 
@@ -50,7 +51,7 @@ class Peer:
     Args:
         module: the file beside this one that has `load(case) -> System`.
         package: what must be importable.
-        install: the command that installs it.
+        distribution: what pip calls it.
         settings: every setting that is measured: as the peer's own programs run it, the fastest
             one, and if that loses quality (`bench --text`) also one that doesn't.
         loads: `gguf` file, transformers `folder`, or a `genai` folder built from one.
@@ -58,16 +59,21 @@ class Peer:
 
     module: str
     package: str
-    install: str
+    distribution: str
     settings: tuple[str, ...]
     loads: str
+
+    @property
+    def install(self) -> str:
+        """The command that installs it."""
+        return install_package(self.distribution)
 
 
 PEERS = {
     "llama.cpp": Peer(
         "llama_cpp_peer",
         "llama_cpp",
-        "pip install llama-cpp-python",
+        "llama-cpp-python",
         (
             "flash attention, swa_full off, f16 cache",
             "flash attention, swa_full off, q8_0 cache",
@@ -77,14 +83,14 @@ PEERS = {
     "onnxruntime-genai": Peer(
         "genai_peer",
         "onnxruntime_genai",
-        "pip install onnxruntime-genai",
+        "onnxruntime-genai",
         ("int4", "int8"),
         "genai",
     ),
     "transformers": Peer(
         "transformers_peer",
         "transformers",
-        "pip install 'edgeinfinite[onnx]'",
+        "transformers",
         ("sdpa, float32",),
         "folder",
     ),

@@ -98,7 +98,7 @@ def test_missing_peers_are_named_with_the_command_and_unknown_ones_refused(monke
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     lines = missing_peers(list(PEERS))
     assert len(lines) == len(PEERS)
-    assert "pip install llama-cpp-python" in lines[0]
+    assert "pip install 'llama-cpp-python" in lines[0]
     with pytest.raises(EdgeInfiniteError, match="unknown peer 'vllm'"):
         missing_peers(["vllm"])
 
