@@ -118,26 +118,39 @@ def _shown(body: bytes) -> Any:
 
 
 @contextmanager
-def recorded(artifact: Path) -> Iterator[Recorder]:
-    """A server for the artifact, and the recorder before it."""
+def served(artifact: Path, environment: dict[str, str] | None = None) -> Iterator[int]:
+    """A server for the artifact; its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "edgeinfinite", "serve", str(artifact), "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    recorder = Recorder(port)
-    threading.Thread(target=recorder.serve_forever, daemon=True).start()
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         for _ in range(300):
             with suppress(OSError):
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/health")
                 break
             time.sleep(0.2)
-        yield recorder
+        yield port
+        if process.poll() is not None:
+            raise SystemExit("the server has died")
     finally:
         process.terminate()
         process.wait()
-        recorder.shutdown()
+
+
+@contextmanager
+def recorded(artifact: Path) -> Iterator[Recorder]:
+    """A server for the artifact, and the recorder before it."""
+    with served(artifact) as port:
+        recorder = Recorder(port)
+        threading.Thread(target=recorder.serve_forever, daemon=True).start()
+        try:
+            yield recorder
+        finally:
+            recorder.shutdown()
 
 
 def results(environments: Path, url: str) -> list[dict[str, Any]]:
