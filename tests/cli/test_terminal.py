@@ -79,7 +79,7 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    assert isinstance(lines(["/help"], None), PlainLines)
+    assert isinstance(lines(["/help"], ["/attach"], None), PlainLines)
 
 
 def test_a_file_of_another_user_is_a_matter_of_permission() -> None:

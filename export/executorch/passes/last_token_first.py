@@ -83,18 +83,30 @@ def _last_of(node: Node, before: Node, done: dict[Node, Node | None]) -> Node:
     Args:
         node: what to select from.
         before: where new nodes go.
-        done: operators to compute for the last token only, each with its new node or None.
+        done: operators to compute for the last token only, each with its new node or None;
+            gets what else is computed for it.
     """
     last = done.get(node)
     if last is not None:
         return last
-    if node in done:
+    if node in done or _is_rounding(node):
         arguments = map_arg(node.args, lambda x: _last_of(x, before, done) if _has_tokens(x) else x)
         last = insert(before, node.target, *arguments, **node.kwargs)
     else:
         last = insert(before, aten.slice.Tensor, node, 1, -1, torch.iinfo(torch.int64).max)
     done[node] = last
     return last
+
+
+def _is_rounding(node: Node) -> bool:
+    """Whether a node rounds the inputs of a linear layer.
+
+    Several layers share it where attention and MLP have one input. It is done again for the last
+    token, since XNNPACK takes a layer with rounded weights only right behind it.
+    """
+    if node.target is operator.getitem:
+        return _is_rounding(node.all_input_nodes[0])
+    return str(node.target).startswith("torchao.")
 
 
 def _has_tokens(node: Node) -> bool:

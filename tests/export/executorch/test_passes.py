@@ -296,6 +296,29 @@ def test_layers_with_one_input_quantize_it_once() -> None:
     assert len([node for node in program.graph.nodes if node.target is chosen]) == 2
 
 
+def test_attention_and_mlp_with_one_input_round_its_last_token_apart() -> None:
+    """As in Cohere: XNNPACK has no layer with rounded weights behind anything but the rounding."""
+    from torchao.quantization import Int8DynamicActivationIntxWeightConfig, quantize_
+    from torchao.quantization.granularity import PerGroup
+    from torchao.utils import unwrap_tensor_subclass
+
+    module = Calls(
+        lambda self, x: (self.q(x).cumsum(1) + self.up(x))[:, -1:],
+        **{name: nn.Linear(32, 32) for name in ("q", "up")},
+    )
+    quantize_(module, Int8DynamicActivationIntxWeightConfig(torch.int4, PerGroup(32)))
+    unwrap_tensor_subclass(module)
+
+    def shared_and_moved(program: torch.export.ExportedProgram) -> int:
+        return shared_inputs(program) and last_token_first(program)
+
+    program = check(shared_and_moved, module, torch.randn(1, 5, 32), places=1, dynamic_axis=1)
+    linears = [n for n in program.graph.nodes if n.target is torch.ops.aten.linear.default]
+    assert sorted(isinstance(n.meta["val"].shape[1], int) for n in linears) == [False, True]
+    rounded = torch.ops.torchao.dequantize_affine.default
+    assert all(node.args[0].target is rounded for node in linears)
+
+
 def _with_offsets() -> nn.Module:
     return OffsetLinear(nn.Linear(64, 8), nn.Linear(2, 8, bias=False))
 
