@@ -6,7 +6,9 @@ import importlib.metadata
 import json
 import re
 import shlex
-from urllib.parse import unquote, urlsplit
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from edgeinfinite.version import __version__
 
@@ -46,13 +48,16 @@ def _plain(name: str) -> str:
 
 
 def _origin() -> tuple[str, bool] | None:
-    """The path that this package was installed from, and whether it is editable (PEP 610)."""
+    """The path that this package was installed from, if that is still there, and whether it is
+    editable (PEP 610).
+    """
     for found in importlib.metadata.distributions(name=_NAME):
         text = found.read_text("direct_url.json")
         if text is None:
             continue
         stated = json.loads(text)
         url = urlsplit(stated.get("url", ""))
-        if url.scheme == "file":
-            return unquote(url.path), bool(stated.get("dir_info", {}).get("editable"))
+        path = url2pathname(url.path)
+        if url.scheme == "file" and Path(path).exists():
+            return path, bool(stated.get("dir_info", {}).get("editable"))
     return None

@@ -12,15 +12,16 @@ from results_quantization import (
     QUANTIZERS,
     QUANTIZERS_GEMMA,
 )
-from results_recall import README_RECALL, RECALL
+from results_recall import DIGITS, README_RECALL, RECALL
 from results_server import SESSIONS, WAIT, WAIT_SHORT
 from results_speed import EXECUTORCH, GEMMA, INT8, SPEED
 from results_tables import BENCHMARKS, Grid, document, markdown
-from results_trust import ARM64, CLIENTS, CROSS_ENGINE
+from results_trust import ARM64, CLIENTS, CROSS_ENGINE, DOCUMENTS, GGUF, ROUTES
 
 GRIDS: dict[str, Grid] = {
     "readme/recall": README_RECALL,
     "readme/speed": SPEED,
+    "recall/digits": DIGITS,
     "recall/results": RECALL,
     "recall/speed-int8": INT8,
     "gemma/beside-llama-cpp": GEMMA,
@@ -40,6 +41,9 @@ GRIDS: dict[str, Grid] = {
     "server/measured-2": WAIT_SHORT,
     "server/measured-3": SESSIONS,
     "trust/arm64": ARM64,
+    "trust/documents": DOCUMENTS,
+    "trust/gguf": GGUF,
+    "trust/routes": ROUTES,
     "trust/from-engine-to-engine": CROSS_ENGINE,
 }
 

@@ -58,3 +58,21 @@ README_RECALL = Grid(
         _line(16000, "**EdgeInfinite**", _OURS, "26.7 MB", default=True),
     ),
 )
+
+DIGITS = Grid(
+    ("tokens", "prompt"),
+    (
+        ("facts", count),
+        ("exact", _EXACT),
+        ("nats", _NATS),
+        *(
+            (kind, mean("nats_per_digit_token", "{:.2f}", kind=kind))
+            for kind in ("numbers", "words")
+        ),
+    ),
+    tuple(
+        Line((when, f"{tokens:,}"), f"recall/digits-{when}.json", {"prompt_tokens": tokens})
+        for tokens in (4000, 7500)
+        for when in ("before", "after")
+    ),
+)

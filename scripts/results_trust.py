@@ -1,8 +1,10 @@
-"""Tables of other CPUs, of sessions that go from engine to engine, and of clients."""
+"""Tables of other CPUs, of sessions that go from engine to engine, of clients and documents."""
 
 from __future__ import annotations
 
-from results_tables import Grid, Line, Row, mean, one, rows_of
+from statistics import fmean
+
+from results_tables import Cell, Grid, Line, Row, count, mean, one, rows_of
 
 _NAMES = {"int4": "ONNX int4", "int8": "ONNX int8", "executorch-int4": "ExecuTorch int4"}
 _BACKENDS = {"onnx": "ONNX", "executorch": "ExecuTorch"}
@@ -88,5 +90,88 @@ CLIENTS = Grid(
     tuple(
         Line((client,), _CLIENTS, {"client": client})
         for client in dict.fromkeys(row["client"] for row in rows_of(_CLIENTS))
+    ),
+)
+
+_DOCUMENTS = "trust/documents.json"
+
+
+def _files(rows: list[Row]) -> str:
+    return f"{sum(row.get('pages', 1) for row in rows):,}"
+
+
+def _share(field: str) -> Cell:
+    """The mean of a share over the documents that were read, each as often as it has words."""
+
+    def cell(rows: list[Row]) -> str:
+        read = [row for row in rows if row.get("words") and "refused" not in row]
+        return f"{fmean([row[field] for row in read], [row['words'] for row in read]):.3f}"
+
+    return cell
+
+
+DOCUMENTS = Grid(
+    ("kind", "compared with"),
+    (
+        ("files", _files),
+        ("refused", lambda rows: str(sum("refused" in row for row in rows))),
+        ("words", lambda rows: f"{sum(row.get('words', 0) for row in rows):,}"),
+        ("kept", _share("kept")),
+        ("in order", _share("in_order")),
+    ),
+    tuple(
+        Line((name, reference), _DOCUMENTS, {"kind": kind})
+        for kind, name, reference in (
+            ("epub", "EPUB", "pandoc"),
+            ("docx", "Word", "pandoc"),
+            ("html", "HTML", "pandoc"),
+            ("pdf", "PDF", "pdftotext"),
+            ("txt", "text in other encodings", "the encodings that its makers name"),
+            ("html5lib", "broken pages", "html5lib's trees"),
+        )
+    ),
+)
+
+ROUTES = Grid(
+    (),
+    (
+        ("Schemathesis", lambda rows: rows[0]["schemathesis"]),
+        ("requests", lambda rows: f"{rows[0]['cases']:,}"),
+        ("failures", lambda rows: str(rows[0]["failures"])),
+    ),
+    (Line((), "trust/routes.json", {}),),
+)
+
+_GGUF = "trust/gguf.json"
+
+
+def _worst(place: int, below: int | None = None) -> Cell:
+    """The largest error after the tokens at a place, or at places from it to below another."""
+    end = place + 1 if below is None else below
+
+    def cell(rows: list[Row]) -> str:
+        errors = [
+            error
+            for row in rows
+            for at, error in zip(row["places"], row["errors"], strict=True)
+            if place <= at < end
+        ]
+        return f"{max(errors):.1e}" if errors else "–"
+
+    return cell
+
+
+GGUF = Grid(
+    ("architecture",),
+    (
+        ("files", count),
+        ("at 0", _worst(0)),
+        ("64", _worst(64)),
+        ("the end of 160 or fewer", _worst(65, 160)),
+        ("4,096 and more", _worst(4096, 1_000_000)),
+    ),
+    tuple(
+        Line((name,), _GGUF, {"architecture": name})
+        for name in dict.fromkeys(row["architecture"] for row in rows_of(_GGUF))
     ),
 )

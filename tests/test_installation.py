@@ -9,6 +9,8 @@ from packaging.requirements import Requirement
 from edgeinfinite.installation import install_extra, install_package
 from edgeinfinite.version import __version__
 
+FROM_AN_INDEX = f"pip install 'edgeinfinite[serve]=={__version__}'"
+
 
 class Distribution:
     """What is installed, with the origin that pip wrote down (PEP 610)."""
@@ -21,26 +23,34 @@ class Distribution:
         return self._origin if self._origin is None else json.dumps(self._origin)
 
 
-@pytest.mark.parametrize(
-    ("origin", "wanted"),
-    [
-        (
-            {"url": "file:///srv/edge%20infinite", "dir_info": {"editable": True}},
-            "pip install -e '/srv/edge infinite[serve]'",
-        ),
-        ({"url": "file:///srv/ei", "dir_info": {}}, "pip install '/srv/ei[serve]'"),
-        (
-            {"url": "file:///w/edgeinfinite-1-py3-none-any.whl", "archive_info": {}},
-            "pip install '/w/edgeinfinite-1-py3-none-any.whl[serve]'",
-        ),
-        (None, f"pip install 'edgeinfinite[serve]=={__version__}'"),
-        ({"url": "https://example.org/a.whl"}, f"pip install 'edgeinfinite[serve]=={__version__}'"),
-    ],
-)
-def test_an_extra_is_installed_from_where_the_package_came_from(origin, wanted, monkeypatch):
+def installed_from(monkeypatch, origin):
     known = [Distribution(None), Distribution(origin)]
     monkeypatch.setattr(importlib.metadata, "distributions", lambda name: known)
-    assert install_extra("serve") == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "about", "flag"),
+    [
+        ("edge infinite", {"dir_info": {"editable": True}}, "-e "),
+        ("checkout", {"dir_info": {}}, ""),
+        ("edgeinfinite-1-py3-none-any.whl", {"archive_info": {}}, ""),
+    ],
+)
+def test_an_extra_is_installed_from_where_the_package_came_from(
+    name, about, flag, tmp_path, monkeypatch
+):
+    place = tmp_path / name
+    installed_from(monkeypatch, {"url": place.as_uri()} | about)
+    place.touch()
+    assert install_extra("serve") == f"pip install {flag}'{place}[serve]'"
+    place.unlink()
+    assert install_extra("serve") == FROM_AN_INDEX
+
+
+@pytest.mark.parametrize("origin", [None, {"url": "https://example.org/a.whl"}])
+def test_an_extra_of_a_package_from_elsewhere_is_asked_of_an_index(origin, monkeypatch):
+    installed_from(monkeypatch, origin)
+    assert install_extra("serve") == FROM_AN_INDEX
 
 
 @pytest.mark.parametrize(
