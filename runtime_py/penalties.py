@@ -1,12 +1,12 @@
 """Changes the logits before a token is chosen: bias, then penalties, then a mask.
 
 The order and the repetition penalty are those of transformers' logits processors, presence and
-frequency penalties those of OpenAI's API. V is the vocabulary size.
+frequency penalties those of OpenAI's API, DRY llama.cpp's (`repeats.py`). V is the vocabulary size.
 
 What counts as a repetition: the repetition penalty (CTRL, arXiv 1909.05858) counts the answer and
 the text before it, as far as its token ids are at hand: the session's residual, at most W + N
-tokens (`Session.residual`). Sinks and recalled tokens don't count. Presence and frequency count the
-answer alone.
+tokens (`Session.residual`). Sinks and recalled tokens don't count. Presence, frequency and DRY count
+the answer alone.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from edgeinfinite.runtime_py.repeats import ALLOWED, BASE, repeated
 from edgeinfinite.runtime_py.sampling_options import SamplingOptions
 
 
@@ -50,11 +51,14 @@ def adjusted(
     if options.presence_penalty or options.frequency_penalty:
         used, times = np.unique(np.array(answer, dtype=np.int64), return_counts=True)
         changed[used] -= options.presence_penalty + options.frequency_penalty * times
+    if options.dry_multiplier:
+        for token, length in repeated(answer).items():
+            changed[token] -= options.dry_multiplier * BASE ** (length - ALLOWED)
     if allowed is not None:
         changed[~allowed] = -np.inf
     return changed
 
 
 def _changes(options: SamplingOptions) -> bool:
-    penalties = options.presence_penalty or options.frequency_penalty
+    penalties = options.presence_penalty or options.frequency_penalty or options.dry_multiplier
     return bool(options.logit_bias or options.repetition_penalty != 1 or penalties)

@@ -107,11 +107,11 @@ class SettingsAndMemoryTest {
         File(app.filesDir, "settings.json").delete()
         killProcess()
         val settings = openSettings()
-        waitUntil { settings.textOf(R.id.temperature_value) == "0.70" }
+        waitUntil { settings.textOf(R.id.temperature_value) == "0.30" }
         assertEquals("0.90", settings.textOf(R.id.top_p_value))
         assertNull(app.services.settings.settings.value.sampling)
         app.services.settingsScreen.setTopP(10)
-        val chosen = SamplingOptions(temperature = 0.7, topP = 0.5, repetitionPenalty = 1.1)
+        val chosen = SamplingOptions(temperature = 0.3, topP = 0.5, dryMultiplier = 0.8)
         assertEquals(chosen, app.services.settings.settings.value.sampling)
     }
 

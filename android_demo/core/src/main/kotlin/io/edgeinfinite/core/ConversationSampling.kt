@@ -13,7 +13,7 @@ import java.io.File
 import java.io.IOException
 
 /** For a checkpoint whose generation config doesn't say how to sample. */
-public val DEFAULT_SAMPLING: SamplingOptions = SamplingOptions(temperature = 0.7, topP = 0.9, repetitionPenalty = 1.1)
+public val DEFAULT_SAMPLING: SamplingOptions = SamplingOptions(temperature = 0.3, topP = 0.9, dryMultiplier = 0.8)
 
 /**
  * How a conversation with an artifact samples unless the user says otherwise, as Python's
@@ -21,7 +21,7 @@ public val DEFAULT_SAMPLING: SamplingOptions = SamplingOptions(temperature = 0.7
  *
  * A generation config that says anything about sampling decides alone. What it leaves out is off; one
  * that says `do_sample: false` is greedy. Where it says nothing, or can't be read, it is
- * [DEFAULT_SAMPLING], which reads well for models of any size.
+ * [DEFAULT_SAMPLING].
  *
  * @param folder the artifact's.
  */

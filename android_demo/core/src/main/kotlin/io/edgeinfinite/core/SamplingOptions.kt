@@ -16,6 +16,8 @@ import kotlinx.serialization.Serializable
  *   among the newest tokens of the text, and multiplies the negative ones; 1 means none.
  * @property presencePenalty taken from the logit of every token that the answer has.
  * @property frequencyPenalty taken from a token's logit once for each time that the answer has it.
+ * @property dryMultiplier of DRY, which takes from the logit of a token that would go on with what the
+ *   answer said before, more the longer that is; 0 is none.
  * @property logitBias added to the logits, by token id.
  * @property seed the same seed gives the same choices; null draws a new one.
  * @throws EdgeInfiniteException a value is out of range.
@@ -31,6 +33,7 @@ constructor(
     val repetitionPenalty: Double = 1.0,
     val presencePenalty: Double = 0.0,
     val frequencyPenalty: Double = 0.0,
+    val dryMultiplier: Double = 0.0,
     val logitBias: Map<Int, Double> = emptyMap(),
     val seed: Long? = null,
 ) {
@@ -52,6 +55,9 @@ constructor(
         if (!frequencyPenalty.isFinite()) {
             refuse("the frequency penalty is $frequencyPenalty; give a number (0 is none)")
         }
+        if (!(dryMultiplier.isFinite() && dryMultiplier >= 0)) {
+            refuse("the DRY multiplier is $dryMultiplier; give a number of at least 0 (0 is none)")
+        }
         logitBias.entries.find { (token, bias) -> token < 0 || !bias.isFinite() }?.let { (token, bias) ->
             refuse(
                 "the logit bias of token $token is $bias; give token ids of at least 0 and finite " +
@@ -63,7 +69,12 @@ constructor(
 
     /** Whether there is a bias or a penalty. */
     internal val changesLogits: Boolean
-        get() = logitBias.isNotEmpty() || repetitionPenalty != 1.0 || presencePenalty != 0.0 || frequencyPenalty != 0.0
+        get() =
+            logitBias.isNotEmpty() ||
+                repetitionPenalty != 1.0 ||
+                presencePenalty != 0.0 ||
+                frequencyPenalty != 0.0 ||
+                dryMultiplier != 0.0
 
     /**
      * Refuses a bias of a token that the model doesn't have.

@@ -43,6 +43,7 @@ class SamplerTest {
         @SerialName("repetition_penalty") val repetition: Double,
         @SerialName("presence_penalty") val presence: Double,
         @SerialName("frequency_penalty") val frequency: Double,
+        @SerialName("dry_multiplier") val dry: Double,
         @SerialName("logit_bias") val bias: Map<Int, Double>,
         val adjusted: List<Double>,
     )
@@ -57,6 +58,7 @@ class SamplerTest {
                     repetitionPenalty = case.repetition,
                     presencePenalty = case.presence,
                     frequencyPenalty = case.frequency,
+                    dryMultiplier = case.dry,
                     logitBias = case.bias,
                 )
             val changed = adjusted(case.logits.toFloatArray(), options, case.answer, case.residual.toIntArray())
@@ -129,6 +131,7 @@ class SamplerTest {
                 { SamplingOptions(repetitionPenalty = 0.0) },
                 { SamplingOptions(presencePenalty = Double.NaN) },
                 { SamplingOptions(frequencyPenalty = Double.POSITIVE_INFINITY) },
+                { SamplingOptions(dryMultiplier = -0.1) },
                 { SamplingOptions(logitBias = mapOf(-1 to 1.0)) },
                 { SamplingOptions(logitBias = mapOf(1 to Double.NEGATIVE_INFINITY)) },
                 { SamplingOptions(seed = -1) },
