@@ -53,8 +53,8 @@ class ExportOptions:
         soc: the chip to compile for, of `artifact.socs.SOCS`; None for `cpu`.
         quantize: a recipe's name.
         geometry, gate, scorer, state_mb: see `ModelOptions`.
-        cache_type: of the KV cache's numbers; None takes float16 for quantized weights and within
-            `state_mb`, where the back end can, else float32.
+        cache_type: of the KV cache's numbers; None takes int8 for quantized weights and within
+            `state_mb` (float16 under `reencode`), where the back end can, else float32.
         quantization: a size or a loss to choose formats for, a text to do it by.
 
     Raises:

@@ -21,7 +21,7 @@ from edgeinfinite.export.text_files import TextFiles, text_files
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.checkpoint.settings import CheckpointSettings
-from edgeinfinite.models.configuration import INT8_CACHE, EdgeInfiniteConfig
+from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.defaults import ModelOptions, resolve
 from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.runtime_py.state import state_bytes
@@ -115,13 +115,19 @@ def plan_export(options: ExportOptions) -> ExportPlan:
     backbone, texts = _loaded(options, backend, recipe)
     resolved = resolve(
         backbone,
-        ModelOptions(options.geometry, options.gate, options.scorer, options.state_mb, cache_type),
+        ModelOptions(
+            options.geometry,
+            options.gate,
+            options.scorer,
+            options.state_mb,
+            cache_type,
+            backend.cache_types,
+        ),
     )
     checks = check_exportable(backbone.model, resolved.config.geometry.policy)
     attach(backbone.model, resolved.config)
     backend.check_architecture(architecture_of(backbone.model), resolved.config.geometry)
-    about_bytes = _about_bytes(options, backend, resolved.config.geometry)
-    notes = (*texts.notes, *resolved.notes, *about_bytes)
+    notes = (*texts.notes, *resolved.notes)
     return ExportPlan(
         options, backbone, resolved.config, backend, recipe, texts, notes, tuple(checks)
     )
@@ -144,32 +150,18 @@ def _loaded(options: ExportOptions, backend: Backend, recipe: Recipe) -> tuple[B
     return backbone, found[0]
 
 
-def _cache_type(options: ExportOptions, backend: Backend) -> str:
+def _cache_type(options: ExportOptions, backend: Backend) -> str | None:
+    """The dtype that was asked for; None leaves it to `resolve`."""
     if options.cache_type is None:
-        # In float16 a state of fixed size holds twice as many tokens, at almost no loss.
+        # Bytes cost next to nothing, but weights in floats are exported to compare with.
         wanted = options.quantize != "none" or options.state_mb is not None
-        halves = wanted and "float16" in backend.cache_types
-        halves = halves or "float32" not in backend.cache_types
-        return "float16" if halves else "float32"
+        return None if wanted or "float32" not in backend.cache_types else "float32"
     if options.cache_type not in backend.cache_types:
         raise EdgeInfiniteError(
             f"the back end {backend.name} has no cache type {options.cache_type!r}; "
             f"choose one of {', '.join(backend.cache_types)}"
         )
     return options.cache_type
-
-
-def _about_bytes(options: ExportOptions, backend: Backend, geometry: Geometry) -> list[str]:
-    """That bytes would hold more of the text, where the size of the state was asked for."""
-    asked = options.state_mb is not None and options.cache_type is None
-    if not (asked and geometry.most_slots and INT8_CACHE in backend.cache_types):
-        return []
-    layers = "layers with full attention" if geometry.has_windows else "layers"
-    slots = f"{geometry.average_slots:,} recall slots on average"
-    return [
-        f"{layers} have {slots}; --cache-type int8 gives them more than twice as many in the same "
-        "bytes (docs/recall.md)"
-    ]
 
 
 def _about_slots(shape: ModelShape) -> str:

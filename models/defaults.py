@@ -10,7 +10,13 @@ from pathlib import Path
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.configuration import (
+    CACHE_TYPES,
+    INT8_CACHE,
+    NO_GATE,
+    UNTRAINED_GATE,
+    EdgeInfiniteConfig,
+)
 from edgeinfinite.models.geometry_options import SLOTS_BY_HEAD, TRAINED_SLOTS, GeometryOptions
 from edgeinfinite.models.loading import Backbone
 from edgeinfinite.models.recall.layer_slots import (
@@ -36,7 +42,10 @@ class ModelOptions:
         state_mb: largest size of the state in MB, which chooses the segment length (`reencode`) or
             the recall slots (`carry`), and shorter segments for a small state of a hybrid model;
             None keeps the geometry as given.
-        cache_type: dtype of the KV cache.
+        cache_type: dtype of the KV cache; None takes bytes under `carry`, which hold the most of a
+            text in a number of MB, and float16 under `reencode`, as far as `cache_types` has them.
+        cache_types: what the default is chosen from.
+        slots_as: the cache type whose default number of slots is taken; None takes `cache_type`'s.
 
     Raises:
         EdgeInfiniteError: state_mb isn't a size.
@@ -46,7 +55,9 @@ class ModelOptions:
     gate: str | None = None
     scorer: str | None = None
     state_mb: float | None = None
-    cache_type: str = "float32"
+    cache_type: str | None = "float32"
+    cache_types: tuple[str, ...] = CACHE_TYPES
+    slots_as: str | None = None
 
     def __post_init__(self) -> None:
         if self.state_mb is not None and not 0 < self.state_mb < math.inf:
@@ -96,7 +107,8 @@ def resolve(backbone: Backbone, options: ModelOptions) -> Resolved:
         scorer = str(shipped) if shipped else None
     if all(architecture_of(backbone.model).sliding_windows):
         scorer = None
-    geometry = _geometry(asked, scorer, backbone, options)
+    cache_type = _cache_type(options, scorer)
+    geometry = _geometry(asked, scorer, backbone, replace(options, cache_type=cache_type))
     if asked.policy is None and geometry.policy == "carry":
         notes += _about_policy(geometry, scorer, backbone)
     if not geometry.most_slots:
@@ -111,17 +123,40 @@ def resolve(backbone: Backbone, options: ModelOptions) -> Resolved:
     gate = _gate(options.gate, backbone, geometry)
     if options.gate is None and gate != NO_GATE:
         notes.append(_about_gate(gate))
-    config = EdgeInfiniteConfig(geometry, gate, scorer=scorer, cache_type=options.cache_type)
+    config = EdgeInfiniteConfig(geometry, gate, scorer=scorer, cache_type=cache_type)
     return Resolved(config, tuple(notes))
+
+
+def _cache_type(options: ModelOptions, scorer: str | None) -> str:
+    if options.cache_type is not None:
+        return options.cache_type
+    policy = options.asked.policy_for(scorer=scorer is not None, gate=_asks_for_gate(options))
+    return next(name for name in _PREFERRED[policy] if name in options.cache_types)
+
+
+_PREFERRED = {
+    "carry": (INT8_CACHE, "float16", "float32"),
+    "reencode": ("float16", "float32", INT8_CACHE),
+}
+"""Cache types by policy, the best first. Bytes were measured under `carry` alone."""
+
+
+def _asks_for_gate(options: ModelOptions) -> bool:
+    return options.gate not in (None, NO_GATE)
 
 
 def _geometry(
     asked: GeometryOptions, scorer: str | None, backbone: Backbone, options: ModelOptions
 ) -> Geometry:
     """The geometry, with the recall slots divided among the layers at the end."""
-    gate = options.gate not in (None, NO_GATE)
-    geometry = asked.resolve(scorer=scorer is not None, gate=gate)
-    geometry = with_windows(geometry, architecture_of(backbone.model))
+    facts = architecture_of(backbone.model)
+    geometry = asked.resolve(
+        scorer=scorer is not None,
+        gate=_asks_for_gate(options),
+        cache_type=options.slots_as or _cache_type(options, scorer),
+        positions=facts.positions,
+    )
+    geometry = with_windows(geometry, facts)
     if options.state_mb is not None:
         geometry = _within(geometry, options.state_mb, scorer, backbone, options)
     if asked.slots_by_head and geometry.most_slots:
@@ -188,7 +223,8 @@ def _within(
 def _state_shape(geometry: Geometry, backbone: Backbone, options: ModelOptions) -> StateShape:
     reads_memory = _gate(options.gate, backbone, geometry) != NO_GATE
     facts = architecture_of(backbone.model)
-    return StateShape.of(facts, options.cache_type, reads_memory=reads_memory)
+    cache_type = _cache_type(options, None)
+    return StateShape.of(facts, cache_type, reads_memory=reads_memory)
 
 
 def _gate(asked: str | None, backbone: Backbone, geometry: Geometry) -> str:

@@ -24,9 +24,10 @@ CARRY_LENGTHS = {"segment_length": 128, "sink_length": 64, "window_length": 448}
 """Under `carry` short segments cost only time, and lose less. A shorter window leaves more recall
 slots, and loses more per token (experiments/recall.md)."""
 
-CARRY_SLOTS = 512
-"""Average recall slots under `carry` with a known scorer; measured in experiments/recall.md.
-Without a scorer the window is longer by as many, so that the state takes the same bytes."""
+CARRY_SLOTS = {"float32": 512, "float16": 512, "int8": 1664}
+"""Average recall slots under `carry` with a known scorer, by the cache's dtype: bytes hold twice as
+many tokens as float16 in the same memory (docs/results/recall.md). Without a scorer the window is
+longer by as many, so that the state takes the same bytes."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +91,26 @@ class GeometryOptions:
             )
         return int(average) if average else None
 
-    def resolve(self, *, scorer: bool, gate: bool = False) -> Geometry:
+    def policy_for(self, *, scorer: bool, gate: bool = False) -> str:
+        """The policy that was given, or the one that `resolve` takes."""
+        return self.policy or ("reencode" if gate and not scorer else "carry")
+
+    def resolve(
+        self,
+        *,
+        scorer: bool,
+        gate: bool = False,
+        cache_type: str = "int8",
+        positions: int | None = None,
+    ) -> Geometry:
         """The geometry; slots that a card will divide are still the average in every layer.
 
         Args:
             scorer: whether a scorer is known for the model.
             gate: whether a gate is asked for.
+            cache_type: dtype of the caches, which decides how many slots are the default.
+            positions: the backbone's trained positions; the default's slots stay within them. None
+                doesn't limit them.
 
         Raises:
             EdgeInfiniteError: the values don't go together.
@@ -108,15 +123,21 @@ class GeometryOptions:
             del asked["recall_slots"]
             if (average := self._trained_average()) is not None:
                 asked["recall_slots"] = average
-        if asked.setdefault("policy", "reencode" if gate and not scorer else "carry") != "carry":
+        asked["policy"] = self.policy_for(scorer=scorer, gate=gate)
+        if asked["policy"] != "carry":
             return Geometry(**asked)
-        lengths = dict(CARRY_LENGTHS)
+        lengths, slots = dict(CARRY_LENGTHS), CARRY_SLOTS[cache_type]
         if "recall_slots" not in asked:
+            room = slots  # the default's slots stay within the positions
+            if positions is not None:
+                room = max(0, positions - sum((lengths | asked)[name] for name in lengths))
             if scorer or self.trained_slots:
                 segment = asked.get("segment_length", lengths["segment_length"])
-                asked["recall_slots"] = max(1, round(CARRY_SLOTS / segment)) * segment
+                count = round(slots / segment)
+                count = count if positions is None else min(count, room // segment)
+                asked["recall_slots"] = max(1, count) * segment
             else:
-                lengths["window_length"] += CARRY_SLOTS
+                lengths["window_length"] += min(slots, room)
         return Geometry(**lengths | asked)
 
     def _given(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from results_tables import Grid, Line, count, mean, percent
 
 _FULL, _OURS, _STREAMING = "recall/full.json", "recall/slots-512.json", "recall/streaming-1152.json"
 _MORE, _STREAMING_MORE = "recall/slots-1920-two-networks.json", "recall/streaming-2548.json"
+_DEFAULT, _DEFAULT_16000 = "recall/default.json", "recall/default-16000.json"
 _EXACT = percent("correct")
 _NATS = mean("nats_per_digit_token", "{:.2f}")
 
@@ -14,8 +15,16 @@ def _line(tokens: int, label: str, file: str, size: str, default: bool = False) 
     return Line((f"{tokens:,}", label, size), file, {"prompt_tokens": tokens}, default)
 
 
+def _default(tokens: int, label: str, size: str) -> Line:
+    file = _DEFAULT_16000 if tokens == 16000 else _DEFAULT
+    return _line(tokens, label, file, size, default=True)
+
+
 def _ours(tokens: int, file: str = _OURS) -> Line:
-    return _line(tokens, "**512 slots, the default**", file, "26.7", default=True)
+    return _line(tokens, "512 slots", file, "26.7")
+
+
+_BYTES = ("**1,664 slots, int8, the default**", "25.4")
 
 
 RECALL = Grid(
@@ -31,13 +40,16 @@ RECALL = Grid(
     ),
     (
         _line(4000, "full attention", _FULL, "grows"),
+        _default(4000, *_BYTES),
         _ours(4000),
         _line(4000, "1,920 slots", _MORE, "59.1"),
         _line(7500, "full attention", _FULL, "grows"),
+        _default(7500, *_BYTES),
         _ours(7500),
         _line(7500, "StreamingLLM", _STREAMING, "26.5"),
         _line(7500, "1,920 slots", _MORE, "59.1"),
         _line(7500, "StreamingLLM", _STREAMING_MORE, "58.7"),
+        _default(16000, *_BYTES),
         _ours(16000),
         _line(16000, "1,920 slots", _MORE, "59.1"),
         _ours(64000, "recall/slots-512-64k.json"),
@@ -49,13 +61,13 @@ RECALL = Grid(
 
 README_RECALL = Grid(
     ("prompt", "cache", "state"),
-    (("exact answers", _EXACT), ("nats per answer token", _NATS)),
+    (("facts", count), ("exact answers", _EXACT), ("nats per answer token", _NATS)),
     (
         _line(4000, "full attention", _FULL, "grows"),
         _line(7500, "full attention", _FULL, "grows"),
-        _line(7500, "**EdgeInfinite**", _OURS, "26.7 MB", default=True),
+        _default(7500, "**EdgeInfinite**", "25.4 MB"),
         _line(7500, "StreamingLLM", _STREAMING, "26.5 MB"),
-        _line(16000, "**EdgeInfinite**", _OURS, "26.7 MB", default=True),
+        _default(16000, "**EdgeInfinite**", "25.4 MB"),
     ),
 )
 

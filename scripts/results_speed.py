@@ -87,16 +87,16 @@ EXECUTORCH = Grid(
 
 def _int8(tokens: int) -> tuple[Line, ...]:
     systems = {
-        "float16, the default": "carry-512-slots",
-        "int8, the default's slots": "carry-512-slots-int8",
-        "int8, `--state-mb 26.7`": "carry-26.7-int8",
+        "float16, 512 slots": "carry-512-slots",
+        "int8, 512 slots": "carry-512-slots-int8",
+        "**int8, 1,664 slots, the default**": "carry-26.7-int8",
     }
     return tuple(
         Line(
             (f"{tokens:,}", label),
             "int8.json",
             {"settings": settings, "prompt_tokens": tokens},
-            default=settings == "carry-512-slots",
+            default=settings == "carry-26.7-int8",
         )
         for label, settings in systems.items()
     )

@@ -18,7 +18,7 @@ from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.files import check_writable
-from edgeinfinite.models.configuration import CACHE_TYPES, NO_GATE
+from edgeinfinite.models.configuration import CACHE_TYPES, INT8_CACHE, NO_GATE
 from edgeinfinite.models.geometry_options import GeometryOptions
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ CACHE_TYPE = option(
 """The same, of a checkpoint's state."""
 
 STATE_MB = option(
-    "largest state; chooses segment length, recall slots or window as export does, and a float16 "
+    "largest state; chooses segment length, recall slots or window as export does, and an int8 "
     "cache if --cache-type isn't given",
     type=float,
     metavar="MB",
@@ -69,9 +69,13 @@ def load_with_setting(arguments: argparse.Namespace) -> tuple[Backbone, Setting]
     parts = {"gate": NO_GATE} | given(arguments, Setting)
     state_mb = vars(arguments).get("state_mb")
     if state_mb is not None:
-        parts.setdefault("cache_type", "float16")
-    scorer, cache_type = parts.pop("scorer", None), parts.get("cache_type", "float32")
-    options = ModelOptions(asked, parts["gate"], scorer, state_mb, cache_type)
+        parts.setdefault("cache_type", INT8_CACHE)
+    scorer, cache_type = parts.pop("scorer", None), parts.get("cache_type")
+    # Without a cache type the floats of the checkpoint are measured, with the slots of an export.
+    slots_as = INT8_CACHE if cache_type is None else None
+    options = ModelOptions(
+        asked, parts["gate"], scorer, state_mb, cache_type or "float32", slots_as=slots_as
+    )
     pre_tokenizer = vars(arguments).get("pre_tokenizer")
     backbone = load_backbone(arguments.model, pre_tokenizer=pre_tokenizer)
     resolved = resolve(backbone, options)

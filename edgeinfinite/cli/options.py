@@ -25,7 +25,7 @@ from edgeinfinite.cli.arguments import (
 )
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import read_text_file
-from edgeinfinite.models.configuration import CACHE_TYPES
+from edgeinfinite.models.configuration import CACHE_TYPES, INT8_CACHE
 from edgeinfinite.models.geometry_options import (
     CARRY_LENGTHS,
     CARRY_SLOTS,
@@ -40,7 +40,8 @@ from edgeinfinite.runtime_py.snapshots import UNDO_TURNS
 def _length(name: str, metavar: str) -> dict[str, Any]:
     carry = f"{CARRY_LENGTHS[name]} under carry"
     if name == "window_length":
-        carry += f" ({CARRY_LENGTHS[name] + CARRY_SLOTS} without a scorer)"
+        longer = CARRY_LENGTHS[name] + CARRY_SLOTS[INT8_CACHE]
+        carry += f" ({longer} with int8 caches and no scorer)"
     default = f"default: {carry}, else {getattr(Geometry, name)}"
     return option(default, type=int, metavar=metavar)
 
@@ -106,7 +107,8 @@ GEOMETRY = {
         "slots under carry: one number, or one per layer as 0,512,128 or in a file "
         "with a JSON list, or trained:1920 for 1920 on average, more in retrieval layers, "
         "or by-head:1920, more in retrieval heads "
-        f"(default: trained:{CARRY_SLOTS} if there is a scorer)",
+        f"(default if there is a scorer: trained:{CARRY_SLOTS[INT8_CACHE]} with int8 caches, else "
+        f"trained:{CARRY_SLOTS['float16']})",
         type=_slots,
         metavar="G|trained:G|by-head:G|FILE",
     ),
@@ -153,14 +155,14 @@ EXPORT = GEOMETRY | {
         "rows of quantize-report; resumes where they end", type=Path, metavar="FILE"
     ),
     "--state-mb": option(
-        "largest state; chooses segment length, recall slots or window, and a float16 cache where "
+        "largest state; chooses segment length, recall slots or window, and an int8 cache where "
         "there is one",
         type=float,
         metavar="MB",
     ),
     "--cache-type": option(
-        "dtype of the KV cache (default: the recipe's); int8 halves float16's bytes, see "
-        "docs/recall.md",
+        "dtype of the KV cache (default: int8 for quantized weights or with --state-mb, float16 "
+        "under reencode, else float32), see docs/recall.md",
         choices=CACHE_TYPES,
     ),
     "--dry-run": option(
@@ -218,6 +220,12 @@ ANSWER = {
     ),
     "--frequency-penalty": option(
         "the same for each time that the answer has a token", type=float, metavar="X"
+    ),
+    "--dry-multiplier": option(
+        "makes what would go on with a repetition of the answer less likely, more the longer it "
+        "is, 0 for none",
+        type=float,
+        metavar="X",
     ),
     "--logit-bias": option(
         "added to a token's logit; may be repeated",

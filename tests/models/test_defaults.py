@@ -26,6 +26,7 @@ from tiny import tiny_hybrid
 
 SCORERS = sorted((shipped.PACKAGE / "scorers").glob("*.safetensors"))
 MEGABYTE = 1_000_000
+SLOTS = CARRY_SLOTS["float32"]
 
 
 def test_a_scorer_is_found_by_the_weights_it_was_trained_for():
@@ -57,9 +58,27 @@ def test_the_demo_model_has_one_and_its_state_is_small():
     backbone = load_backbone(DEMO_MODEL)
     geometry, scorer = chosen(GeometryOptions(), None, backbone)
     assert scorer is not None and Path(scorer).stem == DEMO_MODEL
-    assert geometry.policy == "carry" and geometry.average_slots == CARRY_SLOTS
+    assert geometry.policy == "carry" and geometry.average_slots == SLOTS
     capacities = geometry.capacities(30)
     assert sum(capacities) == 30 * 1152 and set(capacities) == {896, 1664}
+    bytes_hold, _ = chosen(GeometryOptions(), None, backbone, cache_type=None)
+    assert bytes_hold.average_slots == CARRY_SLOTS["int8"] > geometry.average_slots
+
+
+@pytest.mark.parametrize(
+    ("policy", "has", "taken"),
+    [
+        ("carry", ("float32", "float16", "int8"), "int8"),
+        ("carry", ("float32",), "float32"),
+        ("carry", ("float16",), "float16"),
+        ("reencode", ("float32", "float16", "int8"), "float16"),
+        ("reencode", ("float32",), "float32"),
+    ],
+)
+def test_the_default_cache_is_of_bytes_under_carry_where_there_is_one(package, policy, has, taken):
+    backbone = load_backbone(str(package / "tiny"))
+    options = ModelOptions(GeometryOptions(policy=policy), cache_type=None, cache_types=has)
+    assert resolve(backbone, options).config.cache_type == taken
 
 
 @pytest.fixture(scope="module")
@@ -125,10 +144,15 @@ def test_trained_slots_need_a_card_that_names_them(package, tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
-def test_without_a_scorer_the_window_is_longer_by_the_recall_slots_and_a_note_says_why(package):
+def test_without_a_scorer_the_window_is_longer_by_the_recall_slots_and_a_note_says_why(
+    package, monkeypatch
+):
     backbone = load_backbone(str(package / "tiny"))
-    longer = Geometry(128, 64, 448 + CARRY_SLOTS, policy="carry")
+    monkeypatch.setattr(backbone.model.config, "max_position_embeddings", 4096)
+    longer = Geometry(128, 64, 448 + SLOTS, policy="carry")
     assert chosen(GeometryOptions(), None, backbone) == (longer, None)
+    bytes_hold = replace(longer, window_length=448 + CARRY_SLOTS["int8"])
+    assert chosen(GeometryOptions(), None, backbone, cache_type=None) == (bytes_hold, None)
     (said,) = resolve(backbone, ModelOptions()).notes
     assert "no scorer is known" in said and "train-scorer" in said and "--policy reencode" in said
     assert chosen(GeometryOptions(window_length=100), None, backbone)[0].window_length == 100
@@ -164,15 +188,20 @@ def test_a_model_with_a_shipped_scorer_gets_carry_and_the_paper_stays_selectable
     backbone = load_backbone(str(package / "tiny"))
     monkeypatch.setattr(shipped, "PACKAGE", package)
     file = str(package / "scorers" / "tiny.safetensors")
-    alike = Geometry(policy="carry", recall_slots=CARRY_SLOTS, **CARRY_LENGTHS)
+    alike = Geometry(policy="carry", recall_slots=SLOTS, **CARRY_LENGTHS)
     options = GeometryOptions()
-    assert chosen(options, None, backbone) == (alike, file)  # no room: 512 positions
+    least = replace(alike, recall_slots=128)
+    assert chosen(options, None, backbone) == (least, file)  # no room: 512 positions
     backbone = load_backbone(str(package / "tiny"))  # facts about a model are collected once
     monkeypatch.setattr(backbone.model.config, "max_position_embeddings", 2048)
-    layers = tuple(by_layer(package, CARRY_SLOTS * 3 // 2, CARRY_SLOTS // 2))
+    layers = tuple(by_layer(package, SLOTS * 3 // 2, SLOTS // 2))
     default = replace(alike, recall_slots=layers)
     assert chosen(options, None, backbone) == (default, file)
-    assert default.average_slots == CARRY_SLOTS
+    assert default.average_slots == SLOTS
+    # Slots of bytes stay within the positions, too: a retrieval layer's fill them.
+    most = 2048 - 640
+    within = chosen(options, None, backbone, cache_type="int8")[0]
+    assert within == replace(alike, recall_slots=most)
     said = " ".join(resolve(backbone, ModelOptions(options)).notes)
     assert "policy carry, the default for" in said and "shipped scorer tiny.safetensors" in said
     paper = GeometryOptions(policy="reencode")
@@ -284,8 +313,9 @@ def test_slots_chosen_by_state_size_are_divided_among_layers_too(package, monkey
     assert [geometry.slots_of(layer) for layer in range(2)] == by_layer(package, 384, 128)
 
 
-def test_a_given_scorer_makes_carry_the_default_too(package):
+def test_a_given_scorer_makes_carry_the_default_too(package, monkeypatch):
     backbone = load_backbone(str(package / "tiny"))
+    monkeypatch.setattr(backbone.model.config, "max_position_embeddings", 2048)
     geometry, scorer = chosen(GeometryOptions(segment_length=100), "untrained", backbone)
     assert (geometry.policy, geometry.recall_slots, scorer) == ("carry", 500, "untrained")
 
