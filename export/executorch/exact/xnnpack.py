@@ -114,7 +114,6 @@ class XnnpackGraph:
             place: values[number] for place, number, flags in self._externals if flags & _OUTPUT
         }
 
-
     def _in_steps(self, fields: Node, x: torch.Tensor) -> torch.Tensor:
         """What a conversion from or to bytes with one scale makes of x, without rounding."""
         for field, towards in (("input_id", False), ("output_id", True)):
