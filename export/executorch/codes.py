@@ -45,8 +45,13 @@ class NewPairs(NamedTuple):
 
 def codes_of(numbers: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     """The nearest codes `[1, T, K, D]` int8 of numbers `[1, T, K, D]`; scale `[K, D]`."""
+    return nearest(numbers / scale)
+
+
+def nearest(steps: torch.Tensor) -> torch.Tensor:
+    """The nearest codes, int8, of float32 steps of the same shape."""
     codes: torch.Tensor = torch.ops.quantized_decomposed.quantize_per_tensor.default(
-        numbers / scale, *_A_STEP
+        steps, *_A_STEP
     )
     return codes
 

@@ -14,7 +14,7 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.tensors import GraphSpec, OutputSpec, TensorSpec
-from edgeinfinite.export.executorch.codes import numbers_of
+from edgeinfinite.export.executorch.codes import nearest, numbers_of
 from edgeinfinite.export.executorch.state import DecodeState, HeadLayout, LayerKind, PrefillState
 from edgeinfinite.export.graphs.carry import CarryMemory
 from edgeinfinite.export.graphs.compress import CompressMemory
@@ -23,6 +23,14 @@ from edgeinfinite.export.graphs.state import StateTensors
 from edgeinfinite.export.graphs.tokens import EXAMPLE_TOKENS, DecodeStep, PrefillSegment
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import cache_scales_of, caches_of
+from edgeinfinite.models.configuration import INT8_CACHE
+from edgeinfinite.models.int8_cache.scales import (
+    Cache,
+    CacheScales,
+    ScaledCache,
+    as_numbers,
+    in_steps,
+)
 
 Spec = TypeVar("Spec", TensorSpec, OutputSpec)
 
@@ -154,12 +162,26 @@ class ExecuTorchCarry(CarryMemory):
         memory: torch.Tensor | None = None,
         memory_norm: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, ...]:
-        """See `CarryMemory.forward`."""
-        keys = [cache.transpose(1, 2) for cache in k_cache]
-        values = [cache.transpose(1, 2) for cache in v_cache]
+        """See `CarryMemory.forward`. Codes of an int8 cache are float32 but in inputs and results:
+        XNNPACK moves them several times as fast as ExecuTorch's own kernels move bytes.
+        """
+        keys = [numbers_of(cache).transpose(1, 2) for cache in k_cache]
+        values = [numbers_of(cache).transpose(1, 2) for cache in v_cache]
         outputs = super().forward(length, keys, values, scores, memory, memory_norm)
         updated = len(self._sums()) + len(scores)
-        return (*outputs[:updated], *(part.transpose(1, 2) for part in outputs[updated:]))
+        carried = [part.transpose(1, 2) for part in outputs[updated:]]
+        if self.shape.cache_type == INT8_CACHE:
+            carried = [nearest(part) for part in carried]
+        return (*outputs[:updated], *carried)
+
+    def _as_cached(
+        self, key: torch.Tensor, value: Cache, scale: CacheScales | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """K and V in steps of the caches, float32; `forward` rounds them."""
+        if scale is None:
+            return key, as_numbers(value)
+        steps = value.codes if isinstance(value, ScaledCache) else in_steps(value, scale.value)
+        return in_steps(key, scale.key), steps
 
     def _carried_outputs(self) -> tuple[OutputSpec, ...]:
         return tuple(

@@ -44,8 +44,8 @@ class ScaledCache:
     It has what compression and attention use of a tensor: slots by slice and by index.
 
     Args:
-        codes: `[1, K, C, D]` int8, changed by writing; in float32 they aren't rounded, to compare
-            what two programs compute apart from that.
+        codes: `[1, K, C, D]` int8, changed by writing. They may be float32: what is written then
+            isn't rounded.
         scale: `[K, D]` float32.
     """
 
