@@ -39,8 +39,8 @@ class NewPairs(NamedTuple):
         if scale is None:
             return cls(key, value, slots)
         k_codes, v_codes = codes_of(slots[0], scale.key), codes_of(slots[1], scale.value)
-        read = (numbers_of(codes).transpose(1, 2) for codes in (k_codes, v_codes))
-        return cls(*read, (k_codes, v_codes))
+        read_key, read_value = (numbers_of(codes).transpose(1, 2) for codes in (k_codes, v_codes))
+        return cls(read_key, read_value, (k_codes, v_codes))
 
 
 def codes_of(numbers: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
