@@ -225,6 +225,20 @@ def test_bytes_in_steps_of_other_scales_are_refused(
             load_session(engines[name], tmp_path / "a.session")
 
 
+def test_bytes_of_an_older_writer_go_on_with_their_own_artifact_alone(
+    engines: dict[str, Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files don't say which scales they have."""
+    session = Session(engines["bytes"])
+    session.append(TEXT[:30])
+    with monkeypatch.context() as older:
+        older.setattr(engines["bytes"], "cache_scales", "")
+        save_session(session, tmp_path / "a.session")
+    assert not load_session(engines["bytes"], tmp_path / "a.session")[0].taken_over
+    with pytest.raises(EdgeInfiniteError, match="in steps that its artifact measured"):
+        load_session(engines["bytes in a program"], tmp_path / "a.session")
+
+
 @pytest.mark.parametrize("bytes_", BYTES)
 def test_a_cache_of_bytes_and_one_of_floats_dont_go_on_from_each_other(
     engines: dict[str, Engine], tmp_path: Path, bytes_: str
