@@ -349,6 +349,16 @@ def model_digest(manifest: Manifest) -> str:
     )
 
 
+def scales_digest(manifest: Manifest) -> str:
+    """sha256 of the scales of an int8 cache, "" for another cache.
+
+    They are measured on the checkpoint, so artifacts of any back end and quantization that read the
+    same text for them (`--calibrate`) have the same.
+    """
+    entry = manifest.files.get(CACHE_SCALES_FILE)
+    return entry.sha256 if entry else ""
+
+
 def digest_of_model(weights: str, gate: str | None, scorer: str | None) -> str:
     """What a state is about: checkpoint, gate, scorer and rank rule, however they are rounded.
 

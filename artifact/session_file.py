@@ -42,6 +42,8 @@ class SessionHeader:
             older writers, which only the artifact that wrote them opens.
         cache_dims: the layout of the file's caches by role, such as `{"k_cache": "B K C D"}`; empty
             likewise.
+        cache_scales: of an int8 cache, see `artifact.manifest.scales_digest`; "" of others, and in
+            files of older writers.
     """
 
     format: int
@@ -51,6 +53,7 @@ class SessionHeader:
     compressions: int
     model: str = ""
     cache_dims: dict[str, str] = field(default_factory=dict)
+    cache_scales: str = ""
 
 
 @dataclass(frozen=True)

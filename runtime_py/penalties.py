@@ -5,8 +5,8 @@ frequency penalties those of OpenAI's API, DRY llama.cpp's (`repeats.py`). V is 
 
 What counts as a repetition: the repetition penalty (CTRL, arXiv 1909.05858) counts the answer and
 the text before it, as far as its token ids are at hand: the session's residual, at most W + N
-tokens (`Session.residual`). Sinks and recalled tokens don't count. Presence, frequency and DRY count
-the answer alone.
+tokens (`Session.residual`). Sinks and recalled tokens don't count. Presence, frequency and DRY
+count the answer alone.
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ def save_session(session: Session, path: Path, *, extra: dict[str, str] | None =
         compressions=session.compressions,
         model=session.engine.model_digest,
         cache_dims={spec.role: spec.dims for spec in session.state.specs if spec.is_cache},
+        cache_scales=session.engine.cache_scales,
     )
     state = session.state
     tensors = {spec.name: np.ascontiguousarray(state.in_use(spec)) for spec in state.specs}
@@ -57,7 +58,8 @@ def load_session(
 
     Args:
         engine: of the same artifact, or of any other one of the same model, gate, scorer and
-            geometry: another back end, quantization or type of cache.
+            geometry: another back end, quantization or type of cache. An int8 cache goes on in an
+            int8 cache of the same scales.
         path: written by `save_session`.
         chunk_length: as in `Session`.
 
@@ -67,11 +69,12 @@ def load_session(
 
     Raises:
         EdgeInfiniteError: the file is missing, damaged, of a newer format, holds NaN, or is of
-            another model, gate, scorer or geometry.
+            another model, gate, scorer or geometry, or of an int8 cache with other scales.
     """
     content = read_session_file(path)
     header, tensors = content.header, content.tensors
-    own = header.belongs_to == engine.fingerprint
+    same_scales = "" != header.cache_scales == engine.cache_scales
+    own = header.belongs_to == engine.fingerprint and (same_scales or not header.cache_scales)
     same_model = own or (header.model != "" and header.model == engine.model_digest)
     if not same_model or header.geometry != engine.geometry:
         raise EdgeInfiniteError(
@@ -82,7 +85,9 @@ def load_session(
     session.taken_over = not own
     try:
         if not own:
-            tensors = converted(tensors, header.cache_dims, session.state.specs)
+            tensors = converted(
+                tensors, header.cache_dims, session.state.specs, same_scales=same_scales
+            )
         _restore(session, header, tensors)
     except (KeyError, ValueError, TypeError, OverflowError) as error:
         raise broken(path, error) from error

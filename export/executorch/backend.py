@@ -36,6 +36,7 @@ from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.attach import config_of
+from edgeinfinite.models.configuration import INT8_CACHE
 from edgeinfinite.models.grouped_weight import GroupedWeight
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.state import State
@@ -47,7 +48,7 @@ class ExecuTorchBackend:
     """See `export.backend.Backend`."""
 
     name = "executorch"
-    cache_types = ("float32",)
+    cache_types = ("float32", INT8_CACHE)
     formats = (WeightFormat(4), WeightFormat(4, offsets=True), WeightFormat(8))
     offsets_read = 100_000  # measured: as long as 70,000 (docs/develop/quantization.md)
     leading_shares = tuple(sixteenth / 16 for sixteenth in (1, 2, 3, 4, 6, 8, 12))

@@ -39,7 +39,9 @@ _SAME_NAME = {
     "aten.pow.Tensor_Scalar", "aten.relu.default", "aten.rsqrt.default", "aten.sigmoid.default",
     "aten.tanh.default",
     "llama.update_cache.default",
-    "quantized_decomposed.embedding_byte.default", "torchao.choose_qparams_affine.default",
+    "quantized_decomposed.embedding_byte.default",
+    "quantized_decomposed.quantize_per_tensor.default",
+    "quantized_decomposed.dequantize_per_tensor.default", "torchao.choose_qparams_affine.default",
     "torchao.dequantize_affine.default",
     "torchao.quantize_affine.default",
 }  # fmt: skip

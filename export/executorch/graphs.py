@@ -14,6 +14,7 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.tensors import GraphSpec, OutputSpec, TensorSpec
+from edgeinfinite.export.executorch.codes import nearest, numbers_of
 from edgeinfinite.export.executorch.state import DecodeState, HeadLayout, LayerKind, PrefillState
 from edgeinfinite.export.graphs.carry import CarryMemory
 from edgeinfinite.export.graphs.compress import CompressMemory
@@ -21,7 +22,15 @@ from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.graphs.state import StateTensors
 from edgeinfinite.export.graphs.tokens import EXAMPLE_TOKENS, DecodeStep, PrefillSegment
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.attach import caches_of
+from edgeinfinite.models.attach import cache_scales_of, caches_of
+from edgeinfinite.models.configuration import INT8_CACHE
+from edgeinfinite.models.int8_cache.scales import (
+    Cache,
+    CacheScales,
+    ScaledCache,
+    as_numbers,
+    in_steps,
+)
 
 Spec = TypeVar("Spec", TensorSpec, OutputSpec)
 
@@ -42,7 +51,10 @@ class ExecuTorchPrefill(PrefillSegment):
 
     def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
         kinds, longest = _kinds_of(model), ModelShape.of(model).geometry.longest_layer
-        super().__init__(model, lambda given: PrefillState(given, kinds, longest), state, ())
+        scales = cache_scales_of(model)
+        super().__init__(
+            model, lambda given: PrefillState(given, kinds, longest, scales), state, ()
+        )
 
     def example_inputs(self) -> tuple[Any, ...]:
         """Arguments of `forward` for tracing."""
@@ -80,7 +92,8 @@ class ExecuTorchDecode(DecodeStep):
             for kv_heads in self._layouts
         }
         longest = self.shape.geometry.longest_layer
-        return DecodeState(given, _kinds_of(self.model), longest, layouts)
+        scales = cache_scales_of(self.model)
+        return DecodeState(given, _kinds_of(self.model), longest, scales, layouts)
 
     def example_inputs(self) -> tuple[Any, ...]:
         """Arguments of `forward` for tracing."""
@@ -119,10 +132,17 @@ class ExecuTorchCompress(CompressMemory):
         begin, count = geometry.sink_length, geometry.segment_length
         kv_heads, dim = self.shape.kv_heads, self.shape.head_dim
         sums, norms = [], []
+        scales = self._scale_of_each_layer()
         maps: list[Any] = list(self._feature_maps)
-        for keys, values, feature_map in zip(k_cache, v_cache, maps, strict=True):
-            key = keys.narrow(1, begin, count).reshape(count, kv_heads, dim).transpose(0, 1)
-            value = values.narrow(1, begin, count).reshape(count, kv_heads, dim).transpose(0, 1)
+        for index, feature_map in enumerate(maps):
+            key, value = (
+                numbers_of(cache[index].narrow(1, begin, count))
+                .reshape(count, kv_heads, dim)
+                .transpose(0, 1)
+                for cache in (k_cache, v_cache)
+            )
+            if (scale := scales[index]) is not None:
+                key, value = key * scale.key.unsqueeze(1), value * scale.value.unsqueeze(1)
             features = feature_map(key)
             summed = torch.bmm(features.transpose(1, 2), value)
             sums.append(summed.reshape(1, kv_heads, dim, dim))
@@ -142,12 +162,26 @@ class ExecuTorchCarry(CarryMemory):
         memory: torch.Tensor | None = None,
         memory_norm: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, ...]:
-        """See `CarryMemory.forward`."""
-        keys = [cache.transpose(1, 2) for cache in k_cache]
-        values = [cache.transpose(1, 2) for cache in v_cache]
+        """See `CarryMemory.forward`. Codes of an int8 cache are float32 but in inputs and results:
+        XNNPACK moves them several times as fast as ExecuTorch's own kernels move bytes.
+        """
+        keys = [numbers_of(cache).transpose(1, 2) for cache in k_cache]
+        values = [numbers_of(cache).transpose(1, 2) for cache in v_cache]
         outputs = super().forward(length, keys, values, scores, memory, memory_norm)
         updated = len(self._sums()) + len(scores)
-        return (*outputs[:updated], *(part.transpose(1, 2) for part in outputs[updated:]))
+        carried = [part.transpose(1, 2) for part in outputs[updated:]]
+        if self.shape.cache_type == INT8_CACHE:
+            carried = [nearest(part) for part in carried]
+        return (*outputs[:updated], *carried)
+
+    def _as_cached(
+        self, key: torch.Tensor, value: Cache, scale: CacheScales | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """K and V in steps of the caches, float32; `forward` rounds them."""
+        if scale is None:
+            return key, as_numbers(value)
+        steps = value.codes if isinstance(value, ScaledCache) else in_steps(value, scale.value)
+        return in_steps(key, scale.key), steps
 
     def _carried_outputs(self) -> tuple[OutputSpec, ...]:
         return tuple(

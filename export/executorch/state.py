@@ -5,11 +5,16 @@ U the number of first slots of a cache that a call gets (length + T or more), D 
 Caches have the layout `B C K D`, in which the first U slots are one piece of memory. C, U and
 length belong to a layer. Layers of the same capacity and sliding window (a `LayerKind`) always have
 the same length, so everything that depends on a length is computed once per kind.
+
+An int8 cache is read as its codes, which XNNPACK converts to float32 (`codes.py`). The scales s of
+its channels stay where they cost least:
+
+    q · (s_k ∘ codes) = (q ∘ s_k) · codes        p · (codes ∘ s_v) = (p · codes) ∘ s_v
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,8 +22,10 @@ import torch
 from torch.nn import functional
 
 from edgeinfinite.export.executorch import operators  # noqa: F401  (registers llama::*)
+from edgeinfinite.export.executorch.codes import NewPairs, numbers_of
 from edgeinfinite.export.graphs.state import StateTensors
 from edgeinfinite.models.attention_call import AttentionCall
+from edgeinfinite.models.int8_cache.scales import CacheScales
 
 MASKED = -3e4
 """Added to the scores of masked slots: exp() of it is 0, and XNNPACK's result stays finite."""
@@ -43,13 +50,21 @@ class _ExecuTorchState:
     """What prefill and decode have in common.
 
     Args:
-        given: the graph's inputs; caches `[1, U, K, D]` float32.
+        given: the graph's inputs; caches `[1, U, K, D]` float32 or int8.
         kinds: of every layer.
         longest_layer: in which a token's position is its slot.
+        scales: of int8 caches, one per layer; None in each for others.
     """
 
-    def __init__(self, given: StateTensors, kinds: list[LayerKind], longest_layer: int = 0) -> None:
+    def __init__(
+        self,
+        given: StateTensors,
+        kinds: list[LayerKind],
+        longest_layer: int,
+        scales: Sequence[CacheScales | None],
+    ) -> None:
         self._given = given
+        self._scales = scales
         self._kinds = kinds
         self._longest = longest_layer
         # For every layer: the first layer of the same kind.
@@ -74,11 +89,14 @@ class _ExecuTorchState:
         one_memory = memory.narrow(0, layer, 1).reshape(kv_heads, dim, dim)
         return one_memory, norm.narrow(0, layer, 1).reshape(kv_heads, dim)
 
-    def _write_later(self, call: AttentionCall) -> None:
-        """Keeps K, V of the new tokens until `outputs`."""
+    def _new_pairs(self, call: AttentionCall) -> NewPairs:
+        """K, V of the new tokens as attention sees them; keeps what is written until `outputs`."""
         layer = call.layer
-        for new, caches in ((call.key, self._given.k_cache), (call.value, self._given.v_cache)):
-            self._new.append((self._like[layer], new.transpose(1, 2), caches[layer]))
+        pairs = NewPairs.of(call.key, call.value, self._scales[layer])
+        both = self._given.k_cache, self._given.v_cache
+        for new, caches in zip(pairs.written, both, strict=True):
+            self._new.append((self._like[layer], new, caches[layer]))
+        return pairs
 
     def outputs(self) -> list[torch.Tensor]:
         """Writes the new rows into the caller's caches from slot `length` on, after all reads."""
@@ -139,7 +157,7 @@ class DecodeState(_ExecuTorchState):
     that slot. The new value is added separately.
 
     Args:
-        given, kinds, longest_layer: as in the base class.
+        given, kinds, longest_layer, scales: as in the base class.
         layouts: by K of a cache.
     """
 
@@ -148,9 +166,10 @@ class DecodeState(_ExecuTorchState):
         given: StateTensors,
         kinds: list[LayerKind],
         longest_layer: int,
+        scales: Sequence[CacheScales | None],
         layouts: Mapping[int, HeadLayout],
     ) -> None:
-        super().__init__(given, kinds, longest_layer)
+        super().__init__(given, kinds, longest_layer, scales)
         self._layouts = layouts
         self._places = {
             layer: _Places.of(
@@ -165,18 +184,20 @@ class DecodeState(_ExecuTorchState):
 
     def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`."""
-        layer = call.layer
-        self._write_later(call)
+        layer, scale = call.layer, self._scales[call.layer]
+        pairs = self._new_pairs(call)
         _, heads, _, dim = call.query.shape
         layout = self._layouts[call.key.shape[1]]
-        new_key, new_value = (new.reshape(1, -1) for new in (call.key, call.value))
+        new_key, new_value = (new.reshape(1, -1) for new in (pairs.key, pairs.value))
         width = new_key.shape[1]
-        keys = self._given.k_cache[layer].reshape(-1, width)
-        values = self._given.v_cache[layer].reshape(1, -1, width)
+        keys = numbers_of(self._given.k_cache[layer]).reshape(-1, width)
+        values = numbers_of(self._given.v_cache[layer]).reshape(1, -1, width)
         # linear(x, y) is a product with the rows of y.
         own = (call.query * call.scaling).reshape(heads, dim)
         places = self._places[self._like[layer]]
         queries = functional.linear(own, layout.spread) * layout.blocks
+        if scale is not None:
+            queries = queries * scale.key.reshape(1, -1)
         new_scores = functional.linear(queries, new_key)
         old_scores = functional.linear(queries, keys) * places.elsewhere
         if call.softcap is None:
@@ -187,6 +208,8 @@ class DecodeState(_ExecuTorchState):
         new_weights = functional.linear(weights, places.here)
         old = torch.bmm((weights * places.elsewhere).unsqueeze(0), values).reshape(heads, width)
         found = (old + new_weights * new_value) * layout.blocks
+        if scale is not None:
+            found = found * scale.value.reshape(1, -1)
         return functional.linear(found, layout.gathered).reshape(1, heads, 1, dim)
 
 
@@ -199,8 +222,14 @@ class PrefillState(_ExecuTorchState):
     `llama::custom_sdpa`.
     """
 
-    def __init__(self, given: StateTensors, kinds: list[LayerKind], longest_layer: int = 0) -> None:
-        super().__init__(given, kinds, longest_layer)
+    def __init__(
+        self,
+        given: StateTensors,
+        kinds: list[LayerKind],
+        longest_layer: int,
+        scales: Sequence[CacheScales | None],
+    ) -> None:
+        super().__init__(given, kinds, longest_layer, scales)
         self._masks: dict[int, torch.Tensor] = {}
 
     def positions(self, tokens: int) -> torch.Tensor:
@@ -209,24 +238,29 @@ class PrefillState(_ExecuTorchState):
 
     def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`."""
-        k_cache, v_cache = self._given.k_cache[call.layer], self._given.v_cache[call.layer]
+        caches = self._given.k_cache[call.layer], self._given.v_cache[call.layer]
+        scale = self._scales[call.layer]
+        pairs = self._new_pairs(call)
         _, heads, tokens, dim = call.query.shape
         kv_heads = call.key.shape[1]
         like = self._like[call.layer]
         if like not in self._masks:
             self._masks[like] = self._mask_for(like, tokens, heads // kv_heads)
         joined = [
-            torch.cat([cache.reshape(-1, kv_heads, dim).transpose(0, 1), new[0]], dim=1)
-            for cache, new in ((k_cache, call.key), (v_cache, call.value))
+            torch.cat([numbers_of(cache).reshape(-1, kv_heads, dim).transpose(0, 1), new[0]], dim=1)
+            for cache, new in zip(caches, (pairs.key, pairs.value), strict=True)
         ]
         keys, values = joined
         grouped = (call.query * call.scaling).reshape(kv_heads, -1, dim)
+        if scale is not None:
+            grouped = grouped * scale.key.unsqueeze(1)
         scores = torch.bmm(grouped, keys.transpose(1, 2))
         if call.softcap is not None:
             scores = _capped(scores, call.softcap)
         scores = scores + self._masks[like]
         attended = torch.bmm(scores.softmax(-1), values)
-        self._write_later(call)
+        if scale is not None:
+            attended = attended * scale.value.unsqueeze(1)
         return attended.reshape(1, heads, -1, dim)
 
     def _mask_for(self, layer: int, tokens: int, groups: int) -> torch.Tensor:

@@ -110,9 +110,18 @@ class CarryMemory(CompressMemory):
         window: list[torch.Tensor] = []
         for layer, (new, scale) in enumerate(zip(carried, scales, strict=True)):
             if geometry.slots_of(layer):
-                recall += _as_cached(new.recall_k, new.recall_v, scale)
-            window += _as_cached(new.window_k, new.window_v, scale)
+                recall += self._as_cached(new.recall_k, new.recall_v, scale)
+            window += self._as_cached(new.window_k, new.window_v, scale)
         return (*sums, *new_scores, *recall, *window)
+
+    def _as_cached(
+        self, key: torch.Tensor, value: Cache, scale: CacheScales | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """K and V as the caches hold them: int8 codes where a layer has scales."""
+        if scale is None:
+            return key, as_numbers(value)
+        codes = value.codes if isinstance(value, ScaledCache) else rounded(value, scale.value)
+        return rounded(key, scale.key), codes
 
     def _scorer_of_each_layer(self) -> list[Any]:
         return list(self._scorers) if len(self._scorers) else [None] * self.shape.caches
@@ -167,13 +176,3 @@ class CarryMemory(CompressMemory):
                 for role in roles
             ]
         return (*(updated(spec) for spec in (*self._sums(), *self._scores())), *parts)
-
-
-def _as_cached(
-    key: torch.Tensor, value: Cache, scale: CacheScales | None
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """K and V as the caches hold them: int8 codes where a layer has scales."""
-    if scale is None:
-        return key, as_numbers(value)
-    codes = value.codes if isinstance(value, ScaledCache) else rounded(value, scale.value)
-    return rounded(key, scale.key), codes

@@ -182,6 +182,7 @@ class ProbedEngine:
         self.geometry = subject.geometry
         self.vocabulary = subject.vocabulary
         self.fingerprint, self.model_digest = subject.fingerprint, subject.model_digest
+        self.cache_scales = subject.cache_scales
         self.reads_memory = subject.reads_memory
         self.chunk_length = subject.chunk_length
         self.probing = every_call

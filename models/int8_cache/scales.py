@@ -44,7 +44,8 @@ class ScaledCache:
     It has what compression and attention use of a tensor: slots by slice and by index.
 
     Args:
-        codes: `[1, K, C, D]` int8, changed by writing.
+        codes: `[1, K, C, D]` int8, changed by writing. They may be float32: what is written then
+            isn't rounded.
         scale: `[K, D]` float32.
     """
 
@@ -62,7 +63,8 @@ class ScaledCache:
         return self._numbers(self.codes[index])
 
     def __setitem__(self, index: Any, numbers: torch.Tensor) -> None:
-        self.codes[index] = rounded(numbers, self._scale)
+        rounds = self.codes.dtype == torch.int8
+        self.codes[index] = (rounded if rounds else in_steps)(numbers, self._scale)
 
     def index_select(self, axis: int, rows: torch.Tensor) -> torch.Tensor:
         """Float32 numbers of the slots `rows`, for axis 2."""
@@ -108,8 +110,13 @@ def rounded(numbers: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     Returns:
         `[1, K, n, D]` int8.
     """
-    steps = torch.round(numbers.float() / scale.unsqueeze(1))
+    steps = torch.round(in_steps(numbers, scale))
     return steps.clamp(LEAST_CODE, LARGEST_CODE).to(torch.int8)
+
+
+def in_steps(numbers: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """How many steps a number is worth, `[1, K, n, D]` float32; arguments as of `rounded`."""
+    return numbers.float() / scale.unsqueeze(1)
 
 
 def scaled_caches(

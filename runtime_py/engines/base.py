@@ -49,6 +49,13 @@ class Engine(Protocol):
         """
         ...
 
+    @property
+    def cache_scales(self) -> str:
+        """Identifies the scales of an int8 cache (`artifact.manifest.scales_digest`); with equal
+        ones a byte stands for the same number. "" for other caches.
+        """
+        ...
+
     def new_state(self) -> State:
         """An empty state."""
         ...

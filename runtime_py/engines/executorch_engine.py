@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from edgeinfinite.artifact.backends import backend_entry
-from edgeinfinite.artifact.manifest import Manifest, fingerprint, model_digest
+from edgeinfinite.artifact.manifest import Manifest, fingerprint, model_digest, scales_digest
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL, GraphSpec
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.carried import place_carried
@@ -66,6 +66,7 @@ class ExecuTorchEngine:
         self.vocabulary = manifest.backbone.vocabulary
         self.fingerprint = fingerprint(manifest)
         self.model_digest = model_digest(manifest)
+        self.cache_scales = scales_digest(manifest)
         self.reads_memory = manifest.gate is not None
         self._state_specs = manifest.state
         self._torch, self._runtime = _executorch()

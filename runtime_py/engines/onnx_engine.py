@@ -15,7 +15,13 @@ import numpy as np
 
 from edgeinfinite.artifact.backends import backend_entry
 from edgeinfinite.artifact.looked_up import WEIGHTS_FILE, tables_of
-from edgeinfinite.artifact.manifest import Manifest, fingerprint, model_digest, soc_of
+from edgeinfinite.artifact.manifest import (
+    Manifest,
+    fingerprint,
+    model_digest,
+    scales_digest,
+    soc_of,
+)
 from edgeinfinite.artifact.socs import QNN_HTP, Soc, soc_named
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL, GraphSpec
 from edgeinfinite.errors import EdgeInfiniteError
@@ -64,6 +70,7 @@ class OnnxEngine:
         self.vocabulary = manifest.backbone.vocabulary
         self.fingerprint = fingerprint(manifest)
         self.model_digest = model_digest(manifest)
+        self.cache_scales = scales_digest(manifest)
         self.reads_memory = manifest.gate is not None
         self._state_specs = manifest.state
         self._ort = _onnxruntime()

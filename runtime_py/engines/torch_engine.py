@@ -90,6 +90,11 @@ class TorchEngine:
             scorer = modules_digest(scorers, self._rule.to_json())
         return digest_of_model(parameters_digest(self.model, gates=False), gate, scorer)
 
+    @property
+    def cache_scales(self) -> str:
+        """See `Engine`: no file has these scales, so no other engine's bytes are taken over."""
+        return ""
+
     def new_state(self) -> State:
         return State(self._specs)
 

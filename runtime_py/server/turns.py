@@ -66,6 +66,10 @@ class SharedEngine:
     def model_digest(self) -> str:
         return self._engine.model_digest
 
+    @property
+    def cache_scales(self) -> str:
+        return self._engine.cache_scales
+
     def new_state(self) -> State:
         return self._engine.new_state()
 

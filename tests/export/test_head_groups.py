@@ -52,7 +52,7 @@ def test_an_artifact_with_shared_layers_computes_what_the_checkpoint_computes(
     tmp_path: Path, slots: Path, backend: str, cache_type: str
 ) -> None:
     if (backend, cache_type) == ("executorch", "int8"):
-        pytest.skip("ExecuTorch has float32 caches")
+        pytest.skip("executorch/test_int8_cache.py has it")
     given = str(slots) if cache_type == "int8" else json.dumps(CACHES)  # a file, or its text
     options = ["--backend", backend, "--recall-slots", given, "--cache-type", cache_type]
     folder = exported(tmp_path / "shared", *options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgeinfinite.artifact.manifest import Manifest, fingerprint, model_digest
+from edgeinfinite.artifact.manifest import Manifest, fingerprint, model_digest, scales_digest
 from edgeinfinite.runtime_py.state import State
 
 
@@ -27,6 +27,10 @@ class StateOnly:
     @property
     def model_digest(self) -> str:
         return model_digest(self._manifest)
+
+    @property
+    def cache_scales(self) -> str:
+        return scales_digest(self._manifest)
 
     def new_state(self) -> State:
         return State(self._manifest.state)

@@ -36,8 +36,13 @@ FLOATS = ("torch", "onnx", "executorch")
 OTHERS = {
     "half": ("--cache-type", "float16"),
     "bytes": ("--cache-type", "int8"),
+    "bytes in a program": ("--backend", "executorch", "--cache-type", "int8"),
     "int8": ("--quantize", "int8"),
 }
+BYTES = ("bytes", "bytes in a program")
+BYTES_TOLERANCE = 5e-2
+"""A number halfway between two codes may fall to either."""
+
 LENGTHS = ("--segment-length", "16", "--sink-length", "4", "--window-length", "8")
 POLICIES = {
     "carry": ("--policy", "carry", "--recall-slots", "16,32", "--scorer", "untrained"),
@@ -64,7 +69,8 @@ def engines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     made: dict[str, Engine] = {"onnx": exported("onnx")}
     made["executorch"] = exported("executorch", "--backend", "executorch")
     made["half"] = exported("half", *OTHERS["half"])
-    made["bytes"] = exported("bytes", *OTHERS["bytes"])
+    for name in BYTES:
+        made[name] = exported(name, *OTHERS[name])
     if request.param == "carry":
         made["int8"] = exported("int8", *OTHERS["int8"])
     made["torch"] = _in_torch(checkpoint, place / "onnx")
@@ -189,10 +195,55 @@ def test_a_number_too_large_for_float16_is_one_line(
         moved(session, engines["half"], tmp_path / "a.session")
 
 
-def test_a_cache_of_bytes_goes_on_with_its_own_artifact_alone(
-    engines: dict[str, Engine], tmp_path: Path
+@pytest.mark.parametrize("length", [3, 30, 117])
+def test_a_cache_of_bytes_goes_on_in_the_other_engine_bit_for_bit(
+    engines: dict[str, Engine], tmp_path: Path, length: int
 ) -> None:
-    for one, other in itertools.permutations(("onnx", "bytes"), 2):
+    for one, other in itertools.permutations(BYTES, 2):
+        session = Session(engines[one])
+        session.append(TEXT[:length])
+        there = moved(session, engines[other], tmp_path / "a.session")
+        assert_same(session, there, 0.0)
+        assert there.state.arrays["k_cache_0"].dtype == np.int8
+        back = moved(there, engines[one], tmp_path / "a.session")
+        assert_same(session, back, 0.0)
+        assert there.taken_over and back.taken_over
+        wanted = session.append(TEXT[length : length + 3])
+        _assert_near(wanted, there.append(TEXT[length : length + 3]), BYTES_TOLERANCE, "logits")
+
+
+def test_bytes_in_steps_of_other_scales_are_refused(
+    engines: dict[str, Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session(engines["bytes"])
+    session.append(TEXT[:30])
+    save_session(session, tmp_path / "a.session")
+    for name in BYTES:
+        load_session(engines[name], tmp_path / "a.session")
+        monkeypatch.setattr(engines[name], "cache_scales", "0" * 64)
+        with pytest.raises(EdgeInfiniteError, match="in steps that its artifact measured"):
+            load_session(engines[name], tmp_path / "a.session")
+
+
+def test_bytes_of_an_older_writer_go_on_with_their_own_artifact_alone(
+    engines: dict[str, Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files don't say which scales they have."""
+    session = Session(engines["bytes"])
+    session.append(TEXT[:30])
+    with monkeypatch.context() as older:
+        older.setattr(engines["bytes"], "cache_scales", "")
+        save_session(session, tmp_path / "a.session")
+    assert not load_session(engines["bytes"], tmp_path / "a.session")[0].taken_over
+    with pytest.raises(EdgeInfiniteError, match="in steps that its artifact measured"):
+        load_session(engines["bytes in a program"], tmp_path / "a.session")
+
+
+@pytest.mark.parametrize("bytes_", BYTES)
+def test_a_cache_of_bytes_and_one_of_floats_dont_go_on_from_each_other(
+    engines: dict[str, Engine], tmp_path: Path, bytes_: str
+) -> None:
+    for one, other in itertools.permutations(("onnx", bytes_), 2):
         session = Session(engines[one])
         session.append(TEXT[:90])
         with pytest.raises(EdgeInfiniteError, match="a session with an int8 cache"):

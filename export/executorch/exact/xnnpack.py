@@ -1,7 +1,8 @@
 """Computes a part of a program that XNNPACK runs, with PyTorch and without rounding activations.
 
 The part's graph, constants and formats are read from the file, so what is computed is what the file
-says. Weights are the integers times their scales; a conversion to 8 bits passes its input on.
+says. Weights are the integers times their scales; a conversion to 8 bits passes its input on, or,
+where its scale is known before, the input in steps of that scale.
 """
 
 from __future__ import annotations
@@ -103,6 +104,8 @@ class XnnpackGraph:
         for node in self.nodes:
             fields = node["xnode_union"]
             result = _KINDS[node["xnode_union_type"]](fields, values)
+            if node["xnode_union_type"] == "XNNConvert":
+                result = self._in_steps(fields, result)
             bounds = node.get("output_min_max")
             if bounds is not None:
                 result = result.clamp(bounds["output_min"], bounds["output_max"])
@@ -110,6 +113,15 @@ class XnnpackGraph:
         return {
             place: values[number] for place, number, flags in self._externals if flags & _OUTPUT
         }
+
+    def _in_steps(self, fields: Node, x: torch.Tensor) -> torch.Tensor:
+        """What a conversion from or to bytes with one scale makes of x, without rounding."""
+        for field, towards in (("input_id", False), ("output_id", True)):
+            union = self.values[fields[field]]
+            if union.get("tensor_value", union)["datatype"] == _BYTES:
+                scale, zero = (union["quant_params"][name] for name in ("scale", "zero_point"))
+                x = x / scale + zero if towards else (x - zero) * scale
+        return x
 
 
 def _decoded(blob: bytes) -> dict[str, Any]:
@@ -190,6 +202,9 @@ def _joined(count: int) -> Callable[[Node, Values], torch.Tensor]:
     names = [f"input{number}_id" for number in range(1, count + 1)]
     return lambda node, values: torch.cat([values[node[name]] for name in names], node["axis"])
 
+
+_BYTES = "xnn_datatype_qint8"
+"""Of tensors with one scale that the program knows."""
 
 _FORMATS = {"xnn_datatype_fp32", "xnn_datatype_qbint4", "xnn_datatype_qcint8"}
 """Of constants."""

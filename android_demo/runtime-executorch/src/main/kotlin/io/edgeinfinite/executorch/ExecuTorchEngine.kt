@@ -17,6 +17,7 @@ import io.edgeinfinite.core.State
 import io.edgeinfinite.core.TensorSpec
 import io.edgeinfinite.core.placeCarried
 import io.edgeinfinite.core.slotsGiven
+import org.pytorch.executorch.DType
 import org.pytorch.executorch.EValue
 import org.pytorch.executorch.Module
 import org.pytorch.executorch.Tensor
@@ -202,10 +203,12 @@ constructor(
         }
     }
 
-    /** A copy of a float32 output. */
+    /** A copy of an output: float32, or the bytes of an int8 cache. */
     private fun bytesOf(output: Tensor): ByteBuffer {
-        val bytes = ByteBuffer.allocateDirect(output.numel().toInt() * Float.SIZE_BYTES).order(ByteOrder.nativeOrder())
-        output.copyDataInto(bytes.asFloatBuffer())
+        val isBytes = output.dtype() == DType.INT8
+        val size = output.numel().toInt() * if (isBytes) 1 else Float.SIZE_BYTES
+        val bytes = ByteBuffer.allocateDirect(size).order(ByteOrder.nativeOrder())
+        if (isBytes) output.copyDataInto(bytes.duplicate()) else output.copyDataInto(bytes.asFloatBuffer())
         return bytes
     }
 
