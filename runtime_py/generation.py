@@ -170,7 +170,6 @@ class Generation:
         token = self._sampler.sample(
             logits,
             answer=self.token_ids,
-            residual=self._session.residual,
             allowed=None if grammar is None else grammar.allowed(),
         )
         if grammar is not None:

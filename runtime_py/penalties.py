@@ -1,12 +1,11 @@
 """Changes the logits before a token is chosen: bias, then penalties, then a mask.
 
 The order and the repetition penalty are those of transformers' logits processors, presence and
-frequency penalties those of OpenAI's API, DRY llama.cpp's (`repeats.py`). V is the vocabulary size.
+frequency penalties those of OpenAI's API. V is the vocabulary size.
 
-What counts as a repetition: the repetition penalty (CTRL, arXiv 1909.05858) counts the answer and
-the text before it, as far as its token ids are at hand: the session's residual, at most W + N
-tokens (`Session.residual`). Sinks and recalled tokens don't count. Presence, frequency and DRY
-count the answer alone.
+What counts as a repetition is the answer alone, for the repetition penalty (CTRL, arXiv 1909.05858)
+as for the others. transformers counts the prompt, too; so a penalty would make the words of a
+document unlikely, which are what its questions ask for (experiments/sampling.md).
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from edgeinfinite.runtime_py.repeats import ALLOWED, BASE, repeated
 from edgeinfinite.runtime_py.sampling_options import SamplingOptions
 
 
@@ -24,7 +22,6 @@ def adjusted(
     options: SamplingOptions,
     *,
     answer: Sequence[int] = (),
-    residual: Sequence[int] = (),
     allowed: np.ndarray | None = None,
 ) -> np.ndarray:
     """The logits that a token is chosen from.
@@ -33,7 +30,6 @@ def adjusted(
         logits: float32 [V], the model's.
         options: bias and penalties.
         answer: the answer's tokens so far.
-        residual: the newest tokens of the text; may hold the answer's, too.
         allowed: bool [V], the tokens that a grammar allows; None allows all.
 
     Returns:
@@ -45,20 +41,17 @@ def adjusted(
     for token, bias in options.logit_bias.items():
         changed[token] += bias
     if options.repetition_penalty != 1:
-        seen = np.unique(np.array([*residual, *answer], dtype=np.int64))
+        seen = np.unique(np.array(answer, dtype=np.int64))
         penalty, values = options.repetition_penalty, changed[seen]
         changed[seen] = np.where(values < 0, values * penalty, values / penalty)
     if options.presence_penalty or options.frequency_penalty:
         used, times = np.unique(np.array(answer, dtype=np.int64), return_counts=True)
         changed[used] -= options.presence_penalty + options.frequency_penalty * times
-    if options.dry_multiplier:
-        for token, length in repeated(answer).items():
-            changed[token] -= options.dry_multiplier * BASE ** (length - ALLOWED)
     if allowed is not None:
         changed[~allowed] = -np.inf
     return changed
 
 
 def _changes(options: SamplingOptions) -> bool:
-    penalties = options.presence_penalty or options.frequency_penalty or options.dry_multiplier
+    penalties = options.presence_penalty or options.frequency_penalty
     return bool(options.logit_bias or options.repetition_penalty != 1 or penalties)

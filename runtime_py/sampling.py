@@ -30,7 +30,6 @@ class Sampler:
         logits: np.ndarray,
         *,
         answer: Sequence[int] = (),
-        residual: Sequence[int] = (),
         allowed: np.ndarray | None = None,
     ) -> int:
         """The next token.
@@ -38,7 +37,6 @@ class Sampler:
         Args:
             logits: float32 [V].
             answer: the answer's tokens so far; penalties count them.
-            residual: the newest tokens of the text, which the repetition penalty counts, too.
             allowed: bool [V], the tokens that a grammar allows; None allows all.
 
         Raises:
@@ -55,7 +53,7 @@ class Sampler:
                 f"the model gives every token the same logit ({logits[best]}): its weights may be "
                 "all zero; check the artifact with `edgeinfinite verify`"
             )
-        changed = adjusted(logits, self.options, answer=answer, residual=residual, allowed=allowed)
+        changed = adjusted(logits, self.options, answer=answer, allowed=allowed)
         if changed is not logits:
             logits, best = changed, int(np.argmax(changed))
         if logits[best] == -np.inf:

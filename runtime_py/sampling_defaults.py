@@ -13,10 +13,9 @@ from typing import Any
 
 from edgeinfinite.runtime_py.generation_config import SAMPLING
 
-DEFAULTS: dict[str, Any] = {"temperature": 0.3, "top_p": 0.9, "dry_multiplier": 0.8}
+DEFAULTS: dict[str, Any] = {"temperature": 0.3, "top_p": 0.9, "repetition_penalty": 1.1}
 """For a checkpoint whose generation config doesn't say how to sample; measured on questions about
-paragraphs and on free prompts (experiments/sampling.md). No penalty counts what was read: a
-document's words are the answer's."""
+paragraphs and on free prompts (experiments/sampling.md)."""
 
 
 def conversation_sampling(artifact: Path) -> dict[str, Any]:

@@ -21,12 +21,10 @@ class SamplingOptions:
         top_k: sample among the k most likely tokens (and those equal to the k-th); 0 means all.
         top_p: sample among the fewest tokens whose probabilities sum to at least p; 1 means all.
         min_p: sample among the tokens at least p times as likely as the likeliest; 0 means all.
-        repetition_penalty: divides the positive logits of tokens that stand in the answer or among
-            the newest tokens of the text, and multiplies the negative ones; 1 means none.
+        repetition_penalty: divides the positive logits of tokens that the answer has, and
+            multiplies the negative ones; 1 means none.
         presence_penalty: taken from the logit of every token that the answer has.
         frequency_penalty: taken from a token's logit once for each time that the answer has it.
-        dry_multiplier: of DRY, which takes from the logit of a token that would go on with what the
-            answer said before, more the longer that is (`repeats.py`); 0 is none.
         logit_bias: added to the logits, by token id.
         seed: the same seed gives the same choices; None draws a new one.
 
@@ -41,7 +39,6 @@ class SamplingOptions:
     repetition_penalty: float = 1.0
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
-    dry_multiplier: float = 0.0
     logit_bias: Mapping[int, float] = field(default_factory=dict)
     seed: int | None = None
 
@@ -71,10 +68,6 @@ class SamplingOptions:
             value = getattr(self, f"{name}_penalty")
             if not math.isfinite(value):
                 raise EdgeInfiniteError(f"{name}-penalty is {value}; give a number (0 is none)")
-        if not (math.isfinite(self.dry_multiplier) and self.dry_multiplier >= 0):
-            raise EdgeInfiniteError(
-                f"dry-multiplier is {self.dry_multiplier}; give a number of at least 0 (0 is none)"
-            )
         for token, bias in self.logit_bias.items():
             if token < 0 or not math.isfinite(bias):
                 raise EdgeInfiniteError(

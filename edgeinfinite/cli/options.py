@@ -211,7 +211,7 @@ ANSWER = {
         "sample among tokens at least P times as likely as the likeliest", type=float, metavar="P"
     ),
     "--repetition-penalty": option(
-        "makes tokens of the answer and of the newest text less likely, 1 for none",
+        "makes tokens that the answer has less likely, 1 for none",
         type=float,
         metavar="X",
     ),
@@ -220,12 +220,6 @@ ANSWER = {
     ),
     "--frequency-penalty": option(
         "the same for each time that the answer has a token", type=float, metavar="X"
-    ),
-    "--dry-multiplier": option(
-        "makes what would go on with a repetition of the answer less likely, more the longer it "
-        "is, 0 for none",
-        type=float,
-        metavar="X",
     ),
     "--logit-bias": option(
         "added to a token's logit; may be repeated",

@@ -37,6 +37,7 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "chat_template_kwargs": ({},),
     "detokenize": (True,),
     "documents": ([],),
+    "dry_multiplier": (0,),
     "dynatemp_range": (0,),
     "early_stopping": (False,),
     "echo": (False,),

@@ -28,7 +28,7 @@ _TokenId = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,9}$")]
 
 _SAMPLING = (
     *("temperature", "top_p", "top_k", "min_p"),
-    *("presence_penalty", "frequency_penalty", "repetition_penalty", "dry_multiplier"),
+    *("presence_penalty", "frequency_penalty", "repetition_penalty"),
 )
 
 _MOST_STOPS = 16
@@ -58,7 +58,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     presence_penalty: _Penalty | None = None
     frequency_penalty: _Penalty | None = None
     repetition_penalty: Annotated[float, msgspec.Meta(gt=0, le=10)] | None = None
-    dry_multiplier: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
     logit_bias: dict[_TokenId, _Bias] | None = None
     seed: int | None = None
     stop: str | list[str] | None = None

@@ -218,27 +218,21 @@ def _penalty_cases(random: np.random.Generator) -> list[dict[str, Any]]:
     cases = []
     for repetition in (1.0, 1.3, 0.5):
         for presence, frequency in ((0.0, 0.0), (0.5, 0.0), (0.0, 0.7), (-1.0, 0.25)):
-            for bias, dry in (({}, 0.0), ({3: 2.5, 17: -100.0}, 0.0), ({}, 0.8)):
+            for bias in ({}, {3: 2.5, 17: -100.0}):
                 given: dict[str, Any] = {
                     "repetition_penalty": repetition,
                     "presence_penalty": presence,
                     "frequency_penalty": frequency,
-                    "dry_multiplier": dry,
                     "logit_bias": bias,
                 }
                 logits = (random.normal(size=20) * 3).astype(np.float32)
-                answer, residual = (random.integers(20, size=size).tolist() for size in (9, 5))
-                if dry:  # repetitions of all lengths, which random tokens don't have
-                    answer = random.integers(2, size=60).tolist()
-                changed = adjusted(
-                    logits, SamplingOptions(**given), answer=answer, residual=residual
-                )
+                answer = random.integers(20, size=9).tolist()
+                changed = adjusted(logits, SamplingOptions(**given), answer=answer)
                 cases.append(
                     {
                         **given,
                         "logits": logits.tolist(),
                         "answer": answer,
-                        "residual": residual,
                         "adjusted": changed.tolist(),
                     }
                 )

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from tiny_artifact import tiny_checkpoint
+from transformers import LogitsProcessorList, RepetitionPenaltyLogitsProcessor
 
 from edgeinfinite.cli import main
 from edgeinfinite.cli.mom import open_exact
@@ -91,13 +92,17 @@ def test_turns_are_taken_back_and_answered_again(
     assert chat("hello", "/reset", "hello", "/undo", "/undo", "and then?")[2] == then
 
 
-def test_penalties_count_the_whole_text_as_in_transformers(
+def test_penalties_count_the_answer_alone_as_transformers_would_without_the_prompt(
     checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tokens = chat_tokens(checkpoint, LONG)
     backbone = load_backbone(str(checkpoint))
+    penalty = RepetitionPenaltyLogitsProcessor(2.0, prompt_ignore_length=len(tokens))
     whole = backbone.model.generate(
-        torch.tensor([tokens]), max_new_tokens=12, do_sample=False, repetition_penalty=2.0
+        torch.tensor([tokens]),
+        max_new_tokens=12,
+        do_sample=False,
+        logits_processor=LogitsProcessorList([penalty]),
     )
     text = backbone.tokenizer.decode(whole[0, len(tokens) :], skip_special_tokens=True)
     command = ["generate", str(checkpoint), "--engine", "mom", "--prompt", LONG]

@@ -27,19 +27,18 @@ def _logits(seed: int = 0) -> np.ndarray:
     seed=st.integers(0, 10_000),
     bias=st.dictionaries(IDS, st.floats(-100, 100, width=32), max_size=5),
     penalty=st.floats(0.1, 3),
-    text=st.lists(IDS, max_size=30),
     answer=st.lists(IDS, max_size=30),
 )
 @settings(max_examples=300, deadline=None)
 def test_bias_then_repetition_penalty_are_those_of_transformers(
-    seed: int, bias: dict[int, float], penalty: float, text: list[int], answer: list[int]
+    seed: int, bias: dict[int, float], penalty: float, answer: list[int]
 ) -> None:
     logits = _logits(seed)
     options = SamplingOptions(logit_bias=bias, repetition_penalty=penalty)
-    ours = adjusted(logits, options, answer=answer, residual=text)
+    ours = adjusted(logits, options, answer=answer)
 
     scores = torch.from_numpy(logits).double()[None]
-    ids = torch.tensor([text + answer], dtype=torch.long)
+    ids = torch.tensor([answer], dtype=torch.long)
     if bias:
         pairs = [[[token], value] for token, value in bias.items()]
         scores = SequenceBiasLogitsProcessor(pairs)(ids, scores)
@@ -53,30 +52,29 @@ def test_presence_and_frequency_follow_openais_formula(
     answer: list[int], presence: float, frequency: float
 ) -> None:
     options = SamplingOptions(presence_penalty=presence, frequency_penalty=frequency)
-    ours = adjusted(_logits(), options, answer=answer, residual=[1, 2, 3])  # which doesn't count
+    ours = adjusted(_logits(), options, answer=answer)
     expected = _logits().astype(float)
     for token, times in Counter(answer).items():
         expected[token] -= times * frequency + (times > 0) * presence
     np.testing.assert_allclose(ours, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_a_token_counts_once_in_answer_and_residual() -> None:
+def test_a_token_counts_once() -> None:
     options = SamplingOptions(repetition_penalty=2)
     once = adjusted(_logits(), options, answer=[5])
-    both = adjusted(_logits(), options, answer=[5, 5], residual=[5, 5])
-    np.testing.assert_array_equal(once, both)
+    np.testing.assert_array_equal(once, adjusted(_logits(), options, answer=[5, 5]))
 
 
 def test_without_penalties_the_logits_are_the_models_own() -> None:
     logits = _logits()
-    assert adjusted(logits, SamplingOptions(temperature=1), answer=[1], residual=[2]) is logits
+    assert adjusted(logits, SamplingOptions(temperature=1), answer=[1]) is logits
 
 
 def test_penalties_count_for_greedy_answers() -> None:
     logits = np.array([3, 2.9, 0], np.float32)
     greedy = Sampler(SamplingOptions(repetition_penalty=1.1))
     assert greedy.sample(logits) == 0
-    assert greedy.sample(logits, answer=[0]) == greedy.sample(logits, residual=[0]) == 1
+    assert greedy.sample(logits, answer=[0]) == 1
 
 
 def test_only_allowed_tokens_are_drawn_and_top_k_counts_them_alone() -> None:

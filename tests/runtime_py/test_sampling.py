@@ -129,8 +129,6 @@ def test_logits_that_are_not_finite_are_refused(bad: float, temperature: float) 
         ({"repetition_penalty": 0.0}, "repetition-penalty is 0.0"),
         ({"repetition_penalty": float("inf")}, "repetition-penalty is inf"),
         ({"presence_penalty": float("nan")}, "presence-penalty is nan"),
-        ({"dry_multiplier": -0.1}, "dry-multiplier is -0.1"),
-        ({"dry_multiplier": float("inf")}, "dry-multiplier is inf"),
         ({"frequency_penalty": float("-inf")}, "frequency-penalty is -inf"),
         ({"logit_bias": {-1: 1.0}}, "logit-bias of token -1"),
         ({"logit_bias": {3: float("-inf")}}, "logit-bias of token 3 is -inf"),

@@ -10,7 +10,7 @@ import pytest
 
 from edgeinfinite.runtime_py.sampling_defaults import conversation_sampling
 
-FALLBACK = {"temperature": 0.3, "top_p": 0.9, "dry_multiplier": 0.8}
+FALLBACK = {"temperature": 0.3, "top_p": 0.9, "repetition_penalty": 1.1}
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ class SettingsAndMemoryTest {
         assertEquals("0.90", settings.textOf(R.id.top_p_value))
         assertNull(app.services.settings.settings.value.sampling)
         app.services.settingsScreen.setTopP(10)
-        val chosen = SamplingOptions(temperature = 0.3, topP = 0.5, dryMultiplier = 0.8)
+        val chosen = SamplingOptions(temperature = 0.3, topP = 0.5, repetitionPenalty = 1.1)
         assertEquals(chosen, app.services.settings.settings.value.sampling)
     }
 

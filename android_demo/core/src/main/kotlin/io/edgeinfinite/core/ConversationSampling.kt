@@ -13,7 +13,7 @@ import java.io.File
 import java.io.IOException
 
 /** For a checkpoint whose generation config doesn't say how to sample. */
-public val DEFAULT_SAMPLING: SamplingOptions = SamplingOptions(temperature = 0.3, topP = 0.9, dryMultiplier = 0.8)
+public val DEFAULT_SAMPLING: SamplingOptions = SamplingOptions(temperature = 0.3, topP = 0.9, repetitionPenalty = 1.1)
 
 /**
  * How a conversation with an artifact samples unless the user says otherwise, as Python's

@@ -202,7 +202,7 @@ constructor(
         return FinishReason.STOP
     }
 
-    private fun choose(logits: FloatArray): Int = sampler.sample(logits, tokenIds, session.residual.toIntArray())
+    private fun choose(logits: FloatArray): Int = sampler.sample(logits, tokenIds)
 
     /** Whether the newest token, not read yet, completes a stop string. */
     private fun endsInText(): Boolean {

@@ -19,17 +19,15 @@ public class Sampler(
      *
      * @param logits `[V]`.
      * @param answer the answer's tokens so far; penalties count them.
-     * @param residual the newest tokens of the text, which the repetition penalty counts, too.
      * @throws EdgeInfiniteException the logits hold NaN or +inf, or nothing but one number.
      */
     public fun sample(
         logits: FloatArray,
         answer: List<Int> = emptyList(),
-        residual: IntArray = IntArray(0),
     ): Int {
         val best = checkedBest(logits)
         if (options.temperature == 0.0 && !options.changesLogits) return best
-        val changed = adjusted(logits, options, answer, residual)
+        val changed = adjusted(logits, options, answer)
         if (options.temperature == 0.0) return indexOfLargest(changed)
         val kept = candidates(changed, options)
         val drawn = random.nextDouble() * kept.probabilities.sum()

@@ -12,12 +12,10 @@ import kotlinx.serialization.Serializable
  * @property topK sample among the k most likely tokens (and those equal to the k-th); 0 means all.
  * @property topP sample among the fewest tokens whose probabilities sum to at least p; 1 means all.
  * @property minP sample among the tokens at least p times as likely as the likeliest; 0 means all.
- * @property repetitionPenalty divides the positive logits of tokens that stand in the answer or
- *   among the newest tokens of the text, and multiplies the negative ones; 1 means none.
+ * @property repetitionPenalty divides the positive logits of tokens that the answer has, and
+ *   multiplies the negative ones; 1 means none.
  * @property presencePenalty taken from the logit of every token that the answer has.
  * @property frequencyPenalty taken from a token's logit once for each time that the answer has it.
- * @property dryMultiplier of DRY, which takes from the logit of a token that would go on with what the
- *   answer said before, more the longer that is; 0 is none.
  * @property logitBias added to the logits, by token id.
  * @property seed the same seed gives the same choices; null draws a new one.
  * @throws EdgeInfiniteException a value is out of range.
@@ -33,7 +31,6 @@ constructor(
     val repetitionPenalty: Double = 1.0,
     val presencePenalty: Double = 0.0,
     val frequencyPenalty: Double = 0.0,
-    val dryMultiplier: Double = 0.0,
     val logitBias: Map<Int, Double> = emptyMap(),
     val seed: Long? = null,
 ) {
@@ -55,9 +52,6 @@ constructor(
         if (!frequencyPenalty.isFinite()) {
             refuse("the frequency penalty is $frequencyPenalty; give a number (0 is none)")
         }
-        if (!(dryMultiplier.isFinite() && dryMultiplier >= 0)) {
-            refuse("the DRY multiplier is $dryMultiplier; give a number of at least 0 (0 is none)")
-        }
         logitBias.entries.find { (token, bias) -> token < 0 || !bias.isFinite() }?.let { (token, bias) ->
             refuse(
                 "the logit bias of token $token is $bias; give token ids of at least 0 and finite " +
@@ -69,12 +63,7 @@ constructor(
 
     /** Whether there is a bias or a penalty. */
     internal val changesLogits: Boolean
-        get() =
-            logitBias.isNotEmpty() ||
-                repetitionPenalty != 1.0 ||
-                presencePenalty != 0.0 ||
-                frequencyPenalty != 0.0 ||
-                dryMultiplier != 0.0
+        get() = logitBias.isNotEmpty() || repetitionPenalty != 1.0 || presencePenalty != 0.0 || frequencyPenalty != 0.0
 
     /**
      * Refuses a bias of a token that the model doesn't have.

@@ -10,7 +10,7 @@ class ConversationSamplingTest {
     @TempDir
     lateinit var folder: File
 
-    private val fallback = SamplingOptions(temperature = 0.3, topP = 0.9, dryMultiplier = 0.8)
+    private val fallback = SamplingOptions(temperature = 0.3, topP = 0.9, repetitionPenalty = 1.1)
 
     private fun samplingOf(settings: String): SamplingOptions {
         File(folder, "generation_config.json").writeText(settings)

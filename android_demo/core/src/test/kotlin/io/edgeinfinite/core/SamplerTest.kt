@@ -39,11 +39,9 @@ class SamplerTest {
     private class PenaltyCase(
         val logits: List<Float>,
         val answer: List<Int>,
-        val residual: List<Int>,
         @SerialName("repetition_penalty") val repetition: Double,
         @SerialName("presence_penalty") val presence: Double,
         @SerialName("frequency_penalty") val frequency: Double,
-        @SerialName("dry_multiplier") val dry: Double,
         @SerialName("logit_bias") val bias: Map<Int, Double>,
         val adjusted: List<Double>,
     )
@@ -58,10 +56,9 @@ class SamplerTest {
                     repetitionPenalty = case.repetition,
                     presencePenalty = case.presence,
                     frequencyPenalty = case.frequency,
-                    dryMultiplier = case.dry,
                     logitBias = case.bias,
                 )
-            val changed = adjusted(case.logits.toFloatArray(), options, case.answer, case.residual.toIntArray())
+            val changed = adjusted(case.logits.toFloatArray(), options, case.answer)
             assertArrayEquals(case.adjusted.toDoubleArray(), changed, 1e-12)
         }
     }
@@ -72,7 +69,6 @@ class SamplerTest {
         val greedy = Sampler(SamplingOptions(repetitionPenalty = 1.1))
         assertEquals(0, greedy.sample(logits))
         assertEquals(1, greedy.sample(logits, answer = listOf(0)))
-        assertEquals(1, greedy.sample(logits, residual = intArrayOf(0)))
     }
 
     @Test
@@ -131,7 +127,6 @@ class SamplerTest {
                 { SamplingOptions(repetitionPenalty = 0.0) },
                 { SamplingOptions(presencePenalty = Double.NaN) },
                 { SamplingOptions(frequencyPenalty = Double.POSITIVE_INFINITY) },
-                { SamplingOptions(dryMultiplier = -0.1) },
                 { SamplingOptions(logitBias = mapOf(-1 to 1.0)) },
                 { SamplingOptions(logitBias = mapOf(1 to Double.NEGATIVE_INFINITY)) },
                 { SamplingOptions(seed = -1) },
