@@ -11,6 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from transformers import (
+    LogitsProcessorList,
+    RepetitionPenaltyLogitsProcessor,
+    SequenceBiasLogitsProcessor,
+)
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
@@ -64,15 +69,15 @@ def test_greedy_tokens_are_those_of_transformers() -> None:
     assert list(_generation(Session(engine), prompt, new=15)) == expected[0, 20:].tolist()
 
 
-def test_penalised_tokens_are_those_of_transformers() -> None:
-    prompt = random_tokens(20) * 2  # so that the residual has the tokens of the sinks, too
+def test_penalised_tokens_are_those_that_transformers_takes_without_counting_the_prompt() -> None:
+    prompt = random_tokens(40)
+    penalty = RepetitionPenaltyLogitsProcessor(1.5, prompt_ignore_length=len(prompt))
     expected = tiny_llama().generate(
         torch.tensor([prompt]),
         max_new_tokens=15,
         do_sample=False,
         eos_token_id=None,
-        repetition_penalty=1.5,
-        sequence_bias=[[[7], 2.5]],
+        logits_processor=LogitsProcessorList([SequenceBiasLogitsProcessor([[[7], 2.5]]), penalty]),
     )
     engine = TorchEngine(attached(Geometry(64, 4, 8), open_gates=False))
     options = SamplingOptions(repetition_penalty=1.5, logit_bias={7: 2.5})
