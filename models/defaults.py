@@ -107,7 +107,7 @@ def resolve(backbone: Backbone, options: ModelOptions) -> Resolved:
         scorer = str(shipped) if shipped else None
     if all(architecture_of(backbone.model).sliding_windows):
         scorer = None
-    cache_type = _cache_type(options, scorer)
+    cache_type = cache_type_of(options, scorer)
     geometry = _geometry(asked, scorer, backbone, replace(options, cache_type=cache_type))
     if asked.policy is None and geometry.policy == "carry":
         notes += _about_policy(geometry, scorer, backbone)
@@ -127,7 +127,13 @@ def resolve(backbone: Backbone, options: ModelOptions) -> Resolved:
     return Resolved(config, tuple(notes))
 
 
-def _cache_type(options: ModelOptions, scorer: str | None) -> str:
+def cache_type_of(options: ModelOptions, scorer: str | None = None) -> str:
+    """The dtype of the KV cache that was asked for, or the policy's best one that there is.
+
+    Args:
+        options: see there.
+        scorer: the scorer's file, if one is known; with a gate it decides the policy.
+    """
     if options.cache_type is not None:
         return options.cache_type
     policy = options.asked.policy_for(scorer=scorer is not None, gate=_asks_for_gate(options))
@@ -153,7 +159,7 @@ def _geometry(
     geometry = asked.resolve(
         scorer=scorer is not None,
         gate=_asks_for_gate(options),
-        cache_type=options.slots_as or _cache_type(options, scorer),
+        cache_type=options.slots_as or cache_type_of(options, scorer),
         positions=facts.positions,
     )
     geometry = with_windows(geometry, facts)
@@ -223,7 +229,7 @@ def _within(
 def _state_shape(geometry: Geometry, backbone: Backbone, options: ModelOptions) -> StateShape:
     reads_memory = _gate(options.gate, backbone, geometry) != NO_GATE
     facts = architecture_of(backbone.model)
-    cache_type = _cache_type(options, None)
+    cache_type = cache_type_of(options)
     return StateShape.of(facts, cache_type, reads_memory=reads_memory)
 
 

@@ -11,6 +11,7 @@ from tree import ROOT
 from edgeinfinite.export import plan
 from edgeinfinite.export.backend import backend_named
 from edgeinfinite.export.options import ExportOptions
+from edgeinfinite.models.defaults import ModelOptions, cache_type_of
 from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS, GeometryOptions
 
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -80,19 +81,22 @@ def test_the_default_that_figures_are_held_to_is_what_export_takes(backend, tmp_
     default = results_tables.document("default.json")
     assert f"--quantize {default['settings']['quantization']}" in default["command"]
     options = ExportOptions("any", tmp_path / "a", backend=backend, quantize="int4")
-    taken = plan._cache_type(options, backend_named(backend, None))
+    cache_types = backend_named(backend, None).cache_types
+    assert plan._cache_type(options, backend_named(backend, None)) is None
+    taken = cache_type_of(ModelOptions(cache_type=None, cache_types=cache_types))
     assert taken == default["backends"][backend]["cache_type"]
-    geometry = GeometryOptions().resolve(scorer=True)
-    assert geometry.average_slots == CARRY_SLOTS
-    wanted = {"policy": geometry.policy, "recall_slots": f"trained:{CARRY_SLOTS}"}
+    geometry = GeometryOptions().resolve(scorer=True, cache_type=taken)
+    slots = CARRY_SLOTS[taken]
+    assert geometry.average_slots == slots
+    wanted = {"policy": geometry.policy, "recall_slots": f"trained:{slots}"}
     wanted |= {name: getattr(geometry, name) for name in CARRY_LENGTHS}
     assert default["settings"] == wanted | {"quantization": "int4"}
 
 
 def test_figures_of_the_default_that_are_older_than_it_are_found(monkeypatch) -> None:
-    found = _default(monkeypatch, since={"date": "2026-11-24"})
-    assert any("recall/results calls figures of 2026-11-22" in line for line in found)
-    assert not any("recall/speed-int8" in line for line in found)  # of the 26th
+    found = _default(monkeypatch, since={"date": "2026-11-27"})
+    assert any("recall/speed-int8 calls figures of 2026-11-26" in line for line in found)
+    assert not any("recall/results" in line for line in found)  # of the 29th
 
 
 def test_figures_of_another_default_are_found(monkeypatch) -> None:
