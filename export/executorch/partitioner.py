@@ -115,4 +115,27 @@ def _latest_stages(program: ExportedProgram, taken: set[Node]) -> dict[Node, int
             needed = [latest.get(user, earliest.get(user)) for user in node.users]
             stages = [stage for stage in needed if stage is not None]
             latest[node] = min(stages, default=earliest[node])
-    return latest
+    return _beside_their_rounding(program, latest)
+
+
+def _beside_their_rounding(program: ExportedProgram, stages: dict[Node, int]) -> dict[Node, int]:
+    """Moves layers to the stage in which their shared input is rounded.
+
+    XNNPACK takes a layer with rounded weights only in one part with the rounding of its input, and
+    another of the layers may be needed earlier, as V is where only Q and K wait for their angles.
+    """
+    for node in program.graph.nodes:
+        inputs = [source for source in node.all_input_nodes if source in stages]
+        rounded = [source for source in inputs if is_dequant(source) and _is_computed(source)]
+        if node not in stages or not rounded:
+            continue
+        stages[node] = min(stages[source] for source in rounded)
+        for source in set(inputs) - set(rounded):
+            if is_dequant(source):  # its weights
+                stages[source] = stages[node]
+    return stages
+
+
+def _is_computed(dequantized: Node) -> bool:
+    source = dequantized.args[0]
+    return isinstance(source, Node) and source.op == "call_function"

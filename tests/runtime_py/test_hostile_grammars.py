@@ -30,9 +30,17 @@ def guidance(tmp_path_factory: pytest.TempPathFactory) -> Guidance:
     return Guidance(load_tokenizer(folder), VOCABULARY)
 
 
+def parent_of(process: psutil.Process) -> psutil.Process | None:
+    """None of one that ended meanwhile."""
+    try:
+        return process.parent()
+    except psutil.NoSuchProcess:
+        return None
+
+
 def busy_children() -> list[psutil.Process]:
     ours = psutil.Process(os.getpid()).children(recursive=True)
-    parents = [one.parent() for one in ours]  # none of one that ended meanwhile
+    parents = [parent_of(one) for one in ours]
     return [one for one, its in zip(ours, parents, strict=True) if its and its.pid != os.getpid()]
 
 

@@ -105,8 +105,10 @@ class ExactMethod:
         if number in values:
             return values[number]
         value = self._plan.values[number].val
-        if isinstance(value, schema.IntList | schema.TensorList):
+        if isinstance(value, schema.IntList):
             return [values[item] for item in value.items]
+        if isinstance(value, schema.TensorList):  # also the one that several outputs go to
+            return [values.get(item) for item in value.items]
         if isinstance(value, schema.OptionalTensorList):
             return [None if item < 0 else values[item] for item in value.items]
         if isinstance(value, schema.Tensor):

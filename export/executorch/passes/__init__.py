@@ -9,6 +9,7 @@ from edgeinfinite.export.executorch.passes.folded_constants import folded_consta
 from edgeinfinite.export.executorch.passes.gelu_as_sigmoid import gelu_as_sigmoid
 from edgeinfinite.export.executorch.passes.graph_tools import finish, tidy
 from edgeinfinite.export.executorch.passes.last_token_first import last_token_first
+from edgeinfinite.export.executorch.passes.layer_norm_as_means import layer_norm_as_means
 from edgeinfinite.export.executorch.passes.matmul_as_bmm import matmul_as_bmm
 from edgeinfinite.export.executorch.passes.reductions_as_products import reductions_as_products
 from edgeinfinite.export.executorch.passes.rotation_as_product import rotation_as_product
@@ -22,6 +23,7 @@ PASSES = (
     without_assertions,
     folded_constants,
     shared_inputs,
+    layer_norm_as_means,
     last_token_first,
     reductions_as_products,
     elu_as_exp,

@@ -48,6 +48,8 @@ class RopeTables(nn.Module):
 
     def _rows(self, name: str, position_ids: torch.Tensor) -> torch.Tensor:
         """`[1, T, D]` of a table `[C, D]` or `[C, D / 2]`."""
+        if position_ids.dim() == 3:  # multimodal RoPE's rows, which are the same for text
+            position_ids = position_ids[0]
         rows = nn.functional.embedding(position_ids, self.get_buffer(name))
         return torch.cat((rows, rows), dim=-1) if rows.shape[-1] < self._dims[name] else rows
 

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
+from executorch.exir import to_edge
 from program_faults import FAULTS, ProgramFaults
 from tiny_artifact import tiny_artifact
 
@@ -83,6 +85,17 @@ def test_a_program_with_unknown_operations_is_said_to_be_not_compared(
         checks = verify_artifact(artifact, model=checkpoint)
     assert not any(check.check in NAMES for check in checks)
     assert "isn't compared in exact arithmetic: it has XNNSoftmax" in caplog.text
+
+
+def test_an_operator_with_several_results_is_computed(tmp_path: Path) -> None:
+    module = torch.nn.Module()
+    module.forward = lambda x: tuple(x.topk(3))  # type: ignore[method-assign]
+    numbers = torch.randn(2, 7)
+    program = to_edge(torch.export.export(module, (numbers,))).to_executorch()
+    path = tmp_path / "model.pte"
+    path.write_bytes(program.buffer)
+    found = ExactProgram(path).method("forward").call([numbers])
+    assert torch.equal(found[0].float(), numbers.topk(3).values)
 
 
 def test_a_file_that_is_no_program_is_one_line(tmp_path: Path) -> None:

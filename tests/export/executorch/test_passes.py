@@ -26,6 +26,7 @@ from edgeinfinite.export.executorch.passes.graph_tools import (
 )
 from edgeinfinite.export.executorch.passes.half_constants import half_constants
 from edgeinfinite.export.executorch.passes.last_token_first import last_token_first
+from edgeinfinite.export.executorch.passes.layer_norm_as_means import layer_norm_as_means
 from edgeinfinite.export.executorch.passes.matmul_as_bmm import matmul_as_bmm
 from edgeinfinite.export.executorch.passes.reductions_as_products import reductions_as_products
 from edgeinfinite.export.executorch.passes.rope_tables import RopeTables, rope_tables
@@ -248,6 +249,16 @@ class _Decoder(nn.Module):
         x = args[0] + args[0].cumsum(1)
         x = x + self.down(functional.silu(self.up(self.norms[0](x))))
         return self.head(self.norms[1](x)[:, -1:, :])
+
+
+@pytest.mark.parametrize("affine", [False, True])
+def test_a_layer_norm_is_means(affine: bool) -> None:
+    norm = nn.LayerNorm(16, eps=1e-3, elementwise_affine=affine)
+    if affine:
+        nn.init.normal_(norm.weight)
+        nn.init.normal_(norm.bias)
+    module = Calls(lambda self, x: self.norm(x), norm=norm)
+    check(layer_norm_as_means, module, 3 + 5 * torch.randn(1, 5, 16), places=1, dynamic_axis=1)
 
 
 @pytest.mark.parametrize("offsets", [False, True])
