@@ -9,7 +9,6 @@ the same length, so everything that depends on a length is computed once per kin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -115,20 +114,6 @@ class _Places:
         return cls(here, -here + 1.0, hidden.reshape(1, -1) * MASKED)
 
 
-class HeadLayout(NamedTuple):
-    """Constants of the caches with K heads, which H query heads share.
-
-    Args:
-        blocks: `[H, K D]`, 1 in the columns of a query head's KV head, else 0.
-        spread: `[K D, D]`, one identity per KV head.
-        gathered: the transpose of `spread`, `[D, K D]`.
-    """
-
-    blocks: torch.Tensor
-    spread: torch.Tensor
-    gathered: torch.Tensor
-
-
 class DecodeState(_ExecuTorchState):
     """One token: attention as products and softmax over the caches in their own layout.
 
@@ -140,7 +125,9 @@ class DecodeState(_ExecuTorchState):
 
     Args:
         given, kinds, longest_layer: as in the base class.
-        layouts: by K of a cache.
+        blocks: `[H, K D]`, 1 in the columns of a query head's KV head, else 0.
+        spread: `[K D, D]`, one identity per KV head.
+        gathered: the transpose of `spread`, `[D, K D]`.
     """
 
     def __init__(
@@ -148,10 +135,13 @@ class DecodeState(_ExecuTorchState):
         given: StateTensors,
         kinds: list[LayerKind],
         longest_layer: int,
-        layouts: Mapping[int, HeadLayout],
+        *,
+        blocks: torch.Tensor,
+        spread: torch.Tensor,
+        gathered: torch.Tensor,
     ) -> None:
         super().__init__(given, kinds, longest_layer)
-        self._layouts = layouts
+        self._blocks, self._spread, self._gathered = blocks, spread, gathered
         self._places = {
             layer: _Places.of(
                 given.k_cache[layer].shape[1], self._length_of(layer), kinds[layer].window
@@ -168,7 +158,6 @@ class DecodeState(_ExecuTorchState):
         layer = call.layer
         self._write_later(call)
         _, heads, _, dim = call.query.shape
-        layout = self._layouts[call.key.shape[1]]
         new_key, new_value = (new.reshape(1, -1) for new in (call.key, call.value))
         width = new_key.shape[1]
         keys = self._given.k_cache[layer].reshape(-1, width)
@@ -176,7 +165,7 @@ class DecodeState(_ExecuTorchState):
         # linear(x, y) is a product with the rows of y.
         own = (call.query * call.scaling).reshape(heads, dim)
         places = self._places[self._like[layer]]
-        queries = functional.linear(own, layout.spread) * layout.blocks
+        queries = functional.linear(own, self._spread) * self._blocks
         new_scores = functional.linear(queries, new_key)
         old_scores = functional.linear(queries, keys) * places.elsewhere
         if call.softcap is None:
@@ -186,8 +175,8 @@ class DecodeState(_ExecuTorchState):
             weights = (scores + places.mask).softmax(-1)
         new_weights = functional.linear(weights, places.here)
         old = torch.bmm((weights * places.elsewhere).unsqueeze(0), values).reshape(heads, width)
-        found = (old + new_weights * new_value) * layout.blocks
-        return functional.linear(found, layout.gathered).reshape(1, heads, 1, dim)
+        found = (old + new_weights * new_value) * self._blocks
+        return functional.linear(found, self._gathered).reshape(1, heads, 1, dim)
 
 
 class PrefillState(_ExecuTorchState):
