@@ -34,9 +34,6 @@ class Geometry:
             included; 0: it attends to everything. A layer with such a window holds it and nothing
             else: no sinks, no recall slots. Left out where all layers attend to everything. It is
             the backbone's, not the user's: `models.sliding` fills it in.
-        caches: for each cache its layer, then the KV heads that it holds: `((0, 0, 1), (0, 2))` are
-            two caches of layer 0. Left out where a layer has one cache with all heads. With it,
-            whatever is said of a layer here and in the state is said of a cache.
 
     Raises:
         EdgeInfiniteError: a length is out of range or the policy is unknown.
@@ -48,7 +45,6 @@ class Geometry:
     policy: str = "reencode"
     recall_slots: int | tuple[int, ...] = 0
     sliding_windows: tuple[int, ...] | UnsetType = UNSET
-    caches: tuple[tuple[int, ...], ...] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if not isinstance(self.sliding_windows, UnsetType):
@@ -65,9 +61,6 @@ class Geometry:
             raise EdgeInfiniteError(
                 f"unknown policy {self.policy!r}; choose one of {', '.join(POLICIES)}"
             )
-        if not isinstance(self.caches, UnsetType):
-            object.__setattr__(self, "caches", tuple(tuple(cache) for cache in self.caches))
-            self._check_caches(self.caches)
         if self.policy == "reencode" and self.most_slots:
             raise EdgeInfiniteError("policy reencode has no recall slots; use --policy carry")
         for slots in _as_tuple(self.recall_slots):
@@ -78,24 +71,6 @@ class Geometry:
                     f"{slots} recall slots aren't a multiple of the segment length "
                     f"{self.segment_length}; choose {nearest}"
                 )
-
-    def _check_caches(self, caches: tuple[tuple[int, ...], ...]) -> None:
-        if self.policy != "carry" or self.has_windows:
-            raise EdgeInfiniteError(
-                "a layer has one cache for all of its heads under reencode, and where layers have "
-                "sliding windows; leave caches out"
-            )
-        heads = [(cache[0], head) for cache in caches for head in cache[1:]]
-        layers = [cache[0] for cache in caches if len(cache) > 1]
-        every = {layer: sorted(h for at, h in heads if at == layer) for layer in layers}
-        counts = {len(of_layer) for of_layer in every.values()}
-        whole = all(of_layer == list(range(len(of_layer))) for of_layer in every.values())
-        if len(layers) != len(caches) or layers != sorted(layers) or len(counts) != 1 or not whole:
-            raise EdgeInfiniteError(
-                "caches don't hold each KV head of each layer once, in the order of the layers"
-            )
-        if len(caches) == len(every):  # one form for one meaning, as for the slots
-            object.__setattr__(self, "caches", UNSET)
 
     def _check_windows(self, windows: tuple[int, ...]) -> None:
         for window in windows:
@@ -170,34 +145,7 @@ class Geometry:
 
         If every such layer had it, the state would take the same bytes.
         """
-        if isinstance(self.caches, UnsetType) or not self.varies:
-            return round(sum(self._budgets) / len(self._budgets))
-        heads = [len(cache) - 1 for cache in self.caches]
-        slots = sum(g * n for g, n in zip(self._budgets, heads, strict=True))
-        return round(slots / sum(heads))
-
-    @property
-    def shares_layers(self) -> bool:
-        """Whether layers have more than one cache, for some of their heads each."""
-        return not isinstance(self.caches, UnsetType)
-
-    def cache_heads(self, layers: int, kv_heads: int) -> list[tuple[int, tuple[int, ...]]]:
-        """For each cache its layer and its KV heads.
-
-        Args:
-            layers, kv_heads: L and K of the backbone.
-
-        Raises:
-            EdgeInfiniteError: the caches are for another backbone.
-        """
-        if isinstance(self.caches, UnsetType):
-            return [(layer, tuple(range(kv_heads))) for layer in range(layers)]
-        if sum(len(cache) - 1 for cache in self.caches) != layers * kv_heads:
-            raise EdgeInfiniteError(
-                f"caches are given for another model than one of {layers} layers with {kv_heads} "
-                "KV heads"
-            )
-        return [(cache[0], cache[1:]) for cache in self.caches]
+        return round(sum(self._budgets) / len(self._budgets))
 
     def slots_of(self, layer: int) -> int:
         """G of a layer."""
@@ -242,9 +190,7 @@ class Geometry:
         fields = asdict(self)
         if self.varies:
             fields["recall_slots"] = list(_as_tuple(self.recall_slots))
-        windows, caches = fields.pop("sliding_windows"), fields.pop("caches")
-        if caches is not UNSET:
-            fields["caches"] = [list(cache) for cache in caches]
+        windows = fields.pop("sliding_windows")
         return fields if windows is UNSET else fields | {"sliding_windows": list(windows)}
 
     @classmethod

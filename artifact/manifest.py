@@ -17,6 +17,7 @@ from msgspec import UNSET, UnsetType
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest_check import check_json, check_manifest, is_plain_name
 from edgeinfinite.artifact.rank_rule import RankRule
+from edgeinfinite.artifact.slots_by_head import refuse_slots_by_head
 from edgeinfinite.artifact.socs import QNN_HTP, soc_named
 from edgeinfinite.artifact.tensors import GraphSpec, TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
@@ -235,6 +236,7 @@ def read_manifest(folder: Path) -> Manifest:
                 f"{path} differs from what was exported (own_sha256); copy the artifact again or "
                 "export it again"
             )
+        refuse_slots_by_head(path, text)
         manifest = msgspec.json.decode(text, type=Manifest)
     except (msgspec.DecodeError, RecursionError) as error:
         raise EdgeInfiniteError(f"{path} can't be read: {error}; export it again") from error

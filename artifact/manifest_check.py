@@ -116,7 +116,7 @@ def _backbone(manifest: Manifest) -> Iterator[str]:
 
 
 def _state(manifest: Manifest) -> Iterator[str]:
-    layers = len(_caches(manifest))
+    layers = manifest.backbone.layers
     names = [spec.name for spec in manifest.state]
     if len(set(names)) < len(names):
         yield "two state tensors have the same name"
@@ -192,7 +192,7 @@ def _tensor(manifest: Manifest, spec: TensorSpec | OutputSpec) -> Iterator[str]:
     letters = spec.dims.split()
     if len(letters) != len(spec.shape):
         yield f"{spec.name} has {len(spec.shape)} axes, its layout says {spec.dims!r}"
-    if spec.layer is not None and not 0 <= spec.layer < len(_caches(manifest)):
+    if spec.layer is not None and not 0 <= spec.layer < manifest.backbone.layers:
         yield f"{spec.name} is of layer {spec.layer}"
     sizes = _sizes(manifest, spec.layer)
     for letter, axis in zip(letters, spec.shape, strict=True):
@@ -218,32 +218,18 @@ def _sizes(manifest: Manifest, layer: int | None) -> dict[str, int]:
     sizes = {
         "1": 1,
         "B": 1,
-        "L": len(_caches(manifest)),
+        "L": backbone.layers,
         "K": backbone.kv_heads,
         "D": backbone.head_dim,
         "V": backbone.vocabulary,
         "W": geometry.window_length,
     }
     if layer is not None:
-        sizes["C"] = _capacities(geometry, len(_caches(manifest)))[layer]
-        sizes["K"] = len(_caches(manifest)[layer][1])
+        sizes["C"] = _capacities(geometry, backbone.layers)[layer]
         sizes["G"] = geometry.slots_of(layer)
         if geometry.slides(layer):
             sizes["W"] = geometry.kept_of(layer)
     return sizes
-
-
-def _caches(manifest: Manifest) -> list[tuple[int, tuple[int, ...]]]:
-    """For each cache its layer and its KV heads."""
-    backbone = manifest.backbone
-    return _cache_heads(manifest.geometry, backbone.layers, backbone.kv_heads)
-
-
-@lru_cache(maxsize=4)
-def _cache_heads(
-    geometry: Geometry, layers: int, kv_heads: int
-) -> list[tuple[int, tuple[int, ...]]]:
-    return geometry.cache_heads(layers, kv_heads)
 
 
 @lru_cache(maxsize=4)

@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.slots_by_head import refuse_slots_by_head
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import is_replaceable, replacing
 
@@ -155,6 +156,7 @@ def read_session_header(path: Path) -> tuple[SessionHeader, dict[str, str]]:
                 f"{path} has session format {version}, from an edgeinfinite before this one; start "
                 "a new session"
             )
+        refuse_slots_by_head(path, header, session=True)
         return msgspec.json.decode(header, type=SessionHeader), metadata
     except _FOREIGN as error:
         raise broken(path, f"{type(error).__name__}: {error}") from error

@@ -143,7 +143,7 @@ def updated_in_place(cache: TensorSpec) -> OutputSpec:
 
 def state_specs(
     layers: int,
-    kv_heads: int | Sequence[int],
+    kv_heads: int,
     capacities: Sequence[int],
     head_dim: int,
     *,
@@ -155,29 +155,28 @@ def state_specs(
 
     Args:
         layers: L.
-        kv_heads: K, or K of every cache where layers have more than one.
-        capacities: C of every layer, or of every cache.
+        kv_heads: K.
+        capacities: C of every layer.
         head_dim: D.
         memory: whether there is a gate that reads M and z.
         cache_type: of K and V, `float32`, `float16` or `int8`; everything else is float32.
         scored: G of the layers whose recall slots have scores.
     """
-    heads = [kv_heads] * layers if isinstance(kv_heads, int) else list(kv_heads)
     caches = [
-        tensor_spec(role, cache_type, (1, heads[cache], capacity, head_dim), "B K C D", cache)
+        tensor_spec(role, cache_type, (1, kv_heads, capacity, head_dim), "B K C D", layer)
         for role in CACHES
-        for cache, capacity in enumerate(capacities)
+        for layer, capacity in enumerate(capacities)
     ]
     scores = [
-        tensor_spec(SCORES, "float32", (1, heads[cache], slots), "B K G", cache)
-        for cache, slots in (scored or {}).items()
+        tensor_spec(SCORES, "float32", (1, kv_heads, slots), "B K G", layer)
+        for layer, slots in (scored or {}).items()
     ]
     sums = [
-        tensor_spec("memory", "float32", (layers, heads[0], head_dim, head_dim), "L K D D"),
-        tensor_spec("memory_norm", "float32", (layers, heads[0], head_dim), "L K D"),
+        tensor_spec("memory", "float32", (layers, kv_heads, head_dim, head_dim), "L K D D"),
+        tensor_spec("memory_norm", "float32", (layers, kv_heads, head_dim), "L K D"),
     ]
     counters = [
-        tensor_spec("length", "int64", (len(heads),), "L"),
+        tensor_spec("length", "int64", (layers,), "L"),
         tensor_spec("has_memory", "float32", (1,), "1"),
     ]
     return tuple(caches + scores + (sums if memory else []) + counters)

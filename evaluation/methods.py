@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from msgspec import UNSET
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
@@ -24,7 +23,7 @@ from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.evaluation.placement import PlacedEngine, new_tensors_on
 from edgeinfinite.evaluation.reader import Footprint, Prediction, measured
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.attach import attach, caches_of, heads_of_caches
+from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.attention import run_tokens
 from edgeinfinite.models.configuration import (
     NO_GATE,
@@ -103,9 +102,7 @@ def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteCon
         return EdgeInfiniteConfig(whole, NO_GATE, cache_type=setting.tensor_type)
     if method == "streaming":
         window = geometry.window_length + geometry.average_slots
-        streaming = replace(
-            geometry, policy="carry", recall_slots=0, window_length=window, caches=UNSET
-        )
+        streaming = replace(geometry, policy="carry", recall_slots=0, window_length=window)
         return EdgeInfiniteConfig(streaming, NO_GATE, cache_type=setting.tensor_type)
     if method in ABLATIONS:
         without = method.removeprefix("without-")
@@ -157,8 +154,8 @@ class Reader:
         if method in BASELINES:
             facts = architecture_of(model)
             with new_tensors_on(model.device):
-                for cache, heads in zip(caches_of(model), heads_of_caches(model), strict=True):
-                    cache.retention_scorer = baseline_scorer(method, heads, facts.head_dim)
+                for layer in attention_layers(model):
+                    layer.retention_scorer = baseline_scorer(method, facts.kv_heads, facts.head_dim)
         memories = _memories(model, other) if method == "swapped-memory" else None
         if method == "zero-memory-gate":
             memories = []

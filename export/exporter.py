@@ -7,6 +7,7 @@ import importlib.metadata
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from transformers import PreTrainedModel
 
@@ -40,10 +41,8 @@ from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import (
     attention_layers,
     backbone_parameters,
-    caches_of,
     config_of,
     rank_rule_of,
-    scorers_of,
 )
 from edgeinfinite.models.configuration import INT8_CACHE, UNTRAINED_SCORER
 from edgeinfinite.models.int8_cache.measure import MEASURED_TOKENS, add_cache_scales
@@ -173,7 +172,7 @@ def _left_for_weights(plan: ExportPlan, folder: Path) -> float:
     """
     model = plan.backbone.model
     files = sum(file.stat().st_size for file in folder.iterdir())
-    scorers = [s for cache in caches_of(model) if (s := cache.retention_scorer) is not None]
+    scorers = [s for layer in attention_layers(model) if (s := layer.retention_scorer) is not None]
     # A scorer lies in its file; the graphs hold those that rank, in half precision.
     apart = {id(parameter) for scorer in scorers for parameter in scorer.parameters()}
     floats = sum(
@@ -182,17 +181,17 @@ def _left_for_weights(plan: ExportPlan, folder: Path) -> float:
         if not plan.recipe.format_of(name) and id(parameter) not in apart
     )
     shape = ModelShape.of(model)
-    others = plan.backend.graph_bytes * shape.caches + _SPARE_BYTES
+    others = plan.backend.graph_bytes * shape.layers + _SPARE_BYTES
     others += sum(2 * p.numel() for s in scorers if not s.streams for p in s.parameters())
     if shape.cache_type == INT8_CACHE:  # in the graphs for tokens, and in the one that compresses
         others += 2 * 2 * 4 * shape.layers * shape.kv_heads * shape.head_dim
-        others += _INT8_GRAPH_BYTES * shape.caches
+        others += _INT8_GRAPH_BYTES * shape.layers
     geometry = shape.geometry
     if geometry.policy != "carry" and plan.backend.keeps_angles:
         others += 2 * 4 * geometry.capacity * shape.head_dim
     if geometry.policy == "carry":
         others += _rotary_bytes(model, geometry.capacity)
-        others += _SLOT_BYTES * shape.caches * (geometry.most_slots + geometry.segment_length)
+        others += _SLOT_BYTES * shape.layers * (geometry.most_slots + geometry.segment_length)
     return 1e6 * (plan.options.quantization.max_mb or 0.0) - files - floats - others
 
 
@@ -214,8 +213,9 @@ def _refuse_larger(folder: Path, max_mb: float | None) -> None:
 
 def _write_scorer(model: PreTrainedModel, folder: Path) -> ScorerInfo | None:
     """Writes the scorer's tensors and card; `evaluate` skips documents it was trained on."""
-    scorers, source = scorers_of(model), config_of(model).scorer
-    if not scorers or source is None:
+    scorers: list[Any] = [layer.retention_scorer for layer in attention_layers(model)]
+    source = config_of(model).scorer
+    if scorers[0] is None or source is None:
         return None
     card = {} if source == UNTRAINED_SCORER else read_metadata(Path(source))
     rule = rank_rule_of(model)

@@ -135,8 +135,7 @@ def _facts(manifest: Manifest) -> str:
         "loss": "; ".join(told(manifest.parity)).removeprefix("loss ") or "as the checkpoint",
         "cache": f"{geometry.policy}, a window of {geometry.window_length} tokens, "
         f"{geometry.sink_length} sinks, segments of {geometry.segment_length}",
-        "recall slots": f"{geometry.average_slots:,.0f} in an average "
-        f"{'head' if geometry.shares_layers else 'layer'}, filled by "
+        "recall slots": f"{geometry.average_slots:,.0f} in an average layer, filled by "
         f"{scorer.source}"
         if geometry.most_slots and scorer
         else "none",

@@ -64,6 +64,11 @@ class ExportPlan:
         """The plan for people: what `export --dry-run` prints."""
         geometry, target = self.config.geometry, self.options.target
         shape = ModelShape.of(self.backbone.model)
+        every = "every layer" if not geometry.has_windows else "every other layer"
+        slots = ", ".join(
+            f"{count} in layers {_ranges(layers)}" if geometry.varies else f"{count} in {every}"
+            for count, layers in _layers_by_slots(geometry, shape.layers).items()
+        )
         windows = ", ".join(
             f"{window} in layers {_ranges(layers)}, which hold nothing else"
             for window, layers in _layers_by_window(geometry, shape.layers).items()
@@ -73,11 +78,11 @@ class ExportPlan:
             "back end": ", ".join(filter(None, (self.backend.name, target, self.options.soc))),
             "policy": geometry.policy,
             "sinks": f"{geometry.sink_length}",
-            "recall slots": _about_slots(shape),
+            "recall slots": slots,
             "segment": f"{geometry.segment_length}",
             "window": f"{geometry.window_length}",
             **({"sliding": windows} if windows else {}),
-            "slots in all": f"{self._average_slots(shape):,.0f} in an average layer",
+            "slots in all": f"{sum(shape.capacities) / shape.layers:,.0f} in an average layer",
             "KV cache": self.config.cache_type,
             "memory gate": Path(self.config.gate).name,
             "scorer": Path(self.config.scorer).name if self.config.scorer else "none",
@@ -85,11 +90,6 @@ class ExportPlan:
             "state": f"{self.state_bytes / 1e6:,.1f} MB",
         }
         return "\n".join(f"{name:<14}{value}" for name, value in rows.items())
-
-    @staticmethod
-    def _average_slots(shape: ModelShape) -> float:
-        heads = sum(c * n for c, n in zip(shape.capacities, shape.cache_heads, strict=True))
-        return heads / sum(shape.cache_heads)
 
 
 def plan_export(options: ExportOptions) -> ExportPlan:
@@ -162,19 +162,6 @@ def _cache_type(options: ExportOptions, backend: Backend) -> str | None:
             f"choose one of {', '.join(backend.cache_types)}"
         )
     return options.cache_type
-
-
-def _about_slots(shape: ModelShape) -> str:
-    """Which layers, or how many KV heads, have how many recall slots, the largest number first."""
-    geometry, every = shape.geometry, _layers_by_slots(shape.geometry, shape.caches).items()
-    if not geometry.varies:
-        layers = "every other layer" if geometry.has_windows else "every layer"
-        return ", ".join(f"{count} in {layers}" for count, _ in every)
-    if not geometry.shares_layers:
-        return ", ".join(f"{count} in layers {_ranges(layers)}" for count, layers in every)
-    heads = shape.cache_heads
-    by_slots = [f"{count} in {sum(heads[i] for i in caches)}" for count, caches in every]
-    return f"{', '.join(by_slots)} of {sum(heads)} KV heads"
 
 
 def _layers_by_slots(geometry: Geometry, layers: int) -> dict[int, list[int]]:

@@ -21,16 +21,13 @@ from edgeinfinite.models.configuration import (
     UNTRAINED_SCORER,
     EdgeInfiniteConfig,
 )
-from edgeinfinite.models.head_groups import share_layers
 from edgeinfinite.models.int8_cache.scales import CacheScales, load_cache_scales
 from edgeinfinite.models.memory.feature_map import FeatureMap
 from edgeinfinite.models.memory.gate import MemoryGate, default_rank
 from edgeinfinite.models.memory.gate_file import load_gate
 from edgeinfinite.models.recall.angles import check_length
-from edgeinfinite.models.recall.movement import measure_movements, rotary_tables
+from edgeinfinite.models.recall.movement import measure_movements
 from edgeinfinite.models.recall.ranking import keeps_scores
-from edgeinfinite.models.recall.rotary import RotaryTable
-from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import (
     load_scorers,
     read_rank_rule,
@@ -65,7 +62,6 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
     facts = architecture_of(model)
     config = replace(config, geometry=with_windows(config.geometry, facts))
     _check_positions(facts, config.geometry)
-    caches = config.geometry.cache_heads(len(facts.layers), facts.kv_heads)
     check_length(model, config.geometry.capacity)
     if config.geometry.policy == "carry":
         measure_movements(model, config.geometry.capacity)  # refuses keys that can't be moved
@@ -73,16 +69,8 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
     model.requires_grad_(False).eval()
     for layer in layers:
         layer.memory_gate = layer.retention_scorer = layer.cache_scales = None
-        layer.edgeinfinite_caches = None
-    parts = share_layers(layers, caches) if config.geometry.shares_layers else None
-    model.__dict__["edgeinfinite_caches"] = parts  # no modules of the model: they hold no weights
     model.edgeinfinite_rank_rule = RankRule()  # type: ignore[assignment]
-    model.__dict__["edgeinfinite_scorers"] = []
     if config.gate != NO_GATE:
-        if config.geometry.shares_layers:
-            raise EdgeInfiniteError(
-                "a memory gate reads one cache a layer; give --recall-slots 512, or --gate none"
-            )
         if config.geometry.has_windows:
             raise EdgeInfiniteError(
                 f"{facts.name} has layers with sliding windows, whose tokens no memory holds; give "
@@ -91,14 +79,14 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
         _add_gates(layers, config, facts, backbone_parameters(model))
         if config.gate != UNTRAINED_GATE:
             load_gate(Path(config.gate), layers)
-    config.geometry.capacities(len(caches))  # refuses slots for another number of layers
+    config.geometry.capacities(len(layers))  # refuses slots for another number of layers
     if config.geometry.recall_slots:
-        _add_scorers(model, caches, config, facts)
+        _add_scorers(model, layers, config, facts)
     if config.cache_scales is not None:
-        heads = [len(of_cache) for _, of_cache in caches]
-        found = load_cache_scales(Path(config.cache_scales), heads, facts.head_dim)
-        for cache, scales in zip(caches_of(model), found, strict=True):
-            cache.cache_scales = scales.to(model.device)
+        sizes = len(layers), facts.kv_heads, facts.head_dim
+        found = load_cache_scales(Path(config.cache_scales), *sizes)
+        for layer, scales in zip(layers, found, strict=True):
+            layer.cache_scales = scales.to(model.device)
     model.edgeinfinite_config = config  # type: ignore[assignment]
     return model
 
@@ -122,63 +110,36 @@ def attention_layers(model: PreTrainedModel) -> list[Any]:
     return [layer.self_attn for layer in model.get_decoder().layers]
 
 
-def caches_of(model: PreTrainedModel) -> list[Any]:
-    """What holds the scorer and the scales of each cache, in the order of the state.
-
-    The attention modules, or `head_groups.CacheParts` where layers have more than one cache.
-    """
-    parts: list[Any] | None = model.__dict__.get("edgeinfinite_caches")
-    return attention_layers(model) if parts is None else parts
-
-
-def scorers_of(model: PreTrainedModel) -> list[RetentionScorer]:
-    """The scorers of an attached model, by layer as in their file; empty without recall slots."""
-    scorers: list[RetentionScorer] = model.__dict__.get("edgeinfinite_scorers", [])
-    return scorers
-
-
-def heads_of_caches(model: PreTrainedModel) -> list[int]:
-    """How many KV heads each cache of an attached model holds."""
-    facts, geometry = architecture_of(model), config_of(model).geometry
-    return [len(heads) for _, heads in geometry.cache_heads(len(facts.layers), facts.kv_heads)]
-
-
-def cache_tables(model: PreTrainedModel, positions: int) -> list[RotaryTable]:
-    """RoPE of each cache; see `rotary_tables`."""
-    tables = rotary_tables(model, positions)
-    return [tables[cache.layer_idx] for cache in caches_of(model)]
-
-
 def gate_parameters(model: PreTrainedModel) -> list[nn.Parameter]:
     """The gates' parameters, the only ones that gate training changes."""
     return [p for name, p in model.named_parameters() if ".memory_gate." in name]
 
 
 def scored_layers(model: PreTrainedModel) -> dict[int, int]:
-    """G by index of the cache, for those of an attached model whose recall slots have scores."""
+    """G by layer index, for the layers of an attached model whose recall slots have scores."""
     geometry = config_of(model).geometry
     return {
         index: geometry.slots_of(index)
-        for index, cache in enumerate(caches_of(model))
-        if keeps_scores(geometry, index, cache.retention_scorer)
+        for index, layer in enumerate(attention_layers(model))
+        if keeps_scores(geometry, index, layer.retention_scorer)
     }
 
 
 def cache_scales_of(model: PreTrainedModel) -> list[CacheScales | None]:
-    """The scales of an attached model's int8 caches; None in each for another cache type.
+    """The scales of an attached model's int8 cache, by layer; None in each for another cache.
 
     Raises:
         EdgeInfiniteError: the cache is int8 and its scales aren't there yet.
     """
-    caches = caches_of(model)
+    layers = attention_layers(model)
     if config_of(model).cache_type != INT8_CACHE:
-        return [None] * len(caches)
-    if any(cache.cache_scales is None for cache in caches):
+        return [None] * len(layers)
+    if any(layer.cache_scales is None for layer in layers):
         raise EdgeInfiniteError(
             "an int8 cache has no scales yet; measure them with int8_cache.measure, or name a file "
             "in the configuration"
         )
-    return [cache.cache_scales for cache in caches]
+    return [layer.cache_scales for layer in layers]
 
 
 def feature_maps(model: PreTrainedModel) -> list[FeatureMap]:
@@ -224,26 +185,20 @@ def _add_gates(
 
 
 def _add_scorers(
-    model: PreTrainedModel,
-    caches: list[tuple[int, tuple[int, ...]]],
-    config: EdgeInfiniteConfig,
-    facts: Architecture,
+    model: PreTrainedModel, layers: list[nn.Module], config: EdgeInfiniteConfig, facts: Architecture
 ) -> None:
     if config.scorer is None:
         raise EdgeInfiniteError(
             "recall slots need a retention scorer, and none is shipped for this model; give "
             "--scorer FILE, made with train-scorer"
         )
-    sizes = len(facts.layers), facts.kv_heads, facts.head_dim
+    sizes = len(layers), facts.kv_heads, facts.head_dim
     if config.scorer == UNTRAINED_SCORER:
         scorers, rule = untrained_scorers(*sizes, config.seed), RankRule()
     else:
         path = Path(config.scorer)
         scorers = load_scorers(path, *sizes)
         rule = read_rank_rule(path)
-    model.__dict__["edgeinfinite_scorers"] = [scorer.to(model.device) for scorer in scorers]
-    for part, (layer, heads) in zip(caches_of(model), caches, strict=True):
-        scorer = scorers[layer]
-        of_cache = scorer if len(heads) == facts.kv_heads else scorer.of_heads(heads)
-        part.retention_scorer = of_cache.to(model.device)
+    for layer, scorer in zip(layers, scorers, strict=True):
+        layer.retention_scorer = scorer.to(model.device)
     model.edgeinfinite_rank_rule = rule  # type: ignore[assignment]

@@ -18,7 +18,6 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from edgeinfinite.models.attention_call import AttentionCall
-from edgeinfinite.models.head_groups import attend_by_groups
 from edgeinfinite.models.memory.gate import log_positions
 
 ATTENTION_NAME = "edgeinfinite"
@@ -30,7 +29,6 @@ class AttentionState(Protocol):
     """What a forward pass needs of the state: exact attention, and the memory to read.
 
     Implementations: the reference in `state.py`, and one in `export/` for each set of operators.
-    One whose attention reads rows says so by `reads_rows` (`head_groups.attend_by_groups`).
     """
 
     has_memory: torch.Tensor
@@ -71,11 +69,6 @@ def edgeinfinite_attention(
     """
     state: AttentionState = kwargs[STATE_ARGUMENT]
     call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
-    caches = getattr(module, "edgeinfinite_caches", None)
-    if caches is not None:
-        by_rows = getattr(state, "reads_rows", False)
-        found = attend_by_groups(state.attend, call, caches, by_rows=by_rows)
-        return found.transpose(1, 2), None
     combined = state.attend(call)
     gate = getattr(module, "memory_gate", None)
     if gate is not None:

@@ -17,13 +17,9 @@ from edgeinfinite.models.configuration import (
     UNTRAINED_GATE,
     EdgeInfiniteConfig,
 )
-from edgeinfinite.models.geometry_options import SLOTS_BY_HEAD, TRAINED_SLOTS, GeometryOptions
+from edgeinfinite.models.geometry_options import TRAINED_SLOTS, GeometryOptions
 from edgeinfinite.models.loading import Backbone
-from edgeinfinite.models.recall.layer_slots import (
-    most_slots_of_retrieval,
-    slots_by_head,
-    slots_by_layer,
-)
+from edgeinfinite.models.recall.layer_slots import most_slots_of_retrieval, slots_by_layer
 from edgeinfinite.models.shipped import shipped_gate, shipped_scorer
 from edgeinfinite.models.sliding import with_windows
 from edgeinfinite.models.state_size import GROWS, StateShape, geometry_within, recall_within
@@ -165,12 +161,6 @@ def _geometry(
     geometry = with_windows(geometry, facts)
     if options.state_mb is not None:
         geometry = _within(geometry, options.state_mb, scorer, backbone, options)
-    if asked.slots_by_head and geometry.most_slots:
-        total = None
-        if options.state_mb is not None:
-            shape = _state_shape(geometry, backbone, options)
-            total = shape.slots_within(geometry, options.state_mb)
-        return with_slots_by_head(geometry, scorer, backbone, total)
     free = asked.recall_slots is None and geometry.most_slots > 0
     if asked.trained_slots or (free and _retrieval_layers(scorer)):
         geometry = with_trained_slots(geometry, scorer, backbone)
@@ -208,11 +198,12 @@ def _within(
     given = None
     if isinstance(options.geometry, GeometryOptions):
         given = getattr(options.geometry, chosen)
-    if given not in (None, TRAINED_SLOTS, SLOTS_BY_HEAD):
+    if given is not None and given != TRAINED_SLOTS:
         name = "--" + chosen.replace("_", "-")
         raise EdgeInfiniteError(f"--state-mb chooses {name}; leave one of them out")
     facts = architecture_of(backbone.model)
-    shape = _state_shape(geometry, backbone, options)
+    reads_memory = _gate(options.gate, backbone, geometry) != NO_GATE
+    shape = StateShape.of(facts, cache_type_of(options), reads_memory=reads_memory)
     if all(facts.sliding_windows):  # every layer holds its window, no more and no less
         least = shape.bytes_of(geometry) / 1e6
         if least > megabytes:
@@ -224,13 +215,6 @@ def _within(
     if chosen == "recall_slots" and options.asked.segment_length is None:
         return recall_within(geometry, megabytes, shape)
     return geometry_within(geometry, megabytes, shape, chosen)
-
-
-def _state_shape(geometry: Geometry, backbone: Backbone, options: ModelOptions) -> StateShape:
-    reads_memory = _gate(options.gate, backbone, geometry) != NO_GATE
-    facts = architecture_of(backbone.model)
-    cache_type = cache_type_of(options)
-    return StateShape.of(facts, cache_type, reads_memory=reads_memory)
 
 
 def _gate(asked: str | None, backbone: Backbone, geometry: Geometry) -> str:
@@ -286,57 +270,7 @@ def with_trained_slots(geometry: Geometry, scorer: str | None, backbone: Backbon
     return replace(geometry, recall_slots=tuple(of_layer.get(layer, 0) for layer in every))
 
 
-def with_slots_by_head(
-    geometry: Geometry, scorer: str | None, backbone: Backbone, total: int | None = None
-) -> Geometry:
-    """Gives more recall slots to the retrieval heads that a scorer's card names.
-
-    Args:
-        geometry: of policy `carry`; its recall slots are the average.
-        scorer: the scorer's file.
-        backbone: the model.
-        total: recall slots of all heads together; None takes the average in each.
-
-    Raises:
-        EdgeInfiniteError: there is no scorer, its card doesn't tell the heads apart, or layers have
-            sliding windows.
-    """
-    if geometry.has_windows:
-        raise EdgeInfiniteError(
-            f"{backbone.name} has layers with sliding windows, whose other layers have one cache "
-            f"for all heads; give --recall-slots {TRAINED_SLOTS}"
-        )
-    facts, step = architecture_of(backbone.model), geometry.segment_length
-    layers = len(facts.layers)
-    retrieval = _retrieval_heads(scorer)
-    if len(retrieval) in (0, layers * facts.kv_heads):
-        where = f"{scorer} doesn't say" if scorer else "without a trained scorer it is unknown"
-        raise EdgeInfiniteError(
-            f"{where} which heads recall; give a number of slots, or a --scorer made with "
-            "train-scorer"
-        )
-    average = geometry.most_slots
-    most = (facts.positions - (geometry.capacity - average)) // step * step
-    if most <= average:
-        return geometry  # no positions are left
-    caches = slots_by_head(retrieval, layers, facts.kv_heads, average, step, most, total)
-    return replace(
-        geometry,
-        recall_slots=tuple(cache[0] for cache in caches),
-        caches=tuple(cache[1:] for cache in caches),
-    )
-
-
 def _retrieval_layers(scorer: str | None) -> list[int]:
     """Layers with retrieval heads, the most important first; empty if the card names none."""
-    return [int(layer) for layer in json.loads(_card(scorer).get("retrieval_layers", "[]"))]
-
-
-def _retrieval_heads(scorer: str | None) -> list[tuple[int, int]]:
-    """Layer and KV head of the retrieval heads, the most important first; see above."""
-    named = json.loads(_card(scorer).get("retrieval_heads", "[]"))
-    return [(int(layer), int(head)) for layer, head in named]
-
-
-def _card(scorer: str | None) -> dict[str, str]:
-    return read_metadata(Path(scorer)) if scorer and Path(scorer).is_file() else {}
+    card = read_metadata(Path(scorer)) if scorer and Path(scorer).is_file() else {}
+    return [int(layer) for layer in json.loads(card.get("retrieval_layers", "[]"))]

@@ -8,17 +8,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from msgspec import UnsetType
-
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 
 TRAINED_SLOTS = "trained"
 """The option value that divides the recall slots among the layers by the scorer's card:
 `CARRY_SLOTS` on average, or another average as in `trained:1920`."""
-
-SLOTS_BY_HEAD = "by-head"
-"""The same by KV head, so that a layer has more than one cache."""
 
 CARRY_LENGTHS = {"segment_length": 128, "sink_length": 64, "window_length": 448}
 """Under `carry` short segments cost only time, and lose less. A shorter window leaves more recall
@@ -39,9 +34,7 @@ class GeometryOptions:
         segment_length, sink_length, window_length: None takes the paper's lengths for `reencode`,
             and `CARRY_LENGTHS` for `carry`, the window longer by `CARRY_SLOTS` without a scorer.
         recall_slots: as in `Geometry`, or `trained`, or `trained:1920` for 1920 on average and more
-            in retrieval layers, or `by-head`, `by-head:1920`, more in retrieval heads; None takes
-            `trained` under `carry` if a scorer is known, else 0.
-            Tuples are caches: the slots, the layer, and its KV heads (`Geometry.caches`).
+            in retrieval layers; None takes `trained` under `carry` if a scorer is known, else 0.
 
     Raises:
         EdgeInfiniteError: a value is wrong whatever the other values are.
@@ -51,17 +44,12 @@ class GeometryOptions:
     segment_length: int | None = None
     sink_length: int | None = None
     window_length: int | None = None
-    recall_slots: int | tuple[int, ...] | tuple[tuple[int, ...], ...] | str | None = None
+    recall_slots: int | tuple[int, ...] | str | None = None
 
     @classmethod
     def of(cls, geometry: Geometry) -> GeometryOptions:
         """The options that come to a geometry; sliding windows are the backbone's."""
-        given = {option.name: getattr(geometry, option.name) for option in fields(cls)}
-        if not isinstance(geometry.caches, UnsetType):
-            slots = map(geometry.slots_of, range(len(geometry.caches)))
-            caches = zip(slots, geometry.caches, strict=True)
-            given["recall_slots"] = tuple((count, *cache) for count, cache in caches)
-        return cls(**given)
+        return cls(**{option.name: getattr(geometry, option.name) for option in fields(cls)})
 
     def __post_init__(self) -> None:
         plain = {name: value for name, value in self._given().items() if name != "recall_slots"}
@@ -73,21 +61,15 @@ class GeometryOptions:
 
     @property
     def trained_slots(self) -> bool:
-        """Whether the scorer's card divides the recall slots among the layers or the heads."""
+        """Whether the scorer's card divides the recall slots among the layers."""
         return isinstance(self.recall_slots, str)
-
-    @property
-    def slots_by_head(self) -> bool:
-        """Whether it divides them among the heads."""
-        return self.trained_slots and str(self.recall_slots).partition(":")[0] == SLOTS_BY_HEAD
 
     def _trained_average(self) -> int | None:
         name, _, average = str(self.recall_slots).partition(":")
-        if name not in (TRAINED_SLOTS, SLOTS_BY_HEAD) or (average and not average.isdecimal()):
+        if name != TRAINED_SLOTS or (average and not average.isdecimal()):
             raise EdgeInfiniteError(
                 f"recall slots are {self.recall_slots!r}; give a number, one a layer, "
-                f"{TRAINED_SLOTS} or {SLOTS_BY_HEAD}, or {TRAINED_SLOTS}:1920 for so many on "
-                "average"
+                f"{TRAINED_SLOTS}, or {TRAINED_SLOTS}:1920 for so many on average"
             )
         return int(average) if average else None
 
@@ -116,9 +98,6 @@ class GeometryOptions:
             EdgeInfiniteError: the values don't go together.
         """
         asked = self._given()
-        if isinstance(self.recall_slots, tuple) and isinstance(self.recall_slots[0], tuple):
-            asked["recall_slots"] = tuple(cache[0] for cache in asked["recall_slots"])
-            asked["caches"] = tuple(tuple(cache[1:]) for cache in self.recall_slots)
         if self.trained_slots:
             del asked["recall_slots"]
             if (average := self._trained_average()) is not None:

@@ -60,18 +60,6 @@ class StateShape:
         """Bytes of the float32 scores of one recall slot in one layer, if its heads score."""
         return 4 * self.kv_heads
 
-    def slots_within(self, geometry: Geometry, megabytes: float) -> int:
-        """How many recall slots of one head each fit, all heads together.
-
-        Args:
-            geometry: the other lengths; no layer has a sliding window.
-            megabytes: 10⁶ bytes each, for the whole state.
-        """
-        counters = 8 * self.layers  # of a second cache in each layer
-        room = megabytes * 1e6 - self.fixed_bytes - counters
-        kept = (geometry.capacity - geometry.most_slots) * self.layers * self.slot_bytes
-        return int((room - kept) * self.kv_heads // (self.slot_bytes + self.score_bytes))
-
     def bytes_of(self, geometry: Geometry) -> int:
         """Bytes of the whole state, without scores of recall slots."""
         return sum(geometry.capacities(self.layers)) * self.slot_bytes + self.fixed_bytes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +30,6 @@ from edgeinfinite.cli.options import ARTIFACT, MODEL
 from edgeinfinite.cli.steps import Done, Run, Step, read_record, run_steps, write_record
 from edgeinfinite.evaluation.card_options import PARTS, CardOptions
 from edgeinfinite.models.configuration import INT8_CACHE
-from edgeinfinite.models.geometry_options import GeometryOptions
 from edgeinfinite.training.books import BOOKS
 
 Words = tuple[str | Path, ...]
@@ -173,8 +171,8 @@ def _geometry(folder: Path, manifest: Manifest) -> Words:
     }
     found: list[str | Path] = [str(word) for pair in lengths_.items() for word in pair]
     if geometry.most_slots:
-        slots = GeometryOptions.of(geometry).recall_slots
-        every = json.dumps(slots) if isinstance(slots, tuple) else f"{slots}"
+        slots = geometry.recall_slots
+        every = ",".join(map(str, slots)) if isinstance(slots, tuple) else f"{slots}"
         found += ["--recall-slots", every, "--scorer", folder / SCORER_FILE]
     if manifest.gate is not None:
         found += ["--gate", folder / GATE_FILE]

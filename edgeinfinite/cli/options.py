@@ -26,12 +26,7 @@ from edgeinfinite.cli.arguments import (
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.configuration import CACHE_TYPES, INT8_CACHE
-from edgeinfinite.models.geometry_options import (
-    CARRY_LENGTHS,
-    CARRY_SLOTS,
-    SLOTS_BY_HEAD,
-    TRAINED_SLOTS,
-)
+from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS, TRAINED_SLOTS
 from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS
 from edgeinfinite.runtime_py.sampling_defaults import DEFAULTS
 from edgeinfinite.runtime_py.snapshots import UNDO_TURNS
@@ -46,11 +41,9 @@ def _length(name: str, metavar: str) -> dict[str, Any]:
     return option(default, type=int, metavar=metavar)
 
 
-def _slots(text: str) -> int | str | tuple[int, ...] | tuple[tuple[int, ...], ...]:
-    if text.partition(":")[0] in (TRAINED_SLOTS, SLOTS_BY_HEAD):
+def _slots(text: str) -> int | str | tuple[int, ...]:
+    if text.partition(":")[0] == TRAINED_SLOTS:
         return text
-    if text.startswith("["):
-        return _slots_of_json(text, text)
     try:
         slots = tuple(int(part) for part in text.split(","))
     except ValueError:
@@ -58,37 +51,27 @@ def _slots(text: str) -> int | str | tuple[int, ...] | tuple[tuple[int, ...], ..
     return slots if len(slots) > 1 else slots[0]
 
 
-def _slots_of_file(path: Path) -> int | tuple[int, ...] | tuple[tuple[int, ...], ...]:
+def _slots_of_file(path: Path) -> int | tuple[int, ...]:
+    """A JSON list of numbers, one per layer."""
     try:
-        text = read_text_file(path)
+        slots = json.loads(read_text_file(path))
     except OSError:
         raise argparse.ArgumentTypeError(
-            f"give one number, one per layer, {TRAINED_SLOTS}, {SLOTS_BY_HEAD}, or a file with one "
-            f"per layer; {str(path)!r} is none of them"
+            f"give one number, one per layer, {TRAINED_SLOTS}, or a file with one per layer; "
+            f"{str(path)!r} is none of them"
         ) from None
-    except EdgeInfiniteError:
-        text = ""
-    return _slots_of_json(text, str(path))
-
-
-def _slots_of_json(text: str, where: str) -> int | tuple[int, ...] | tuple[tuple[int, ...], ...]:
-    """A JSON list: a number per layer, or for each cache its slots, its layer and its KV heads."""
-    try:
-        slots = json.loads(text)
-    except ValueError:
+    except (EdgeInfiniteError, ValueError):
         slots = None
-    if _are_numbers(slots):
-        return slots[0] if len(slots) == 1 else tuple(slots)
-    if isinstance(slots, list) and all(_are_numbers(c) and len(c) > 2 for c in slots):
-        return tuple(tuple(cache) for cache in slots)
-    raise argparse.ArgumentTypeError(
-        f"{where} isn't a JSON list of whole numbers, one per layer, such as [0, 512, 128], nor of "
-        "caches, each with its slots, its layer and its KV heads, such as [[512, 0, 0], [0, 0, 1]]"
-    )
-
-
-def _are_numbers(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(type(n) is int for n in value)
+    if isinstance(slots, list) and any(isinstance(entry, list) for entry in slots):
+        raise argparse.ArgumentTypeError(
+            f"{path} is a list of lists, slots by KV head, which edgeinfinite doesn't have any "
+            "more; give whole numbers, one per layer, such as [0, 512, 128]"
+        )
+    if not isinstance(slots, list) or not all(type(number) is int for number in slots):
+        raise argparse.ArgumentTypeError(
+            f"{path} isn't a JSON list of whole numbers, one per layer, such as [0, 512, 128]"
+        )
+    return slots[0] if len(slots) == 1 else tuple(slots)
 
 
 ARTIFACT = {"artifact": option("the artifact's folder", type=Path, metavar="DIR")}
@@ -105,12 +88,11 @@ GEOMETRY = {
     "--window-length": _length("window_length", "W"),
     "--recall-slots": option(
         "slots under carry: one number, or one per layer as 0,512,128 or in a file "
-        "with a JSON list, or trained:1920 for 1920 on average, more in retrieval layers, "
-        "or by-head:1920, more in retrieval heads "
+        "with a JSON list, or trained:1920 for 1920 on average, more in retrieval layers "
         f"(default if there is a scorer: trained:{CARRY_SLOTS[INT8_CACHE]} with int8 caches, else "
         f"trained:{CARRY_SLOTS['float16']})",
         type=_slots,
-        metavar="G|trained:G|by-head:G|FILE",
+        metavar="G|trained:G|FILE",
     ),
     "--scorer": option("retention scorer (default: the model's)", metavar="FILE"),
 }

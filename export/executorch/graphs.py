@@ -15,14 +15,14 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.tensors import GraphSpec, OutputSpec, TensorSpec
 from edgeinfinite.export.executorch.codes import nearest, numbers_of
-from edgeinfinite.export.executorch.state import DecodeState, HeadLayout, LayerKind, PrefillState
+from edgeinfinite.export.executorch.state import DecodeState, LayerKind, PrefillState
 from edgeinfinite.export.graphs.carry import CarryMemory
 from edgeinfinite.export.graphs.compress import CompressMemory
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.graphs.state import StateTensors
 from edgeinfinite.export.graphs.tokens import EXAMPLE_TOKENS, DecodeStep, PrefillSegment
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.attach import cache_scales_of, caches_of
+from edgeinfinite.models.attach import cache_scales_of
 from edgeinfinite.models.configuration import INT8_CACHE
 from edgeinfinite.models.int8_cache.scales import (
     Cache,
@@ -76,24 +76,18 @@ class ExecuTorchDecode(DecodeStep):
 
     def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
         super().__init__(model, self._state_over, state, ())
-        sharing, dim = self.shape.query_heads // self.shape.kv_heads, self.shape.head_dim
-        self._layouts = sorted(set(self.shape.cache_heads))
-        for kv_heads in self._layouts:
-            own = torch.eye(kv_heads).repeat_interleave(sharing, 0)
-            spread = torch.eye(dim).repeat(kv_heads, 1)
-            made = (own.repeat_interleave(dim, 1), spread, spread.t().contiguous())
-            for name, tensor in zip(HeadLayout._fields, made, strict=True):
-                self.register_buffer(f"{name}_{kv_heads}", tensor, persistent=False)
+        heads, kv_heads, dim = self.shape.query_heads, self.shape.kv_heads, self.shape.head_dim
+        own = torch.eye(kv_heads).repeat_interleave(heads // kv_heads, 0)
+        spread = torch.eye(dim).repeat(kv_heads, 1)
+        self.register_buffer("blocks", own.repeat_interleave(dim, 1), persistent=False)
+        self.register_buffer("spread", spread, persistent=False)
+        self.register_buffer("gathered", spread.t().contiguous(), persistent=False)
 
     def _state_over(self, given: StateTensors) -> DecodeState:
         constants = dict(self.named_buffers(recurse=False))
-        layouts = {
-            kv_heads: HeadLayout(*(constants[f"{name}_{kv_heads}"] for name in HeadLayout._fields))
-            for kv_heads in self._layouts
-        }
         longest = self.shape.geometry.longest_layer
         scales = cache_scales_of(self.model)
-        return DecodeState(given, _kinds_of(self.model), longest, scales, layouts)
+        return DecodeState(given, _kinds_of(self.model), longest, scales, **constants)
 
     def example_inputs(self) -> tuple[Any, ...]:
         """Arguments of `forward` for tracing."""
@@ -217,8 +211,7 @@ def graphs_of(model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> list[Gra
 
 def _kinds_of(model: PreTrainedModel) -> list[LayerKind]:
     windows = architecture_of(model).sliding_windows
-    of_caches = [windows[cache.layer_idx] for cache in caches_of(model)]
-    return list(map(LayerKind, ModelShape.of(model).capacities, of_caches))
+    return list(map(LayerKind, ModelShape.of(model).capacities, windows))
 
 
 def _with_used_slots(arguments: tuple[Any, ...], kinds: list[LayerKind]) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ its channels stay where they cost least:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -133,20 +133,6 @@ class _Places:
         return cls(here, -here + 1.0, hidden.reshape(1, -1) * MASKED)
 
 
-class HeadLayout(NamedTuple):
-    """Constants of the caches with K heads, which H query heads share.
-
-    Args:
-        blocks: `[H, K D]`, 1 in the columns of a query head's KV head, else 0.
-        spread: `[K D, D]`, one identity per KV head.
-        gathered: the transpose of `spread`, `[D, K D]`.
-    """
-
-    blocks: torch.Tensor
-    spread: torch.Tensor
-    gathered: torch.Tensor
-
-
 class DecodeState(_ExecuTorchState):
     """One token: attention as products and softmax over the caches in their own layout.
 
@@ -158,7 +144,9 @@ class DecodeState(_ExecuTorchState):
 
     Args:
         given, kinds, longest_layer, scales: as in the base class.
-        layouts: by K of a cache.
+        blocks: `[H, K D]`, 1 in the columns of a query head's KV head, else 0.
+        spread: `[K D, D]`, one identity per KV head.
+        gathered: the transpose of `spread`, `[D, K D]`.
     """
 
     def __init__(
@@ -167,10 +155,13 @@ class DecodeState(_ExecuTorchState):
         kinds: list[LayerKind],
         longest_layer: int,
         scales: Sequence[CacheScales | None],
-        layouts: Mapping[int, HeadLayout],
+        *,
+        blocks: torch.Tensor,
+        spread: torch.Tensor,
+        gathered: torch.Tensor,
     ) -> None:
         super().__init__(given, kinds, longest_layer, scales)
-        self._layouts = layouts
+        self._blocks, self._spread, self._gathered = blocks, spread, gathered
         self._places = {
             layer: _Places.of(
                 given.k_cache[layer].shape[1], self._length_of(layer), kinds[layer].window
@@ -187,7 +178,6 @@ class DecodeState(_ExecuTorchState):
         layer, scale = call.layer, self._scales[call.layer]
         pairs = self._new_pairs(call)
         _, heads, _, dim = call.query.shape
-        layout = self._layouts[call.key.shape[1]]
         new_key, new_value = (new.reshape(1, -1) for new in (pairs.key, pairs.value))
         width = new_key.shape[1]
         keys = numbers_of(self._given.k_cache[layer]).reshape(-1, width)
@@ -195,7 +185,7 @@ class DecodeState(_ExecuTorchState):
         # linear(x, y) is a product with the rows of y.
         own = (call.query * call.scaling).reshape(heads, dim)
         places = self._places[self._like[layer]]
-        queries = functional.linear(own, layout.spread) * layout.blocks
+        queries = functional.linear(own, self._spread) * self._blocks
         if scale is not None:
             queries = queries * scale.key.reshape(1, -1)
         new_scores = functional.linear(queries, new_key)
@@ -207,10 +197,10 @@ class DecodeState(_ExecuTorchState):
             weights = (scores + places.mask).softmax(-1)
         new_weights = functional.linear(weights, places.here)
         old = torch.bmm((weights * places.elsewhere).unsqueeze(0), values).reshape(heads, width)
-        found = (old + new_weights * new_value) * layout.blocks
+        found = (old + new_weights * new_value) * self._blocks
         if scale is not None:
             found = found * scale.value.reshape(1, -1)
-        return functional.linear(found, layout.gathered).reshape(1, heads, 1, dim)
+        return functional.linear(found, self._gathered).reshape(1, heads, 1, dim)
 
 
 class PrefillState(_ExecuTorchState):

@@ -22,7 +22,7 @@ from edgeinfinite.artifact.tensors import (
     updated,
 )
 from edgeinfinite.export.graphs.compress import CompressMemory
-from edgeinfinite.models.attach import cache_tables, caches_of, rank_rule_of
+from edgeinfinite.models.attach import attention_layers, rank_rule_of
 from edgeinfinite.models.int8_cache.scales import (
     Cache,
     CacheScales,
@@ -32,6 +32,7 @@ from edgeinfinite.models.int8_cache.scales import (
     scaled_caches,
 )
 from edgeinfinite.models.recall.carry import carry
+from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.recall.rotary import RotaryTable
 
 
@@ -55,11 +56,11 @@ class CarryMemory(CompressMemory):
         table: type[RotaryTable] = RotaryTable,
     ) -> None:
         super().__init__(model, state)
-        caches = caches_of(model)
-        tables = cache_tables(model, self.shape.geometry.capacity)
+        layers = attention_layers(model)
+        tables = rotary_tables(model, self.shape.geometry.capacity)
         self._tables = [table(*found.parts) for found in tables]
         self._rule = rank_rule_of(model)
-        scorers: list[Any] = [cache.retention_scorer for cache in caches]
+        scorers: list[Any] = [layer.retention_scorer for layer in layers]
         self._scorers = nn.ModuleList(s for s in scorers if s is not None)
 
     def forward(  # type: ignore[override]
@@ -93,7 +94,7 @@ class CarryMemory(CompressMemory):
         known = dict(zip(self.shape.scored, scores, strict=True))
         scales = self._scale_of_each_layer()
         keys, values = scaled_caches(k_cache, v_cache, scales)
-        layers = range(self.shape.caches)
+        layers = range(self.shape.layers)
         carried = carry(
             geometry,
             self._rule,
@@ -124,14 +125,13 @@ class CarryMemory(CompressMemory):
         return rounded(key, scale.key), codes
 
     def _scorer_of_each_layer(self) -> list[Any]:
-        return list(self._scorers) if len(self._scorers) else [None] * self.shape.caches
+        return list(self._scorers) if len(self._scorers) else [None] * self.shape.layers
 
     def example_inputs(self) -> tuple[Any, ...]:
         """Arguments of `forward` for tracing: every cache full."""
         k_cache, v_cache, *sums = self._example_state()
         full = torch.tensor(self.shape.capacities)
-        heads = self.shape.cache_heads
-        scores = [torch.zeros(1, heads[cache], g) for cache, g in self.shape.scored.items()]
+        scores = [torch.zeros(1, self.shape.kv_heads, g) for g in self.shape.scored.values()]
         return (full, k_cache, v_cache, scores, *sums)
 
     def output_names(self) -> list[str]:
@@ -152,7 +152,7 @@ class CarryMemory(CompressMemory):
 
     def _carried_outputs(self) -> tuple[OutputSpec, ...]:
         shape, geometry = self.shape, self.shape.geometry
-        layers = range(shape.caches)
+        layers = range(shape.layers)
         recall = {layer: slots for layer in layers if (slots := geometry.slots_of(layer))}
         window = {
             layer: geometry.kept_of(layer) if geometry.slides(layer) else geometry.window_length
@@ -167,7 +167,7 @@ class CarryMemory(CompressMemory):
                 OutputSpec(
                     tensor_name(role, layer),
                     shape.cache_type,
-                    (1, shape.cache_heads[layer], size, shape.head_dim),
+                    (1, shape.kv_heads, size, shape.head_dim),
                     f"B K {letter} D",
                     role,
                     layer,

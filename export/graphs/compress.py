@@ -40,7 +40,7 @@ class CompressMemory(nn.Module):
 
     def _scale_of_each_layer(self) -> list[Any]:
         """The scales of an int8 cache; None in every layer for another one."""
-        return list(self._scales) or [None] * self.shape.caches
+        return list(self._scales) or [None] * self.shape.layers
 
     def forward(
         self,
@@ -72,7 +72,7 @@ class CompressMemory(nn.Module):
 
     def _example_state(self) -> tuple[Any, ...]:
         tensors = {spec.name: example(spec) for spec in self._state}
-        layers = range(self.shape.caches)
+        layers = range(self.shape.layers)
         return (
             [tensors[f"k_cache_{layer}"] for layer in layers],
             [tensors[f"v_cache_{layer}"] for layer in layers],

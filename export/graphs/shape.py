@@ -9,12 +9,7 @@ from transformers import PreTrainedModel
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.tensors import TensorSpec, state_specs
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.attach import (
-    attention_layers,
-    config_of,
-    heads_of_caches,
-    scored_layers,
-)
+from edgeinfinite.models.attach import attention_layers, config_of, scored_layers
 
 
 @dataclass(frozen=True)
@@ -23,7 +18,6 @@ class ModelShape:
 
     Args:
         layers, query_heads, kv_heads, head_dim, vocabulary: the backbone's.
-        cache_heads: KV heads of each cache; a layer has one with all of its heads, or more.
         geometry: the cache's geometry.
         reads_memory: whether there is a gate.
         cache_type: dtype of the KV cache.
@@ -33,7 +27,6 @@ class ModelShape:
     layers: int
     query_heads: int
     kv_heads: int
-    cache_heads: tuple[int, ...]
     head_dim: int
     vocabulary: int
     geometry: Geometry
@@ -44,15 +37,14 @@ class ModelShape:
     @classmethod
     def of(cls, model: PreTrainedModel) -> ModelShape:
         """The sizes of an attached model."""
-        facts, geometry = architecture_of(model), config_of(model).geometry
+        facts = architecture_of(model)
         return cls(
             layers=len(facts.layers),
             query_heads=facts.query_heads,
             kv_heads=facts.kv_heads,
-            cache_heads=tuple(heads_of_caches(model)),
             head_dim=facts.head_dim,
             vocabulary=facts.vocabulary,
-            geometry=geometry,
+            geometry=config_of(model).geometry,
             reads_memory=attention_layers(model)[0].memory_gate is not None,
             cache_type=config_of(model).cache_type,
             scored=scored_layers(model),
@@ -64,20 +56,15 @@ class ModelShape:
         return self.reads_memory or self.geometry.policy == "carry"
 
     @property
-    def caches(self) -> int:
-        """How many caches there are: as many as layers, or more."""
-        return len(self.cache_heads)
-
-    @property
     def capacities(self) -> list[int]:
-        """C of every cache."""
-        return self.geometry.capacities(self.caches)
+        """C of every layer."""
+        return self.geometry.capacities(self.layers)
 
     def state(self) -> tuple[TensorSpec, ...]:
         """The state in the layout `B K C D`."""
         return state_specs(
             self.layers,
-            self.cache_heads,
+            self.kv_heads,
             self.capacities,
             self.head_dim,
             memory=self.reads_memory,

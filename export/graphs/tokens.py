@@ -80,7 +80,7 @@ class _TokensGraph(nn.Module):
     def example_inputs(self) -> tuple[Any, ...]:
         """Arguments of `forward` for tracing."""
         tensors = {spec.name: example(spec) for spec in self._state}
-        layers = range(self.shape.caches)
+        layers = range(self.shape.layers)
         arguments: list[Any] = [
             torch.zeros(1, self.example_tokens, dtype=torch.int64),
             tensors["length"],
@@ -98,7 +98,7 @@ class _TokensGraph(nn.Module):
 
     def dynamic_shapes(self) -> tuple[Any, ...]:
         """For `torch.export`: which axes of the arguments vary."""
-        layers = self.shape.caches
+        layers = self.shape.layers
         memory = [None, None, None] if self.shape.reads_memory else []
         return (self._tokens_axes(), None, [None] * layers, [None] * layers, *memory)
 

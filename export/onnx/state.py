@@ -12,8 +12,8 @@ import torch
 from edgeinfinite.export.graphs.state import StateTensors
 from edgeinfinite.export.onnx.operators import group_query_attention
 from edgeinfinite.export.onnx.passes.memory_gate import FlatGates
+from edgeinfinite.export.onnx.rows import packed, unpacked
 from edgeinfinite.models.attention_call import AttentionCall
-from edgeinfinite.models.head_groups import packed, unpacked
 from edgeinfinite.models.int8_cache.scales import CacheScales
 from edgeinfinite.models.memory.gate import MemoryGate
 
@@ -58,9 +58,6 @@ class OnnxState(GatedState):
         gates, longest_layer: see `GatedState`.
         scales: of int8 caches, one per layer; empty for others.
     """
-
-    reads_rows = True
-    """Its attention reads `[1, T, heads * D]`; see `head_groups.attend_by_groups`."""
 
     def __init__(
         self,

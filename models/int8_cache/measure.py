@@ -12,9 +12,10 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.attach import cache_tables, caches_of, config_of, heads_of_caches
+from edgeinfinite.models.attach import attention_layers, config_of
 from edgeinfinite.models.attention import run_tokens
 from edgeinfinite.models.int8_cache.scales import LARGEST_CODE, CacheScales
+from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.state import TensorState
 
 MEASURED_TOKENS = 2048
@@ -47,35 +48,34 @@ def add_cache_scales(model: PreTrainedModel, tokens: Sequence[int]) -> list[Cach
             f"the text has {len(tokens)} tokens, the scales of an int8 cache need at least "
             f"{_LEAST_TOKENS}; give a longer one with --calibrate"
         )
-    caches = caches_of(model)
+    layers = attention_layers(model)
     state = _read(model, tokens[: min(MEASURED_TOKENS, architecture_of(model).positions)])
-    moved = cache_tables(model, 2) if config_of(model).geometry.policy == "carry" else None
-    for index, cache in enumerate(caches):
+    moved = rotary_tables(model, 2) if config_of(model).geometry.policy == "carry" else None
+    for index, layer in enumerate(layers):
         keys, values = state.k_cache[index][:], state.v_cache[index][:].abs()
         largest = moved[index].reach(keys) if moved else keys.abs()
         scales = [of.amax((0, 2)) for of in (largest, values)]
         if not all(torch.isfinite(scale).all() for scale in scales):
             raise EdgeInfiniteError(
-                f"K or V of layer {cache.layer_idx} isn't finite, so an int8 cache can't hold it; "
-                "export with --cache-type float32"
+                f"K or V of layer {index} isn't finite, so an int8 cache can't hold it; export "
+                "with --cache-type float32"
             )
-        cache.cache_scales = CacheScales(
+        layer.cache_scales = CacheScales(
             *((scale / LARGEST_CODE).clamp(min=_LEAST_SCALE) for scale in scales)
         )
-    return [cache.cache_scales for cache in caches]
+    return [layer.cache_scales for layer in layers]
 
 
 def _read(model: PreTrainedModel, tokens: Sequence[int]) -> TensorState:
     """The state after tokens, in caches that hold all of them in float32."""
     facts = architecture_of(model)
-    layers, heads, size = len(facts.layers), facts.kv_heads, facts.head_dim
-    caches = heads_of_caches(model)
+    count, heads, size = len(facts.layers), facts.kv_heads, facts.head_dim
     state = TensorState(
-        length=torch.zeros(len(caches), dtype=torch.int64),
-        k_cache=[torch.zeros(1, count, len(tokens), size) for count in caches],
-        v_cache=[torch.zeros(1, count, len(tokens), size) for count in caches],
-        memory=torch.zeros(layers, heads, size, size),
-        memory_norm=torch.zeros(layers, heads, size),
+        length=torch.zeros(count, dtype=torch.int64),
+        k_cache=[torch.zeros(1, heads, len(tokens), size) for _ in range(count)],
+        v_cache=[torch.zeros(1, heads, len(tokens), size) for _ in range(count)],
+        memory=torch.zeros(count, heads, size, size),
+        memory_norm=torch.zeros(count, heads, size),
         has_memory=torch.zeros(1),
     )
     with torch.inference_mode():

@@ -133,22 +133,16 @@ def scaled_caches(
     return keys, values
 
 
-def load_cache_scales(path: Path, kv_heads: Sequence[int], head_dim: int) -> list[CacheScales]:
-    """Reads the scales of all caches, as `trained_file.save_layers` writes them.
-
-    Args:
-        path: the file.
-        kv_heads: of each cache.
-        head_dim: D.
+def load_cache_scales(path: Path, layers: int, kv_heads: int, head_dim: int) -> list[CacheScales]:
+    """Reads the scales of all layers, as `trained_file.save_layers` writes them.
 
     Raises:
         EdgeInfiniteError: the file is missing, damaged, of another backbone, or holds NaN
             or a scale that isn't above 0.
     """
     found = []
-    all_tensors = read_layers(path, len(kv_heads), "cache scales")
-    for tensors, heads in zip(all_tensors, kv_heads, strict=True):
-        scales = CacheScales(*torch.zeros(2, heads, head_dim))
+    for tensors in read_layers(path, layers, "cache scales"):
+        scales = CacheScales(*torch.zeros(2, kv_heads, head_dim))
         load_into(scales, tensors, path, "cache scales")
         if not (scales.key.min() > 0 and scales.value.min() > 0):
             raise EdgeInfiniteError(f"cache scales file {path} holds a scale that isn't above 0")

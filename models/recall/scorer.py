@@ -5,8 +5,6 @@ Letters: K KV heads, n pairs, D head dimension, F hidden width.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import nn
 
@@ -69,12 +67,6 @@ class PairNetwork(nn.Module):
         hidden = key.float() @ w1[:, :dim] + value.float() @ w1[:, dim:] + b1
         return (torch.relu(hidden) @ self.w2 + self.b2).squeeze(-1)
 
-    def copy_heads(self, other: PairNetwork, heads: Sequence[int]) -> None:
-        """Takes over the weights of some KV heads of another network."""
-        of_other = dict(other.named_parameters()) | dict(other.named_buffers())
-        for name, tensor in (*self.named_parameters(), *self.named_buffers()):
-            tensor.data = of_other[name][list(heads)].clone()
-
 
 class RetentionScorer(PairNetwork):
     """How much later text will need a pair: a network for each KV head of one layer.
@@ -136,17 +128,6 @@ class RetentionScorer(PairNetwork):
         deviation = deviation.clamp(min=_LEAST_DEVIATION)
         self.w2.copy_(self.w2 / deviation)
         self.b2.copy_((self.b2 - mean) / deviation)
-
-    @torch.no_grad()
-    def of_heads(self, heads: Sequence[int]) -> RetentionScorer:
-        """A scorer for some of the KV heads; the others' weights aren't in it."""
-        _, dim, width = self.sizes
-        found = RetentionScorer(len(heads), dim, width)
-        if self.repeats is not None:
-            found.add_repeats(self.repeats.sizes[-1])
-        found.requires_grad_(False).copy_heads(self, heads)
-        found.find_retrieval_heads()
-        return found
 
     def add_repeats(self, width: int) -> PairNetwork:
         """Adds `repeats`, with random weights, and returns it."""

@@ -17,19 +17,16 @@ from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import (
     attention_layers,
     cache_scales_of,
-    cache_tables,
-    caches_of,
     config_of,
     feature_maps,
-    heads_of_caches,
     rank_rule_of,
     scored_layers,
-    scorers_of,
 )
 from edgeinfinite.models.attention import run_tokens
 from edgeinfinite.models.int8_cache.scales import scaled_caches
 from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.models.recall.carry import carry_caches
+from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.state import TensorState, fold_oldest
 from edgeinfinite.models.trained_file import modules_digest
 from edgeinfinite.runtime_py.state import State
@@ -53,18 +50,18 @@ class TorchEngine:
         self.geometry: Geometry = config_of(model).geometry
         facts = architecture_of(model)
         self.vocabulary = facts.vocabulary
-        caches = caches_of(model)
-        self.reads_memory = caches[0].memory_gate is not None
+        layers = attention_layers(model)
+        self.reads_memory = layers[0].memory_gate is not None
         self._rule = rank_rule_of(model)
-        self.scorers: list[Any] = [cache.retention_scorer for cache in caches]
-        """The scorer of each cache; None where it has no recall slots."""
+        self.scorers: list[Any] = [layer.retention_scorer for layer in layers]
+        """The scorer of each layer; None where it has no recall slots."""
         self._scales = cache_scales_of(model)
         carries = self.geometry.policy == "carry"
-        self._tables = cache_tables(model, self.geometry.capacity) if carries else []
+        self._tables = rotary_tables(model, self.geometry.capacity) if carries else []
         self._specs = state_specs(
-            len(facts.layers),
-            heads_of_caches(model),
-            self.geometry.capacities(len(caches)),
+            len(layers),
+            facts.kv_heads,
+            self.geometry.capacities(len(layers)),
             facts.head_dim,
             memory=self.reads_memory,
             cache_type=config_of(model).cache_type,
@@ -86,8 +83,8 @@ class TorchEngine:
         if self.reads_memory:
             form = f"{gates[0].feature_map.name} {gates[0].opening}"
             gate = modules_digest(gates, form)
-        if scorers := scorers_of(self.model):
-            scorer = modules_digest(scorers, self._rule.to_json())
+        if self.scorers[0] is not None:
+            scorer = modules_digest(self.scorers, self._rule.to_json())
         return digest_of_model(parameters_digest(self.model, gates=False), gate, scorer)
 
     @property

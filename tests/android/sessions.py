@@ -120,18 +120,6 @@ _ALL = (
         options=_UNTRAINED | {"gate": "none"},
         hybrid=True,
     ),
-    Fixture(
-        "carry-by-head",
-        Geometry(
-            16,
-            4,
-            8,
-            policy="carry",
-            recall_slots=(0, 48, 32),
-            caches=((0, 0), (0, 1), (1, 0, 1)),
-        ),
-        options=_UNTRAINED | {"gate": "none"},
-    ),
     Fixture("npu-reencode", Geometry(24, 4, 8), options=_NPU),
     Fixture(
         "npu-carry",

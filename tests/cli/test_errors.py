@@ -145,7 +145,7 @@ ERRORS = [
     ("export --model {checkpoint} --output {tmp}/new --cache-type int3", "is none of its values"),
     ("export --model {checkpoint} --output {tmp}/new --recall-slots {tmp}/blank", "a JSON list"),
     ("export --model {checkpoint} --output {tmp}/new --recall-slots {tmp}/latin1", "a JSON list"),
-    ("export --model {checkpoint} --output {tmp}/new --recall-slots [[1,0]]", "a JSON list"),
+    ("export --model {checkpoint} --output {tmp}/new --recall-slots by-head", "none of them"),
     ("export --model {checkpoint}", "--output is required"),
     ("verify {tmp}/nowhere", "nowhere"),
     ("dance", "there is no command 'dance'"),

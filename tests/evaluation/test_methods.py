@@ -24,7 +24,6 @@ from tiny import assert_close, attached, random_tokens, tiny_llama
 
 CARRY = Geometry(8, 4, 8, policy="carry", recall_slots=16)
 PAPER = Geometry(8, 4, 6)
-BY_HEAD = Geometry(8, 4, 8, "carry", (24, 8, 16), caches=((0, 0), (0, 1), (1, 0, 1)))
 
 
 def setting(geometry: Geometry = CARRY, **more: str) -> Setting:
@@ -251,20 +250,6 @@ def test_baselines_differ_only_in_the_content_of_the_slots(method):
     np.testing.assert_array_equal(theirs.read(after).nats, first)
     theirs.restart()
     np.testing.assert_array_equal(theirs.read(tokens).nats[1:], got)
-
-
-@pytest.mark.parametrize("method", ["streaming", "random", "keydiff"])
-def test_methods_have_as_many_slots_where_heads_have_slots_of_their_own(method):
-    ours, theirs = (
-        Reader(tiny_llama(), m, setting(BY_HEAD), 120) for m in ("edgeinfinite", method)
-    )
-    assert BY_HEAD.average_slots == 16
-    counter = 8 * (method == "streaming")  # it has no cache more
-    assert ours.state_bytes - theirs.state_bytes == bytes_of_scores(CARRY) + counter
-    tokens, room = random_tokens(120), BY_HEAD.capacities(3)[1]
-    expected, got = ours.read(tokens).nats[1:], theirs.read(tokens).nats[1:]
-    assert_close(got[: room - 1], expected[: room - 1])
-    assert np.abs(got[room:] - expected[room:]).max() > 1e-3
 
 
 def test_lola_keeps_what_its_memory_recalls_worst():

@@ -13,15 +13,12 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.models import shipped
-from edgeinfinite.models.attach import attach
 from edgeinfinite.models.defaults import ModelOptions, resolve
 from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS, GeometryOptions
 from edgeinfinite.models.loading import DEMO_MODEL, load_backbone
 from edgeinfinite.models.shipped import shipped_scorer
 from edgeinfinite.models.trained_file import read_metadata
-from edgeinfinite.runtime_py.state import state_bytes
 from tiny import tiny_hybrid
 
 SCORERS = sorted((shipped.PACKAGE / "scorers").glob("*.safetensors"))
@@ -233,74 +230,6 @@ def test_slots_by_layer_respect_the_useful_maximum_and_the_positions(
     asked = GeometryOptions(recall_slots=f"trained:{average}")
     geometry = chosen(asked, None, backbone)[0]
     assert [geometry.slots_of(layer) for layer in range(2)] == by_layer(package, more, less)
-
-
-def by_head(package: Path, more: int, beside: int, less: int) -> list[list[int]]:
-    """Slots of each layer's heads: one of the four copies, another shares its layer."""
-    card = read_metadata(package / "scorers" / "tiny.safetensors")
-    ((layer, head),) = json.loads(card["retrieval_heads"])
-    shared = [more, beside] if head == 0 else [beside, more]
-    return [shared, [less, less]] if layer == 0 else [[less, less], shared]
-
-
-def slots_of_heads(geometry: Geometry, layers: int = 2, kv_heads: int = 2) -> list[list[int]]:
-    """G of each layer's heads."""
-    slots = [[0] * kv_heads for _ in range(layers)]
-    for cache, (layer, heads) in enumerate(geometry.cache_heads(layers, kv_heads)):
-        for head in heads:
-            slots[layer][head] = geometry.slots_of(cache)
-    return slots
-
-
-@pytest.mark.parametrize(
-    ("average", "positions", "of_heads"),
-    [
-        (512, 8192, (1280, 256, 256)),
-        (1920, 8192, (3840, 1280, 1280)),
-        (3456, 8192, (4096, 3328, 3200)),
-        (512, 1280, (640, 640, 384)),
-        (512, 1152, (512, 512, 512)),
-    ],
-)
-def test_slots_by_head_respect_the_useful_maximum_and_the_positions(
-    package, monkeypatch, average, positions, of_heads
-):
-    monkeypatch.setattr(shipped, "PACKAGE", package)
-    backbone = load_backbone(str(package / "tiny"))
-    monkeypatch.setattr(backbone.model.config, "max_position_embeddings", positions)
-    asked = GeometryOptions(recall_slots=f"by-head:{average}")
-    geometry = chosen(asked, None, backbone)[0]
-    assert slots_of_heads(geometry) == by_head(package, *of_heads)
-    assert geometry.capacity <= positions and geometry.average_slots <= average
-
-
-def test_slots_by_head_fill_a_state_of_a_given_size(package, monkeypatch):
-    monkeypatch.setattr(shipped, "PACKAGE", package)
-    backbone = load_backbone(str(package / "tiny"))
-    monkeypatch.setattr(backbone.model.config, "max_position_embeddings", 2048)
-    # 640 slots beside the recall slots, 256 bytes a slot, 16 for the scores of a recall slot.
-    megabytes = (640 * 256 + 256 * (256 + 16) + 36) / 1e6
-    asked = GeometryOptions(recall_slots="by-head")
-    config = resolve(backbone, ModelOptions(asked, state_mb=megabytes)).config
-    assert slots_of_heads(config.geometry) == by_head(package, 640, 128, 128)
-    state = ModelShape.of(attach(backbone.model, config)).state()
-    assert 0.95 * megabytes * 1e6 < state_bytes(state) <= megabytes * 1e6
-
-
-def test_slots_by_head_are_refused_where_they_cannot_be(package, monkeypatch):
-    backbone = load_backbone(str(package / "tiny"))
-    asked = GeometryOptions(recall_slots="by-head")
-    with pytest.raises(EdgeInfiniteError, match="it is unknown which heads recall"):
-        chosen(asked, None, backbone)
-    hybrid = replace(backbone, model=tiny_hybrid("Gemma3", 100))
-    with pytest.raises(EdgeInfiniteError, match="have one cache for all heads"):
-        chosen(asked, "untrained", hybrid)
-    monkeypatch.setattr(shipped, "PACKAGE", package)
-    backbone = load_backbone(str(package / "tiny"))  # facts about a model are collected once
-    monkeypatch.setattr(backbone.model.config, "max_position_embeddings", 2048)
-    config = resolve(backbone, ModelOptions(asked, gate="untrained")).config
-    with pytest.raises(EdgeInfiniteError, match="a memory gate reads one cache a layer"):
-        attach(backbone.model, config)
 
 
 def test_slots_chosen_by_state_size_are_divided_among_layers_too(package, monkeypatch):

@@ -16,8 +16,8 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.export.onnx import operators
+from edgeinfinite.export.onnx.rows import packed, unpacked
 from edgeinfinite.models.attach import attention_layers
-from edgeinfinite.models.head_groups import packed, unpacked
 from edgeinfinite.models.recall.rotary import Layout, RotaryTable
 
 _NAME = "apply_rotary_pos_emb"

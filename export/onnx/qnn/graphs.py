@@ -51,20 +51,20 @@ def slots_last(spec: Spec) -> Spec:
 
 
 def new_outputs(shape: ModelShape, tokens: int) -> tuple[OutputSpec, ...]:
-    """K of the new tokens of all caches `[1, K, D, T]`, then V `[1, K, T, D]`; the host writes."""
+    """K of the new tokens of all layers `[1, K, D, T]`, then V `[1, K, T, D]`; the host writes."""
     return tuple(
         slots_last(
             OutputSpec(
-                tensor_name(role, cache),
+                tensor_name(role, layer),
                 shape.cache_type,
-                (1, heads, tokens, shape.head_dim),
+                (1, shape.kv_heads, tokens, shape.head_dim),
                 "B K T D",
                 role,
-                cache,
+                layer,
             )
         )
         for role in NEW_PARTS
-        for cache, heads in enumerate(shape.cache_heads)
+        for layer in range(shape.layers)
     )
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import torch
 
 from edgeinfinite.export.graphs.state import StateTensors
+from edgeinfinite.export.onnx.rows import packed, unpacked
 from edgeinfinite.export.onnx.state import GatedState
 from edgeinfinite.models.attention_call import AttentionCall
-from edgeinfinite.models.head_groups import packed, unpacked
 from edgeinfinite.models.memory.gate import MemoryGate
 
 MASKED = -3e4

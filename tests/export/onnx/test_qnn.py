@@ -33,9 +33,6 @@ VARIANTS = {
         *("--gate", "untrained", "--quantize", "int4"),
     ),
 }
-BY_HEAD = "carry-by-head"
-CACHES = [[64, 0, 0], [32, 0, 1], [32, 1, 0, 1]]
-"""Slots, layer and KV heads of each cache of the variant `BY_HEAD`."""
 
 CLOSE = 0.02
 """Of float16 against float32 in two random layers, relative to the logits' spread."""
@@ -48,18 +45,12 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
 
     @cache
     def exported(variant: str) -> Path:
-        options = list(VARIANTS["carry" if variant == BY_HEAD else variant])
-        if variant == BY_HEAD:
-            slots = folder / "slots.json"
-            slots.write_text(json.dumps(CACHES))
-            options[options.index("--recall-slots") + 1] = str(slots)
-            options[options.index("--gate") + 1] = "none"
-        return tiny_artifact(folder / variant, *TARGET, *options)
+        return tiny_artifact(folder / variant, *TARGET, *VARIANTS[variant])
 
     return exported
 
 
-@pytest.fixture(params=[*VARIANTS, BY_HEAD])
+@pytest.fixture(params=VARIANTS)
 def artifact(request, artifacts: Callable[[str], Path]) -> Path:
     return artifacts(request.param)
 

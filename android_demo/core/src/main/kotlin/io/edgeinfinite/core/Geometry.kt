@@ -28,9 +28,6 @@ import kotlinx.serialization.json.jsonPrimitive
  * @property slidingWindows of every layer, the newest tokens that a token sees in it, itself
  *   included; 0: it attends to everything. A layer with such a window holds it and nothing else. Null
  *   where all layers attend to everything.
- * @property caches for each cache its layer, then the KV heads that it holds. Null where a layer has
- *   one cache with all heads. With it, whatever is said of a layer here and in the state is said of a
- *   cache.
  */
 @Serializable
 public data class Geometry(
@@ -42,7 +39,6 @@ public data class Geometry(
     @Serializable(RecallSlotsSerializer::class)
     val recallSlots: List<Int> = listOf(0),
     @SerialName("sliding_windows") val slidingWindows: List<Int>? = null,
-    val caches: List<List<Int>>? = null,
 ) {
     /** The largest G of any layer. */
     val mostSlots: Int get() = recallSlots.max()
@@ -68,44 +64,21 @@ public data class Geometry(
     /** Tokens that a compression leaves in a layer with a sliding window; the next one sees these. */
     public fun keptOf(layer: Int): Int = checkNotNull(slidingWindows)[layer] - 1
 
-    /** How many KV heads each cache holds, of a model with so many [layers] and [kvHeads]. */
-    public fun cacheHeads(
-        layers: Int,
-        kvHeads: Int,
-    ): List<Int> = caches?.map { it.size - 1 } ?: List(layers) { kvHeads }
-
-    private fun holdsEveryHead(
-        layers: Int,
-        kvHeads: Int,
-    ): Boolean {
-        val given = caches ?: return true
-        if (given.any { it.size < 2 } || slidingWindows != null || policy != "carry") return false
-        val held = given.flatMap { cache -> cache.drop(1).map { cache[0] to it } }
-        if (held.size.toLong() != layers.toLong() * kvHeads) return false
-        return held.toSet() == (0 until layers).flatMap { layer -> (0 until kvHeads).map { layer to it } }.toSet()
-    }
-
     /**
      * @param layers of the model.
-     * @param kvHeads of the model.
      * @throws EdgeInfiniteException a length is out of range or the policy is unknown.
      */
-    internal fun check(
-        layers: Int,
-        kvHeads: Int,
-    ) {
-        val count = caches?.size ?: layers
-        val isForLayers = recallSlots.size == 1 || recallSlots.size == count
+    internal fun check(layers: Int) {
+        val isForLayers = recallSlots.size == 1 || recallSlots.size == layers
         val isInRange = segmentLength >= 1 && sinkLength >= 0 && windowLength >= 1 && recallSlots.all { it >= 0 }
         // One layer must attend to everything: it says where the text stands.
         val hasWindows = slidingWindows?.let { it.size == layers && it.all { w -> w >= 0 } && 0 in it } ?: true
-        if (!isForLayers || !isInRange || !hasWindows || !holdsEveryHead(layers, kvHeads)) {
+        if (!isForLayers || !isInRange || !hasWindows) {
             throw EdgeInfiniteException(
                 ErrorCode.ARTIFACT_DAMAGED,
                 "the artifact's geometry is impossible (N $segmentLength, S $sinkLength, " +
                     "W $windowLength, G ${recallSlots.joinToString()}, sliding windows " +
-                    "${slidingWindows.orEmpty().joinToString()}, caches ${caches.orEmpty().joinToString()}); " +
-                    "export the artifact again",
+                    "${slidingWindows.orEmpty().joinToString()}); export the artifact again",
             )
         }
         Policy.named(policy)

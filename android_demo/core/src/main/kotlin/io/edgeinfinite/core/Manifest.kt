@@ -277,6 +277,13 @@ public data class Manifest(
                             "$where differs from what was exported (own_sha256); copy the artifact again",
                         )
                     }
+                    if (hasSlotsByHead(text)) {
+                        throw EdgeInfiniteException(
+                            ErrorCode.ARTIFACT_OLDER,
+                            "$where has recall slots by head (geometry.caches), which this app doesn't read; " +
+                                "export it again",
+                        )
+                    }
                     json.decodeFromString<Manifest>(text)
                 } catch (error: IllegalArgumentException) { // SerializationException is one
                     val reason = error.message.orEmpty().lineSequence().first()
@@ -300,7 +307,7 @@ public data class Manifest(
     }
 
     private fun check(where: String) {
-        geometry.check(backbone.layers, backbone.kvHeads)
+        geometry.check(backbone.layers)
         val problem = ManifestCheck(this).problem() ?: return
         throw EdgeInfiniteException(ErrorCode.ARTIFACT_DAMAGED, "$where can't be used: $problem; export it again")
     }

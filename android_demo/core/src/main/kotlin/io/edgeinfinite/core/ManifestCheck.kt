@@ -6,7 +6,6 @@ internal class ManifestCheck(
 ) {
     private val backbone = manifest.backbone
     private val geometry = manifest.geometry
-    private val cacheHeads by lazy { geometry.cacheHeads(backbone.layers, backbone.kvHeads) }
     private val state = manifest.state.associateBy { it.name }
 
     /** The first thing that is wrong; null for what an export writes. */
@@ -44,9 +43,9 @@ internal class ManifestCheck(
         }
         if (state.size < manifest.state.size) return "two state tensors have the same name"
         val caches = manifest.state.filter { it.isCache }.map { it.role to it.layer }
-        val wanted = listOf("k_cache", "v_cache").flatMap { role -> cacheHeads.indices.map { role to it } }
+        val wanted = listOf("k_cache", "v_cache").flatMap { role -> (0 until backbone.layers).map { role to it } }
         if (caches.size != wanted.size || caches.toSet() != wanted.toSet()) {
-            return "its state doesn't have one K and one V cache for each of ${cacheHeads.size} layers"
+            return "its state doesn't have one K and one V cache for each of ${backbone.layers} layers"
         }
         for (spec in manifest.state) {
             tensor(spec.name, spec.dtype, spec.dims, spec.shape, spec.role, spec.layer)?.let { return it }
@@ -96,7 +95,7 @@ internal class ManifestCheck(
         elementBytesOf(dtype)
         val letters = dims.split(' ')
         if (letters.size != shape.size) return "$name has ${shape.size} axes, its layout says '$dims'"
-        if (layer != null && layer !in cacheHeads.indices) return "$name is of layer $layer"
+        if (layer != null && layer !in 0 until backbone.layers) return "$name is of layer $layer"
         for ((letter, size) in letters.zip(shape)) {
             val wanted = sizeOf(letter, layer)
             when {
@@ -117,8 +116,8 @@ internal class ManifestCheck(
     ): Long? =
         when (letter) {
             "1", "B" -> 1L
-            "L" -> cacheHeads.size.toLong()
-            "K" -> (layer?.let { cacheHeads[it] } ?: backbone.kvHeads).toLong()
+            "L" -> backbone.layers.toLong()
+            "K" -> backbone.kvHeads.toLong()
             "D" -> backbone.headDim.toLong()
             "V" -> backbone.vocabulary.toLong()
             "W" -> if (slides(layer)) keptOf(layer) else geometry.windowLength.toLong()

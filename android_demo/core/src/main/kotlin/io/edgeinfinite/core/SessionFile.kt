@@ -154,6 +154,13 @@ public object SessionFile {
         try {
             stored = Safetensors.read(file)
             val text = requireNotNull(stored.metadata[KEY]) { "no session in it" }
+            if (hasSlotsByHead(text)) {
+                throw EdgeInfiniteException(
+                    ErrorCode.SESSION_OLDER,
+                    "$file has recall slots by head (geometry.caches), which this app doesn't read; " +
+                        "export its artifact again and read the text anew",
+                )
+            }
             header = json.decodeFromString<Header>(text)
         } catch (error: IOException) {
             throw notWhole(file, error)

@@ -116,6 +116,13 @@ class SessionFileTest {
         refuses(edited { it.replace("\\\"format\\\":2", "\\\"format\\\":1") }, "start a new one")
 
     @Test
+    fun `slots by head are refused by name`() =
+        refuses(
+            edited { it.replace("\\\"policy\\\":", "\\\"caches\\\":[[0,0],[0,1]],\\\"policy\\\":") },
+            "slots by head (geometry.caches)",
+        )
+
+    @Test
     fun `counters that don't agree are refused`() =
         refuses(edited { it.replace("\\\"tokens_read\\\":70", "\\\"tokens_read\\\":71") }, "don't agree")
 
