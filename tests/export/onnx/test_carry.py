@@ -206,11 +206,11 @@ def test_slots_by_layer_can_stand_in_a_file(tmp_path):
 
 
 def test_a_state_of_a_given_size_holds_bytes(tmp_path):
-    asked = ("--state-mb", "0.05", "--scorer", "untrained")
+    asked = ("--state-mb", "0.02", "--scorer", "untrained")
     folder = tiny_artifact(tmp_path / "artifact", *CARRY, *asked)
     engine = load_engine(folder)
     assert cache_type_of(read_manifest(folder)) == "int8"
-    assert 0.9 * 0.05e6 < Session(engine).state_bytes <= 0.05e6
+    assert 0.9 * 0.02e6 < Session(engine).state_bytes <= 0.02e6
 
 
 def test_slots_without_a_scorer_are_refused(tmp_path, capsys):
