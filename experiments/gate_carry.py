@@ -154,13 +154,24 @@ def _starts(geometry: Geometry, tokens: int) -> range:
     return range(geometry.sink_length + geometry.window_length + step, tokens - step, step)
 
 
+@dataclass(frozen=True)
+class CarriedPass(Pass):
+    """One trained segment.
+
+    Args:
+        ends_gradient: the gradient is cut after this pass, so run backward now.
+    """
+
+    ends_gradient: bool
+
+
 def read_carried(
     model: PreTrainedModel,
     tokens: torch.Tensor,
     state: CarriedState,
     course: Course,
     number: int = 0,
-) -> Iterator[Pass]:
+) -> Iterator[CarriedPass]:
     """Yields the trained segments of a text, each read like in a session under `carry`.
 
     Args:
@@ -187,7 +198,7 @@ def read_carried(
             logits = run_tokens(model, part, state, logits_to_keep=step if learns else 1)
         state.length = state.length + step
         if learns:
-            yield Pass(slice(start + 1, start + step + 1), logits[0], ends)
+            yield CarriedPass(slice(start + 1, start + step + 1), logits[0], ends)
         with torch.set_grad_enabled(learns and not ends):
             state.compress()
 

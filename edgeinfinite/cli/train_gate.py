@@ -51,12 +51,6 @@ _OPTIONS: Options = {
         type=positive,
         metavar="N",
     ),
-    "--gradient-segments": option(
-        "segments that the gradient flows back through", type=positive, metavar="K"
-    ),
-    "--random-lengths": option(
-        "draw segment and window anew for every stretch", action="store_true"
-    ),
     "--memory": option(
         "zero trains the control, whose memory always reads zero",
         choices=("own", "zero"),
@@ -66,12 +60,6 @@ _OPTIONS: Options = {
     ),
     "--opening-learning-rate": option("peak rate of g and c", type=finite, metavar="R"),
     "--start": option("gate to continue from (default: untrained)", type=Path, metavar="FILE"),
-    "--initial": option(
-        "initial gate: the memory itself, hardly blended in, or small random weights ",
-        choices=("identity", "small"),
-    ),
-    "--rank": option("r of the gate (default: the head dimension)", type=positive, metavar="R"),
-    "--hold-out": option("share of the documents held out for the score", type=finite),
     "--held-out-samples": option("stretches for the score", type=positive, metavar="N"),
     "--dtype": option("dtype of the backbone", choices=("auto", "float32", "bfloat16")),
     "--seed": option("random seed", type=int, metavar="N"),
@@ -79,7 +67,6 @@ _OPTIONS: Options = {
     "--sink-length": option("S", type=int, metavar="S"),
     "--window-length": option("W", type=int, metavar="W"),
     "--token-cache": option("folder for tokenised texts", type=Path, metavar="DIR"),
-    "--metrics": option("rows, one per step (default: beside the gate)", type=Path),
     "--plot": option("plot of the loss (default: beside the gate)", type=Path, metavar="FILE.png"),
 }
 
@@ -102,8 +89,7 @@ def train_gate(arguments: argparse.Namespace) -> int:
 
     geometry = Geometry(**given(arguments, Geometry))
     options = GateOptions(**given(arguments, GateOptions), geometry=geometry)
-    for path in (options.output, options.metrics):
-        check_writable(path, again=True)
+    check_writable(options.output, again=True)
     check_writable(options.plot)
     with _bar() as bar:
 

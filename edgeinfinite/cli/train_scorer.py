@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from edgeinfinite.cli.arguments import add_options, finite, given, option
 from edgeinfinite.cli.options import PRE_TOKENIZER
-from edgeinfinite.training.scorer.options import TARGETS, PassOptions, ScorerOptions
+from edgeinfinite.training.scorer.options import PassOptions, ScorerOptions
 
 _DEFAULTS_NOTE = "the defaults suit a model of 135M parameters on two cores"
 
@@ -66,7 +66,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--steps": option("optimizer steps", type=int, metavar="N"),
     "--seed": option("random seed", type=int, metavar="N"),
-    "--target": option("which statistic of the later attention to fit", choices=TARGETS),
 }
 
 

@@ -12,14 +12,11 @@ class Lengths:
     Args:
         sinks: S, tokens that always stay.
         segment: N, tokens folded into the memory at once.
-        overlap: tokens that a pass reads again before its N new ones: 0 as in prefill, W - 1 as in
-            decode.
     """
 
     sinks: int
     segment: int
-    overlap: int = 0
 
     def tokens(self, segments: int) -> int:
         """Tokens of a text with `segments` passes that read a memory, plus one to predict."""
-        return self.sinks + (segments + 1) * self.segment + self.overlap + 1
+        return self.sinks + (segments + 1) * self.segment + 1

@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.configuration import FEATURE_MAPS, OPENINGS, check_choice
@@ -18,12 +16,11 @@ from edgeinfinite.training.gate.lengths import Lengths
 
 LOSSES = ("cross-entropy", "distillation")
 MEMORIES = ("own", "zero")
-INITIALS = ("identity", "small")
 DTYPES = ("auto", "float32", "bfloat16")
 DEFAULT_CACHE = Path("~/.cache/edgeinfinite/tokens").expanduser()
 _TRANSFER_SAMPLES = 32
 _SEGMENTS = 5
-_PLACES = ("model", "data", "output", "token_cache", "metrics", "plot")
+_PLACES = ("model", "data", "output", "token_cache", "plot")
 
 
 @dataclass(frozen=True)
@@ -47,25 +44,17 @@ class GateOptions:
         samples: stretches of text to train on, each read from its beginning.
         segments: segments per stretch that read a memory, each an optimizer step; None takes 5, or
             with distillation as many as fit if that is fewer.
-        gradient_segments: segments that share an optimizer step; the gradient flows back through
-            all of them.
-        random_lengths: draw N (from a quarter of it up) and the window's overlap anew for every
-            stretch.
         memory: `zero` trains the control, whose memory always reads zero.
         learning_rate: peak rate of all parameters but g and c; it falls along a cosine to a tenth.
             None takes 0.0003 after a first stage or another run, else 0.001.
         opening_learning_rate: peak rate of g and c.
-        start: a gate to continue from; None starts a new one of form `initial`.
-        initial: `identity` (Ã = A_mem, blended in by g) or `small` (random weights near zero).
-        rank: r of a new gate; None takes D, which identity needs, or `gate.default_rank` with
-            `small`.
-        hold_out: share of the documents kept out of training, for the score.
+        start: a gate to continue from; None starts a new one with Ã = A_mem, blended in by g, whose
+            r is D.
         held_out_samples: stretches of held-out documents, for the score.
         dtype: the backbone's; `auto` takes bfloat16 where the CPU has instructions for it.
         seed: decides everything random.
         pre_tokenizer: see `load_backbone`.
         token_cache: folder for tokenised texts.
-        metrics: file with a row per step (JSONL); None puts it beside the gate.
         plot: picture of the loss by tokens (.png); None puts it beside the gate.
     """
 
@@ -80,25 +69,19 @@ class GateOptions:
     transfer_epochs: int = 16
     samples: int = 10
     segments: int | None = None
-    gradient_segments: int = 1
-    random_lengths: bool = False
     memory: str = "own"
     learning_rate: float | None = None
     opening_learning_rate: float = 0.05
     start: Path | None = None
-    initial: str = "identity"
-    rank: int | None = None
-    hold_out: float = 0.25
     held_out_samples: int = 4
     dtype: str = "auto"
     seed: int = 0
     pre_tokenizer: str | None = None
     token_cache: Path = DEFAULT_CACHE
-    metrics: Path | None = None
     plot: Path | None = None
 
     def __post_init__(self) -> None:
-        counts = ("samples", "segments", "gradient_segments", "held_out_samples", "rank")
+        counts = ("samples", "segments", "held_out_samples")
         for name in (*counts, "transfer_epochs"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -109,14 +92,11 @@ class GateOptions:
             rate = getattr(self, name)
             if rate is not None and not 0 <= rate < math.inf:
                 raise EdgeInfiniteError(f"{name.replace('_', ' ')} must be a number from 0 on")
-        if not 0 < self.hold_out < 1:
-            raise EdgeInfiniteError(f"hold out is {self.hold_out}; give a share between 0 and 1")
         for name, known in {
             "feature_map": FEATURE_MAPS,
             "opening": OPENINGS,
             "loss": LOSSES,
             "memory": MEMORIES,
-            "initial": INITIALS,
             "dtype": DTYPES,
         }.items():
             if getattr(self, name) is not None:
@@ -138,7 +118,7 @@ class GateOptions:
 
     def fitting(self, positions: int) -> int:
         """Most memory-reading segments of a stretch within `positions`; 0 or less if none fits."""
-        return (positions + 1 - self.longest.tokens(0)) // self.geometry.segment_length
+        return (positions + 1 - self.lengths.tokens(0)) // self.geometry.segment_length
 
     @property
     def passes(self) -> int:
@@ -161,23 +141,9 @@ class GateOptions:
         return rate, self.opening_learning_rate
 
     @property
-    def longest(self) -> Lengths:
-        """The longest way to cut a stretch."""
-        geometry = self.geometry
-        overlap = geometry.window_length - 1 if self.random_lengths else 0
-        return Lengths(geometry.sink_length, geometry.segment_length, overlap)
-
-    def lengths_of(self, sample: int) -> Lengths:
-        """How the stretch with this number is cut."""
-        if not self.random_lengths:
-            return self.longest
-        random = np.random.default_rng([self.seed, sample, 1])
-        segment = self.geometry.segment_length
-        return Lengths(
-            self.geometry.sink_length,
-            int(random.integers(max(1, segment // 4), segment + 1)),
-            int(random.integers(self.geometry.window_length)),
-        )
+    def lengths(self) -> Lengths:
+        """How a stretch is cut."""
+        return Lengths(self.geometry.sink_length, self.geometry.segment_length)
 
     def card(self) -> dict[str, Any]:
         """What the gate's file says about its training, without any path of the machine."""

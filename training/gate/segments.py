@@ -131,12 +131,10 @@ class Pass:
     Args:
         places: where the predicted tokens stand in the text.
         logits: `[N, V]`, one row for each of them.
-        ends_gradient: the memory's gradient is cut after this pass, so run backward now.
     """
 
     places: slice
     logits: torch.Tensor
-    ends_gradient: bool
 
 
 def read_segments(
@@ -144,7 +142,6 @@ def read_segments(
     tokens: torch.Tensor,
     state: SegmentState,
     lengths: Lengths,
-    gradient_segments: int = 1,
 ) -> Iterator[Pass]:
     """Reads a text pass by pass; before each, the previous segment is folded into the memory.
 
@@ -156,7 +153,6 @@ def read_segments(
         tokens: `[n]` int64, n = `lengths.tokens(segments)`.
         state: a new one.
         lengths: how to cut the text.
-        gradient_segments: number of consecutive passes through whose memory gradients flow.
     """
     end = lengths.sinks + lengths.segment
     with torch.no_grad():
@@ -166,13 +162,10 @@ def read_segments(
         state.fold()
     state.detach()
     step = lengths.segment
-    starts = range(end, len(tokens) - step - lengths.overlap, step)
-    for number, start in enumerate(starts, start=1):
-        ends_gradient = number % gradient_segments == 0 or number == len(starts)
-        last = start + lengths.overlap + step
+    for start in range(end, len(tokens) - step, step):
+        last = start + step
         state.begin_pass()
         logits = run_tokens(model, tokens[None, start:last], state, logits_to_keep=step)
-        yield Pass(slice(last - step + 1, last + 1), logits[0], ends_gradient)
+        yield Pass(slice(last - step + 1, last + 1), logits[0])
         state.fold()
-        if ends_gradient:
-            state.detach()
+        state.detach()

@@ -43,6 +43,9 @@ from edgeinfinite.version import __version__
 Progress = Callable[[str, float], None]
 """Called with the name of the current stage and the share that is done."""
 
+_HELD_OUT = 0.25
+"""Share of the documents that training leaves alone; the score is measured there."""
+
 
 def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
     """Trains, measures on held-out documents, and writes the file.
@@ -69,7 +72,7 @@ def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
     options = options.for_backbone(architecture_of(backbone.model).positions)
     model = _attached(backbone, options, accelerator)
     trained, held_out = _documents(backbone, options, accelerator, progress)
-    length = options.longest.tokens(options.passes)
+    length = options.lengths.tokens(options.passes)
     measured = Samples(held_out, length, options.seed)
     training = Training(model, options, accelerator, Samples(trained, length, options.seed))
     before = parameters_digest(model, gates=False)
@@ -80,7 +83,7 @@ def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
         if accelerator.is_main_process:
             checkpoint.save(training.state())
     if accelerator.is_main_process:
-        metrics = Metrics(_beside(options, "metrics"), training.steps_done)
+        metrics = Metrics(options.output.with_suffix(".jsonl"), training.steps_done)
     while training.samples_done < options.samples:
         rows = list(training.read_samples(progress))
         if accelerator.is_main_process:
@@ -95,7 +98,7 @@ def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
     losses = held_out_losses(
         model,
         measured,
-        options.longest,
+        options.lengths,
         options.held_out_samples,
         lambda done: progress("measuring on held-out documents", done),
     )
@@ -114,7 +117,7 @@ def train_gate(options: GateOptions, progress: Progress) -> dict[str, float]:
         "held_out_stretches": json.dumps(losses),
     }
     save_gate(options.output, attention_layers(model), card)
-    metrics.plot(_beside(options, "plot"))
+    metrics.plot(options.plot or options.output.with_suffix(".png"))
     checkpoint.remove()
     return score
 
@@ -123,27 +126,21 @@ def _silent(_what: str, _done: float) -> None:
     """Used in every process but the first, which shows the progress."""
 
 
-def _beside(options: GateOptions, name: str) -> Path:
-    suffix = {"metrics": ".jsonl", "plot": ".png"}[name]
-    return getattr(options, name) or options.output.with_suffix(suffix)
-
-
 def _attached(
     backbone: Backbone, options: GateOptions, accelerator: Accelerator
 ) -> PreTrainedModel:
     start = UNTRAINED_GATE if options.start is None else str(options.start)
-    identity = options.initial == "identity" and options.start is None
-    rank = options.rank or (architecture_of(backbone.model).head_dim if identity else None)
+    new = options.start is None
     config = EdgeInfiniteConfig(
         options.geometry,
         gate=start,
-        gate_rank=rank,
+        gate_rank=architecture_of(backbone.model).head_dim if new else None,
         feature_map=options.feature_map,
         opening=options.opening,
         seed=options.seed,
     )
     model = attach(backbone.model, config)
-    if identity:
+    if new:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
             for layer in attention_layers(model):
@@ -155,9 +152,9 @@ def _attached(
             f"the geometry leaves no room for a transfer within {positions:,} positions; give "
             "--transfer-samples 0"
         )
-    if options.loss == "distillation" and options.longest.tokens(options.passes) > positions + 1:
+    if options.loss == "distillation" and options.lengths.tokens(options.passes) > positions + 1:
         raise EdgeInfiniteError(
-            f"{options.longest.tokens(options.passes):,} tokens are more than the {positions:,} "
+            f"{options.lengths.tokens(options.passes):,} tokens are more than the {positions:,} "
             f"positions of full attention that distillation needs; give --segments {fitting} or "
             "fewer, a shorter --segment-length, or --loss cross-entropy"
             if fitting > 0
@@ -192,7 +189,7 @@ def _documents(
 
     with accelerator.main_process_first():
         documents = load()
-    _, held_out = split_documents([Path(d.name) for d in documents], options.hold_out)
+    _, held_out = split_documents([Path(d.name) for d in documents], _HELD_OUT)
     left = {path.name for path in held_out}
     return [d for d in documents if d.name not in left], [d for d in documents if d.name in left]
 
@@ -221,9 +218,8 @@ class Training:
         self._model, self._options, self._samples = model, options, samples
         self._accelerator = accelerator
         self._gates: list[Any] = [layer.memory_gate for layer in attention_layers(model)]
-        passes = math.ceil(options.passes / options.gradient_segments)
         rounds = math.ceil(options.samples / accelerator.num_processes)
-        self._steps = GateSteps(self._gates, options.rates, rounds * passes, accelerator)
+        self._steps = GateSteps(self._gates, options.rates, rounds * options.passes, accelerator)
         self.samples_done = self.tokens_done = 0
         self.transfer_explained: list[float] = []
 
@@ -234,7 +230,7 @@ class Training:
 
     def transfer(self, documents: Sequence[Document], progress: Progress) -> None:
         """The first stage: every process computes it, and all take the first one's result."""
-        options, lengths = self._options, self._options.longest
+        options, lengths = self._options, self._options.lengths
         segments = min(options.passes, options.fitting(architecture_of(self._model).positions))
         samples = Samples(documents, lengths.tokens(segments), options.seed + 1)
         self.transfer_explained = transfer(
@@ -274,22 +270,17 @@ class Training:
         """Each process reads one stretch and takes its steps; yields their rows for the metrics."""
         began, tokens_before = time.monotonic(), self.tokens_done
         index = self.samples_done + self._accelerator.process_index
-        lengths = self._options.lengths_of(self.samples_done)
-        tokens = torch.from_numpy(self._samples[index][: lengths.tokens(self._options.passes)])
+        lengths = self._options.lengths
+        tokens = torch.from_numpy(self._samples[index])
         tokens = tokens.to(self._accelerator.device)
         distils = self._options.loss == "distillation"
         teacher = watch_teacher(self._model, tokens) if distils else None
         state = SegmentState(self._model, lengths, reads=self._options.memory, trains_keys=True)
-        losses: list[torch.Tensor] = []
-        for part in read_segments(
-            self._model, tokens, state, lengths, self._options.gradient_segments
-        ):
-            losses.append(loss_of(part.logits, part.places, tokens, teacher))
+        for part in read_segments(self._model, tokens, state, lengths):
+            loss = loss_of(part.logits, part.places, tokens, teacher)
             self.tokens_done += len(part.logits) * self._accelerator.num_processes
-            if part.ends_gradient:
-                row = self._steps.step(losses) | {"tokens": self.tokens_done}
-                losses = []
-                speed = (self.tokens_done - tokens_before) / (time.monotonic() - began)
-                yield row | {"sample": index, "tokens_per_s": round(speed, 1)}
-                progress(f"loss {row['loss']:.3f}, {speed:.0f} tokens/s", self._steps.share_done)
+            row = self._steps.step([loss]) | {"tokens": self.tokens_done}
+            speed = (self.tokens_done - tokens_before) / (time.monotonic() - began)
+            yield row | {"sample": index, "tokens_per_s": round(speed, 1)}
+            progress(f"loss {row['loss']:.3f}, {speed:.0f} tokens/s", self._steps.share_done)
         self.samples_done += self._accelerator.num_processes

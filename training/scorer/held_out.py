@@ -22,9 +22,7 @@ def score_of(network: PairNetwork, inputs: torch.Tensor) -> torch.Tensor:
     return network(key, value)
 
 
-def held_out_score(
-    scorers: Sequence[RetentionScorer], pairs: Pairs, target: str
-) -> dict[str, float]:
+def held_out_score(scorers: Sequence[RetentionScorer], pairs: Pairs) -> dict[str, float]:
     """How good the scores are on pairs that the fit didn't see.
 
     Returns:
@@ -34,7 +32,7 @@ def held_out_score(
     losses, kept, planted = 0.0, 0.0, 0.0
     all_planted = 0.0
     attention = 0.0
-    for scorer, inputs, targets in zip(scorers, pairs.inputs, pairs.paid[target], strict=True):
+    for scorer, inputs, targets in zip(scorers, pairs.inputs, pairs.paid["largest"], strict=True):
         score = score_of(scorer, inputs)
         losses += float(functional.huber_loss(score, targets))
         best = score.topk(int(_SHARE_KEPT * score.shape[-1])).indices

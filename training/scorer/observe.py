@@ -31,7 +31,6 @@ class Observation:
         key: `[K, T, D]` after RoPE.
         value: `[K, T, D]`.
         largest: `[K, T]`, the largest attention weight that a token got from a later query.
-        summed: `[K, T]`, the sum of these weights.
         asked: `[K, T]`, the sum of the weights from the text's last tokens alone, which ask for
             the facts.
     """
@@ -39,7 +38,6 @@ class Observation:
     key: torch.Tensor
     value: torch.Tensor
     largest: torch.Tensor
-    summed: torch.Tensor
     asked: torch.Tensor
 
 
@@ -101,7 +99,7 @@ def _observed_attention(
     kv_heads, tokens, dim = key.shape[1:]
     grouped = query[0].reshape(kv_heads, -1, tokens, dim)
     scale = dim**-0.5 if scaling is None else scaling
-    largest, summed, asked = (torch.zeros(kv_heads, tokens) for _ in range(3))
+    largest, asked = (torch.zeros(kv_heads, tokens) for _ in range(2))
     mixed = torch.empty_like(grouped)
     for start in range(0, tokens, _QUERY_CHUNK):
         end = min(start + _QUERY_CHUNK, tokens)
@@ -126,10 +124,9 @@ def _observed_attention(
         first = max(0, start - watch.gap + 1)
         weights[..., first:].masked_fill_((columns > rows - watch.gap)[:, first:reached], 0.0)
         largest[:, :reached] = largest[:, :reached].maximum(weights.amax(2).amax(1))
-        summed[:, :reached] += weights.sum((1, 2))
         if end > tokens - watch.asking:
             asked[:, :reached] += weights[:, :, max(0, tokens - watch.asking - start) :].sum((1, 2))
-    watch.observer(layer, Observation(key[0], value[0], largest, summed, asked))
+    watch.observer(layer, Observation(key[0], value[0], largest, asked))
     return mixed.flatten(0, 1).transpose(0, 1).unsqueeze(0), None
 
 

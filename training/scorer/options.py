@@ -10,9 +10,6 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable
 from edgeinfinite.training.books import BOOKS
 
-TARGETS = ("largest", "summed")
-"""What a scorer can be fitted to: fields of `observe.Observation`."""
-
 
 @dataclass(frozen=True)
 class PassOptions:
@@ -73,7 +70,6 @@ class ScorerOptions:
         base: a scorer for the same checkpoint that stays as it is and gets a second network; None
             trains both.
         watched: length, facts and gap of a pass.
-        target: which figure of the later attention is fitted, one of `TARGETS`.
         retrieval_share: this share of all KV heads, those that pay most attention to planted facts,
             fill their slots by score; the other heads keep what is newest. The same share of the
             layers gets more slots. In layers with sliding windows no head can be chosen, so there
@@ -97,7 +93,6 @@ class ScorerOptions:
     repeated_passes: int = 64
     base: Path | None = None
     watched: PassOptions = field(default_factory=PassOptions)
-    target: str = "largest"
     retrieval_share: float = 1 / 3
     emphasis: float = 0.3
     steps: int = 800
@@ -124,10 +119,6 @@ class ScorerOptions:
             raise EdgeInfiniteError(f"emphasis is {self.emphasis}; give a number from 0 to 1")
         if self.watched.long < 0:
             raise EdgeInfiniteError(f"long is {self.watched.long}; give a number from 0 on")
-        if self.target not in TARGETS:
-            raise EdgeInfiniteError(
-                f"unknown target {self.target!r}; choose one of {', '.join(TARGETS)}"
-            )
         if self.watched.tokens < 2 * self.watched.gap:
             raise EdgeInfiniteError(
                 f"{self.watched.tokens} tokens are too few for a gap of {self.watched.gap}; "

@@ -19,11 +19,11 @@ from edgeinfinite.models.recall.rotary import RotaryTable
 from edgeinfinite.training.scorer.composed import Composed, TextSource
 from edgeinfinite.training.scorer.facts import draw_facts
 from edgeinfinite.training.scorer.observe import Observation, observe
-from edgeinfinite.training.scorer.options import TARGETS, PassOptions
+from edgeinfinite.training.scorer.options import PassOptions
 from edgeinfinite.training.scorer.pass_files import PassFiles
 from edgeinfinite.training.texts import encode, excerpt
 
-_PAID = (*TARGETS, "asked")
+_PAID = ("largest", "asked")
 _FLOOR = 1e-6
 """Attention below it counts as none: its logarithm says nothing about what is worth keeping."""
 
@@ -36,7 +36,7 @@ class Pairs:
 
     Args:
         inputs: `[L, K, n, 2D]` float16: the un-rotated key, then the value.
-        paid: for each name of `TARGETS` and for `asked`, `[L, K, n]` float32: the logarithm of what
+        paid: for `largest` and `asked`, `[L, K, n]` float32: the logarithm of what
             `Observation` has under that name.
         planted: `[n]` bool, tokens of what is asked for: planted facts, sentences that answer.
         text: `[n]` int64, the index of the pair's pass.

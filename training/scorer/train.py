@@ -48,7 +48,6 @@ Progress = Callable[[str, float], None]
 _ON_THE_CARD = (
     "passes",
     "repeated_passes",
-    "target",
     "retrieval_share",
     "emphasis",
     "steps",
@@ -139,7 +138,7 @@ def _fit_and_save(
     """Fits scorers, heads and thresholds, writes the file with its card, returns the metrics."""
     watched = watched_layers(backbone.model)
     scorers = fit_scorers(fitted, options, progress)
-    metrics = held_out_score(scorers, measured, options.target)
+    metrics = held_out_score(scorers, measured)
     layers = len(architecture_of(backbone.model).layers)
     share = min(1.0, options.retrieval_share * layers / len(watched))
     retrieval = retrieval_heads(fitted, share)
@@ -360,9 +359,7 @@ def fit_scorers(pairs: Pairs, options: ScorerOptions, progress: Progress) -> lis
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(options.seed)
         scorers = [RetentionScorer(kv_heads, width // 2) for _ in pairs.inputs]
-    fit_networks(
-        scorers, pairs.inputs, pairs.paid[options.target], options, _fitting(progress, _FITTED)
-    )
+    fit_networks(scorers, pairs.inputs, pairs.paid["largest"], options, _fitting(progress, _FITTED))
     return scorers
 
 

@@ -29,7 +29,6 @@ def test_observed_attention_equals_that_of_later_queries():
         late = all_heads[0].masked_fill(age < gap, 0.0).unflatten(0, (2, 2)).flatten(1, 2)
         expected = {
             "largest": late.amax(1),
-            "summed": late.sum(1),
             "asked": late.unflatten(1, (2, 40))[:, :, -asking:].sum((1, 2)),
         }
         for name, value in expected.items():

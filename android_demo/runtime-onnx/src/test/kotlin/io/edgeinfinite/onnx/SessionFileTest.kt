@@ -118,7 +118,7 @@ class SessionFileTest {
     @Test
     fun `slots by head are refused by name`() =
         refuses(
-            edited { it.replace("\\\"policy\\\":", "\\\"caches\\\":[[0,0],[0,1]],\\\"policy\\\":") },
+            edited { it.replace("\\\"recall_slots\\\":0", "\\\"caches\\\":[[0,0]]") },
             "slots by head (geometry.caches)",
         )
 
