@@ -4,8 +4,8 @@
 
 Each NAME=DIR is an exported artifact. DATA has the folders `longtext` (documents), `longbench`,
 and `tasks` (`squad2_dev.json`, `babi_*`); a step whose data are missing is said and passed over.
-FOLDER gets NAME/STEP.json, the rows of each command as they are, and `bench.json`. Speed comes
-last, on its own: the machine must be idle for it.
+FOLDER gets NAME/STEP.json, the rows of each command as they are, and with `--text BOOK` bench.json.
+Speed comes last: the machine must be idle for it.
 """
 
 from __future__ import annotations
@@ -61,6 +61,13 @@ def steps(data: Path, seed: int, threads: int) -> dict[str, list[str]]:
     }
 
 
+def speed(folders: list[str], text: Path, output: Path) -> list[str]:
+    """The options of `edgeinfinite bench`: all artifacts and installed peers in one run."""
+    found = ["bench", *folders, "--lengths", "512,2048,8000", "--threads", "2", "--repeats", "3"]
+    found += ["--peers", "llama.cpp,onnxruntime-genai", "--peer-cache", str(output / "peers")]
+    return [*found, "--text", str(text), "--json", str(output / "bench.json")]
+
+
 def main() -> int:
     """Runs what is missing, a step for all artifacts before the next step."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -70,7 +77,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=3, help="of planted facts and chats")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--steps", help="only these, with commas between them")
-    parser.add_argument("--text", type=Path, help="a book: measures speed, too, with two threads")
+    parser.add_argument("--text", type=Path, help="a book: measures speed, too")
     asked = parser.parse_args()
     artifacts = dict(pair.split("=", 1) for pair in asked.artifacts)
     every = steps(asked.data, asked.seed, asked.threads)
@@ -86,12 +93,7 @@ def main() -> int:
             if whole.exists():
                 print(f"{step:14} {name:10} {_summary(rows)}", flush=True)
     if asked.text:
-        print(
-            "speed: edgeinfinite bench",
-            *artifacts.values(),
-            f"--peers --lengths 512,2048,8000 --repeats 3 --threads 2 --text {asked.text}",
-            f"--json {asked.output / 'bench.json'}   (on an idle machine)",
-        )
+        _run("speed", "all", speed(list(artifacts.values()), asked.text, asked.output))
     return 0
 
 
