@@ -48,6 +48,7 @@ function action(conversation, isReading) {
 
 function progress() {
   const { document } = app.current;
+  if (!document) return;
   const job = jobOf(app.current);
   const bar = at("progress");
   if (bar && job?.read) {

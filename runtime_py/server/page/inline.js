@@ -8,12 +8,14 @@ import { make } from "./dom.js";
 const MARKS = [["***", "em", "strong"], ["**", "strong"], ["__", "strong"], ["~~", "del"],
   ["*", "em"], ["_", "em"]];
 const DEEPEST = 20;
+const LONGEST_LINK = 1000;  // characters of its words or address; beyond, it is no link
 const ESCAPED = /^\\([!-/:-@[-`{-~])/;
 const ADDRESS = /^https?:\/\/[^\s<>"'`]+/;
 
 /** Nodes of a text. */
 export function inline(text, depth = 0) {
   const nodes = [];
+  const open = new Set();  // marks that nothing closes from here on, so that none is looked for twice
   let plain = "";
   const flush = () => {
     if (plain) nodes.push(document.createTextNode(plain));
@@ -21,7 +23,7 @@ export function inline(text, depth = 0) {
   };
   let at = 0;
   while (at < text.length) {
-    const found = depth < DEEPEST ? special(text, at, depth) : null;
+    const found = depth < DEEPEST ? special(text, at, depth, open) : null;
     if (!found) {
       plain += text[at];
       at += 1;
@@ -38,7 +40,7 @@ export function inline(text, depth = 0) {
   return nodes;
 }
 
-function special(text, at, depth) {
+function special(text, at, depth, open) {
   switch (text[at]) {
     case "\\": return escaped(text, at);
     case "`": return code(text, at);
@@ -46,7 +48,7 @@ function special(text, at, depth) {
     case "[": return link(text, at, at, depth);
     case "!": return text[at + 1] === "[" ? link(text, at + 1, at, depth) : null;
     case "h": return address(text, at);
-    case "*": case "_": case "~": return emphasis(text, at, depth);
+    case "*": case "_": case "~": return emphasis(text, at, depth, open);
     default: return null;
   }
 }
@@ -74,14 +76,17 @@ function code(text, at) {
   };
 }
 
-function emphasis(text, at, depth) {
+function emphasis(text, at, depth, open) {
   for (const [mark, outer, inner] of MARKS) {
-    if (!text.startsWith(mark, at)) continue;
+    if (open.has(mark) || !text.startsWith(mark, at)) continue;
     const from = at + mark.length;
     if (!text[from] || /\s/.test(text[from])) continue;
     if (mark[0] === "_" && /\w/.test(text[at - 1] ?? " ")) continue;  // snake_case
     const end = closing(text, mark, from);
-    if (end === -1) continue;
+    if (end === -1) {
+      open.add(mark);
+      continue;
+    }
     const within = inline(text.slice(from, end), depth + 1);
     const node = make(outer, {}, ...(inner ? [make(inner, {}, ...within)] : within));
     return { node, length: end + mark.length - at };
@@ -107,7 +112,7 @@ function closing(text, mark, from) {
 function link(text, bracket, at, depth) {
   let open = 0;
   let end = bracket;
-  for (; end < text.length; end += 1) {
+  for (; end < text.length && end - bracket < LONGEST_LINK; end += 1) {
     if (text[end] === "\\") end += 1;
     else if (text[end] === "[") open += 1;
     else if (text[end] === "]" && (open -= 1) === 0) break;
@@ -124,7 +129,8 @@ function link(text, bracket, at, depth) {
 
 function closingBracket(text, from) {
   let open = 0;
-  for (let at = from; at < text.length && text[at] !== "\n"; at += 1) {
+  const end = Math.min(text.length, from + LONGEST_LINK);
+  for (let at = from; at < end && text[at] !== "\n"; at += 1) {
     if (text[at] === "(") open += 1;
     else if (text[at] === ")" && (open -= 1) === 0) return at;
   }
@@ -133,7 +139,7 @@ function closingBracket(text, from) {
 
 function address(text, at) {
   if (/\w/.test(text[at - 1] ?? " ")) return null;
-  const found = ADDRESS.exec(text.slice(at, at + 2000));
+  const found = ADDRESS.exec(text.slice(at, at + LONGEST_LINK));
   if (!found) return null;
   const said = found[0].replace(/[.,;:!?*_~)\]]+$/, "");
   const target = safe(said);

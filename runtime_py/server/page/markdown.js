@@ -10,7 +10,7 @@ import { make } from "./dom.js";
 import { inline } from "./inline.js";
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^`]*)$/;
-const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$/;
+const HEADING = /^ {0,3}(#{1,6})\s+(.*)$/;
 const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])(?:\s+|$)/;
@@ -19,7 +19,8 @@ const DEEPEST = 8;
 
 /** Draws a text into an element; blocks that were drawn before stay. */
 export function draw(element, text) {
-  blocks(text.split("\n")).forEach((block, i) => {
+  const wanted = blocks(text.split("\n"));
+  wanted.forEach((block, i) => {
     const key = `${block.kind}\n${block.lines.join("\n")}`;
     const drawn = element.children[i];
     if (drawn?.markdown === key) return;
@@ -28,8 +29,7 @@ export function draw(element, text) {
     if (drawn) drawn.replaceWith(node);
     else element.append(node);
   });
-  const wanted = blocks(text.split("\n")).length;
-  while (element.children.length > wanted) element.lastElementChild.remove();
+  while (element.children.length > wanted.length) element.lastElementChild.remove();
 }
 
 /** Blocks of lines, each with its kind. */
@@ -140,7 +140,7 @@ function fenced(lines) {
 /** Below the page's own headings: a message's is the third level. */
 function heading(line) {
   const [, signs, text] = HEADING.exec(line);
-  return make(`h${Math.min(signs.length + 3, 6)}`, {}, ...inline(text));
+  return make(`h${Math.min(signs.length + 3, 6)}`, {}, ...inline(text.trim().replace(/\s#+$/, "")));
 }
 
 function list(lines, depth) {

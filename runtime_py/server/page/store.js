@@ -11,11 +11,11 @@ let database = null;
 
 /** Opens the store. False: nothing will be kept. */
 export async function open() {
-  const asked = indexedDB.open("edgeinfinite", 1);
-  asked.onupgradeneeded = () => {
-    for (const name of Object.keys(unkept)) asked.result.createObjectStore(name);
-  };
   try {
+    const asked = indexedDB.open("edgeinfinite", 1);
+    asked.onupgradeneeded = () => {
+      for (const name of Object.keys(unkept)) asked.result.createObjectStore(name);
+    };
     database = await done(asked);
   } catch {
     return false;
