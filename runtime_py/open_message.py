@@ -10,6 +10,7 @@ document, a blank line and the question.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.tokenizer import TextTokenizer
@@ -23,7 +24,12 @@ _QUESTIONS = ("What", "1", "(", "Ü")
 
 
 def beginning_of_message(
-    tokenizer: TextTokenizer, document: str, *, first: bool, begun: bool = False
+    tokenizer: TextTokenizer,
+    document: str,
+    *,
+    first: bool,
+    begun: bool = False,
+    system: str = "",
 ) -> list[int]:
     """The tokens of a document at the beginning of a user's message, up to its question.
 
@@ -32,6 +38,7 @@ def beginning_of_message(
         document: stripped of white space at its ends, as templates do with messages.
         first: whether the message begins the conversation.
         begun: whether a document of the same message was read before; `first` says nothing then.
+        system: what a first message stands behind; the template's own where it is empty.
 
     Raises:
         EdgeInfiniteError: the artifact has no chat template, or one that can't be cut here.
@@ -44,6 +51,8 @@ def beginning_of_message(
         text = _DOCUMENT + SEPARATOR + text
     if first or begun:
         encode = tokenizer.encode_message
+    if first and system:
+        encode = partial(_encode_behind, tokenizer, system)
     whole = encode(text + _QUESTIONS[0])
     rest = rest_of_message(tokenizer, _QUESTIONS[0])
     if whole[-len(rest) :] != rest or whole[: len(before)] != before:
@@ -52,6 +61,12 @@ def beginning_of_message(
             "both into one prompt"
         )
     return whole[len(before) : -len(rest)]
+
+
+def _encode_behind(tokenizer: TextTokenizer, system: str, text: str) -> list[int]:
+    return tokenizer.encode_chat(
+        [{"role": "system", "content": system}, {"role": "user", "content": text}]
+    )
 
 
 def rest_of_message(tokenizer: TextTokenizer, question: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""`scripts/measure_default.py`: the headline comes first, and the command line takes every command."""
+"""`scripts/measure_default.py`: the headline first, and commands that the command line takes."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Running:
 
 @contextlib.contextmanager
 def serving(artifact: Path, **options: object) -> Iterator[Running]:
-    given = ServeOptions(port=0, **options)  # type: ignore[arg-type]
+    given = ServeOptions(**{"port": 0} | options)  # type: ignore[arg-type]
     with serving_this(lambda: served_artifact(artifact, given, threads=1), given) as running:
         yield running
 

@@ -9,10 +9,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.runtime_py.server.origins import Hosts, Origins, is_loopback, is_own, name_of
+from edgeinfinite.runtime_py.server.page_files import FOLDER
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 
-OPEN_PATHS = {"/", "/health"}
-"""Paths without a text of anybody; they need no key."""
+
+def is_open(path: str) -> bool:
+    """Whether a path holds no text of anybody, and needs no key."""
+    return path in ("/", "/health") or path.startswith(FOLDER)
 
 
 class Guard:
@@ -56,7 +59,7 @@ class Guard:
                 "--allow-origin to let them",
                 code="origin_not_allowed",
             )
-        if self._key is not None and path not in OPEN_PATHS:
+        if self._key is not None and not is_open(path):
             kind, _, given = headers.get("authorization", "").partition(" ")
             given_key = given.strip().encode("latin-1", "replace")
             same = hmac.compare_digest(given_key, self._key)

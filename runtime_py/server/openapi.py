@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from edgeinfinite.runtime_py.server.answer_schemas import answer_schemas
-from edgeinfinite.runtime_py.server.guard import OPEN_PATHS
+from edgeinfinite.runtime_py.server.guard import is_open
 from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.runtime_py.server.patience import LARGEST_BODY, LARGEST_DOCUMENT
 from edgeinfinite.runtime_py.server.request_schemas import REF, request_schemas
@@ -28,7 +28,7 @@ _STATUSES = {
     400: "Something isn't understood or supported; `error.param` names it",
     401: "The API key is missing or wrong",
     403: "Web pages of this origin may not ask",
-    404: "Another model's name",
+    404: "Another model's name, or no such file",
     408: "The body didn't arrive in time",
     413: "The body is too large",
     421: "The server doesn't answer to this name",
@@ -59,7 +59,7 @@ def description(*, with_key: bool) -> _Object:
         components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         for path, methods in paths.items():
             for operation in methods.values():
-                if path not in OPEN_PATHS:
+                if not is_open(path):
                     operation["security"] = [{"key": []}]
                     operation["responses"]["401"] = _problem(401)
     return {
@@ -89,6 +89,15 @@ def _paths() -> dict[str, dict[str, _Object]]:
             )
         },
         "/": {"get": _getting("page", "A page to read and ask with", _text("text/html"))},
+        "/page/{name}": {
+            "get": _getting(
+                "pageFile",
+                "The page's script and style",
+                _text("text/javascript", "text/css"),
+                (404,),
+            )
+            | {"parameters": [_parameter("name", "path", "The file's name", required=True)]}
+        },
     }
 
 
@@ -125,7 +134,10 @@ def _documents() -> _Object:
     return {
         "operationId": "readDocument",
         "summary": "Reads a document, so that questions about it are answered at once",
-        "parameters": [_parameter("name", "query", "The file's name; its suffix is a hint")],
+        "parameters": [
+            _parameter("name", "query", "The file's name; its suffix is a hint"),
+            _parameter("system", "query", "The system prompt of the questions to come"),
+        ],
         "requestBody": {
             "required": True,
             "description": f"The file, at most {LARGEST_DOCUMENT:,} bytes.",
@@ -152,8 +164,8 @@ def _json(name: str) -> _Object:
     return {"application/json": {"schema": {"$ref": REF.format(name=name)}}}
 
 
-def _text(media_type: str) -> _Object:
-    return {media_type: {"schema": {"type": "string"}}}
+def _text(*media_types: str) -> _Object:
+    return {media_type: {"schema": {"type": "string"}} for media_type in media_types}
 
 
 def _parameter(name: str, place: str, about: str, *, required: bool = False) -> _Object:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from functools import partial
-from importlib import resources
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from edgeinfinite.runtime_py.documents.document import Document
@@ -19,6 +15,7 @@ from edgeinfinite.runtime_py.documents.isolated import document_unless
 from edgeinfinite.runtime_py.open_message import SEPARATOR, beginning_of_message
 from edgeinfinite.runtime_py.server.answers import Answers, Reading, Started
 from edgeinfinite.runtime_py.server.jobs import Job
+from edgeinfinite.runtime_py.server.page_files import file_routes
 from edgeinfinite.runtime_py.server.patience import LARGEST_DOCUMENT, read_body
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.routes import (
@@ -33,7 +30,7 @@ from edgeinfinite.runtime_py.server.service import Service
 def page_routes(service: Service) -> list[Route]:
     """The routes that the page uses beside OpenAI's."""
     return [
-        Route("/", _page(), methods=["GET"]),
+        *file_routes(),
         Route("/documents", counted(service, "/documents", _document), methods=["POST"]),
     ]
 
@@ -41,8 +38,9 @@ def page_routes(service: Service) -> list[Route]:
 async def _document(service: Service, request: Request) -> Response:
     """Reads a document and streams how it goes, one JSON object per line."""
     name = request.query_params.get("name", "")[:255] or "document.txt"
+    system = request.query_params.get("system", "")
     body = await read_body(request, largest=LARGEST_DOCUMENT)
-    job = service.jobs.start(partial(_read, service.answers, name, body))
+    job = service.jobs.start(partial(_read, service.answers, name, system, body))
     async with cancelled_if_left(request, job):
         document = await job.next()
         if not isinstance(document, Document):
@@ -51,13 +49,14 @@ async def _document(service: Service, request: Request) -> Response:
     return JobStream(job, _lines(job, started, document), "application/x-ndjson")
 
 
-def _read(answers: Answers, name: str, body: bytes, job: Job) -> None:
+def _read(answers: Answers, name: str, system: str, body: bytes, job: Job) -> None:
     """Reads a document as the beginning of a message whose question isn't known yet."""
     document = document_unless(job.cancelled, name, body)
     if document is None:
         return
     job.emit(document)
-    answers.read(beginning_of_message(answers.tokenizer, document.text, first=True), job)
+    tokens = beginning_of_message(answers.tokenizer, document.text, first=True, system=system)
+    answers.read(tokens, job)
 
 
 async def _lines(job: Job, started: Started, document: Document) -> AsyncIterator[bytes]:
@@ -81,31 +80,3 @@ async def _lines(job: Job, started: Started, document: Document) -> AsyncIterato
 
 def _line(**fields: object) -> bytes:
     return msgspec.json.encode(fields) + b"\n"
-
-
-def _page() -> Callable[[Request], Awaitable[Response]]:
-    """The page, with a policy by which a browser runs only its own script and asks only us."""
-    html = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
-    sources = {
-        tag: " ".join(
-            f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
-            for content in re.findall(rf"<{tag}>(.*?)</{tag}>", html, flags=re.S)
-        )
-        for tag in ("script", "style")
-    }
-    policy = (
-        f"default-src 'none'; connect-src 'self'; img-src data:; script-src {sources['script']}; "
-        f"style-src {sources['style']}; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'none'"
-    )
-    headers = {
-        "Content-Security-Policy": policy,
-        "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
-        "Cache-Control": "no-cache",
-    }
-
-    async def endpoint(_: Request) -> Response:
-        return HTMLResponse(html, headers=headers)
-
-    return endpoint

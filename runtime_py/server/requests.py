@@ -91,6 +91,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return stops
 
 
+def default_settings(sampling: SamplingOptions) -> dict[str, Any]:
+    """What a chat takes that says nothing of it, by the request's own names."""
+    chosen = {name: getattr(sampling, name) for name in _SAMPLING}
+    return chosen | {"max_tokens": MOST_TOKENS}
+
+
 class TextPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`{"type": "text", "text": ...}`."""
 

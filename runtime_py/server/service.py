@@ -12,6 +12,7 @@ from edgeinfinite.runtime_py.server.metrics import Metrics
 from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.replies import Reply
+from edgeinfinite.runtime_py.server.requests import default_settings
 from edgeinfinite.runtime_py.server.served import Served
 
 
@@ -44,7 +45,7 @@ class Service:
             "object": "model",
             "created": self._created,
             "owned_by": "edgeinfinite",
-            "edgeinfinite": self._about,
+            "edgeinfinite": self._about | {"defaults": default_settings(self.sampling)},
         }
 
     def reply(self, *, chat: bool, logprobs: bool) -> Reply:
