@@ -60,7 +60,7 @@ class ManifestTest {
                 Triple("\"layers\": *[0-9]+", "\"layers\": 2000000000", "layers"),
                 Triple("\"vocabulary\": *[0-9]+", "\"vocabulary\": 0", "0 vocabulary"),
                 Triple("\"segment_length\": *[0-9]+", "\"segment_length\": 2147483647", "on the axis C"),
-                Triple("\"policy\": *\"[a-z]+\"", "$0, \"caches\": [[0, 0], [0, 1]]", "slots by head (geometry.caches)"),
+                Triple("\"recall_slots\": *0", "\"caches\": [[0, 0], [0, 1]]", "slots by head (geometry.caches)"),
                 Triple("\"dtype\": *\"float32\"", "\"dtype\": \"float3\"", "unknown tensor type 'float3'"),
                 Triple("\"dims\": *\"B K C D\"", "\"dims\": \"B Q C D\"", "has an axis 'Q'"),
                 Triple("\"name\": *\"k_cache_0\"", "\"name\": \"k_cache_1\"", "two state tensors"),
