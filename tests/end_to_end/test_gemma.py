@@ -15,6 +15,7 @@ from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.export.exporter import export_artifact
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.verify import verify_artifact
+from edgeinfinite.models.geometry_options import GeometryOptions
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.session import Session
@@ -25,6 +26,8 @@ MODEL = ROOT / "build" / "gemma" / "gemma.gguf"
 MEASURED = 1024
 WINDOW, KV_HEADS, HEAD_DIM = 512, 1, 256
 FULL_LAYERS = (5, 11, 17)
+LENGTHS = GeometryOptions(window_length=960)
+"""As many slots in both caches, few enough to be full after 1,024 tokens."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.gemma]
 
@@ -34,7 +37,10 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not MODEL.is_file():
         pytest.skip(f"{MODEL} is missing; run make test-gemma")
     output = tmp_path_factory.mktemp("gemma") / "artifact"
-    return export_artifact(ExportOptions(str(MODEL), output, quantize="int4"))
+    options = ExportOptions(
+        str(MODEL), output, quantize="int4", geometry=LENGTHS, cache_type="float16"
+    )
+    return export_artifact(options)
 
 
 def test_verify_passes(artifact):
@@ -57,7 +63,8 @@ def test_fifteen_layers_hold_their_window_and_a_segment_and_nothing_else(artifac
 @pytest.fixture(scope="module")
 def bytes_artifact(artifact: Path) -> Path:
     output = artifact.with_name("bytes")
-    return export_artifact(ExportOptions(str(MODEL), output, quantize="int4", cache_type="int8"))
+    options = ExportOptions(str(MODEL), output, quantize="int4", geometry=LENGTHS)
+    return export_artifact(options)
 
 
 def test_a_cache_of_bytes_is_half_as_large(artifact, bytes_artifact):
