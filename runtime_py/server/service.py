@@ -10,6 +10,7 @@ from edgeinfinite.runtime_py.server.answers import Answers
 from edgeinfinite.runtime_py.server.jobs import Jobs
 from edgeinfinite.runtime_py.server.metrics import Metrics
 from edgeinfinite.runtime_py.server.options import ServeOptions
+from edgeinfinite.runtime_py.server.patience import LARGEST_DOCUMENT
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.replies import Reply
 from edgeinfinite.runtime_py.server.requests import default_settings
@@ -45,7 +46,11 @@ class Service:
             "object": "model",
             "created": self._created,
             "owned_by": "edgeinfinite",
-            "edgeinfinite": self._about | {"defaults": default_settings(self.sampling)},
+            "edgeinfinite": self._about
+            | {
+                "defaults": default_settings(self.sampling),
+                "largest_document": LARGEST_DOCUMENT,
+            },
         }
 
     def reply(self, *, chat: bool, logprobs: bool) -> Reply:

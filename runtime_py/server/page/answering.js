@@ -12,31 +12,34 @@ import { ended, keepSometimes, work } from "./work.js";
 
 /** Asks at the end of what is shown. */
 export function askNext(conversation, question) {
+  if (jobOf(conversation)) return null;
   if (isEmpty(conversation) && !conversation.isNamed) conversation.title = titleOf(question);
   return answer(conversation, add(conversation, path(conversation).at(-1) ?? -1, "user", question));
 }
 
 /** Asks something else in a question's place; the question and what followed it stay a version. */
 export function askInstead(conversation, place, question) {
+  if (jobOf(conversation)) return null;
   return answer(conversation, add(conversation, conversation.messages[place].parent, "user",
     question));
 }
 
 /** Answers a question once more, or for the first time. */
 export function answer(conversation, question) {
+  if (jobOf(conversation)) return null;
   delete conversation.messages[question].problem;
   return write(conversation, add(conversation, question, "assistant", ""), question);
 }
 
 /** Goes on with an answer that was stopped, or that ended at its most tokens. */
 export function goOn(conversation, place) {
+  if (jobOf(conversation)) return null;
   delete conversation.messages[place].problem;
   return write(conversation, place, place);
 }
 
 /** Writes the answer at `place`, of a prompt whose last message stands at `last`. */
 async function write(conversation, place, last) {
-  if (jobOf(conversation)) return;
   const message = conversation.messages[place];
   message.finish = null;
   keep(conversation);

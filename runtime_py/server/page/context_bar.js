@@ -27,7 +27,7 @@ function draw() {
   bar.style.width = `${(100 * read) / widest}%`;
   mark.style.left = `${(100 * passes) / widest}%`;
   at("context-words").textContent =
-    `${tokens(read)} held in a state of ${bytes(state)}, which doesn't grow · `
+    `${tokens(read)} held in ${bytes(state)}, however long the text · `
     + `full attention takes more from ${tokens(passes)} on`
     + (read > passes ? `, here ${bytes(each * read)}` : "");
   at("context-bar").title = `The mark stands at ${count(passes)} tokens.`;

@@ -20,6 +20,7 @@ function draw() {
   const { document } = conversation;
   at("document").hidden = !document;
   if (!document) return;
+  const hadFocus = at("document").contains(globalThis.document.activeElement);
   const isReading = jobOf(conversation)?.kind === "reading";
   at("document").replaceChildren(
     make("h2", { id: "document-name", text: document.title
@@ -29,9 +30,10 @@ function draw() {
       make("span", { class: "spring" }), action(conversation, isReading)),
     ...document.notes.map((note) => make("p", { class: "quiet", text: note })));
   if (document.problem && !isReading) {
-    at("document").append(make("p", { class: "bad", role: "alert", text: document.problem }));
+    at("document").append(make("p", { class: "bad", text: document.problem }));
   }
   progress();
+  if (hadFocus) at("document").querySelector("button")?.focus();
 }
 
 function action(conversation, isReading) {

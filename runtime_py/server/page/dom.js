@@ -26,7 +26,8 @@ export const iconButton = (picture, label, onclick, more = {}) => make("button",
 
 const SHAPES = {
   menu: "M4 7h16M4 12h16M4 17h16",
-  settings: "M4 7h9M19 7h1M4 17h1M11 17h9M16 4v6M8 14v6",
+  settings: "M4 7h8M17 7h3M4 17h3M12 17h8M12 7a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0-5 0"
+    + "M7 17a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0-5 0",
   rename: "M5 19l1-4L16 5l3 3L9 18l-4 1z",
   remove: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
   attach: "M8 12l5-5a3 3 0 0 1 4 4l-7 7a5 5 0 0 1-7-7l7-7",

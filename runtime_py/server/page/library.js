@@ -9,9 +9,11 @@ import { stop } from "./work.js";
 export async function openLibrary() {
   const isKept = await store.open();
   const kept = await store.all("conversations");
-  app.conversations = new Map(kept.map((one) => [one.id, one]));
+  for (const one of kept) app.conversations.set(one.id, one);
   app.settings = await store.get("settings", "all") ?? {};
+  if (isEmpty(app.current)) app.current.system = app.settings.system ?? "";
   showNamed();
+  tell("list");
   addEventListener("hashchange", showNamed);
   store.onOthers(takeOver);
   return isKept;

@@ -92,7 +92,7 @@ function drawGrowing() {
 
 function notes(conversation, place, { content, finish, problem }) {
   const isEnd = conversation.chosen[place] === undefined;
-  const why = problem ?? { length: "This answer ended at its most tokens.", stopped: "Stopped.",
+  const why = problem ?? { length: "This answer reached its most tokens.", stopped: "Stopped.",
     null: "This answer was cut off." }[finish];
   const found = content ? [] : [make("p", { class: "quiet", text: "The model said nothing." })];
   if (why) {
@@ -103,7 +103,7 @@ function notes(conversation, place, { content, finish, problem }) {
 }
 
 function unanswered(conversation, place) {
-  return make("p", { class: "bad", role: "alert" }, `${conversation.messages[place].problem} `,
+  return make("p", { class: "bad" }, `${conversation.messages[place].problem} `,
     button("Try again", () => answer(conversation, place), { class: "small" }));
 }
 
@@ -141,6 +141,7 @@ function switcher(conversation, place, i, isBusy) {
 }
 
 function change(conversation, place, text) {
+  if (jobOf(conversation)) return;  // the field stays, with what was typed
   edited = null;
   askInstead(conversation, place, text);
   toast("The earlier message is kept as a version of this one.", () => {

@@ -6,6 +6,7 @@ import { newConversation, newId } from "./conversation.js";
 import { keep, show } from "./library.js";
 import * as store from "./store.js";
 import { announce } from "./toast.js";
+import { bytes } from "./words.js";
 import { ended, work } from "./work.js";
 
 const LONGEST_ADDRESS = 8000;  // characters of a system prompt that a request's first line bears
@@ -35,6 +36,10 @@ export async function readDocument(conversation) {
   const problem = await work(conversation, "reading", async (job) => {
     const { file } = await store.get("documents", document.id) ?? {};
     if (!file) throw new Error("This browser no longer has the file; open it again.");
+    const most = app.about?.edgeinfinite.largest_document ?? Infinity;
+    if (file.size > most) {
+      throw new Error(`The file has ${bytes(file.size)}; the server takes ${bytes(most)}.`);
+    }
     const beginning = await read(conversation, job, file);
     if (beginning === null) throw new Error("The connection broke off amid the document.");
     await store.put("documents", document.id, { beginning });

@@ -31,6 +31,10 @@ def test_a_key_is_asked_for_everywhere_but_on_the_page_and_in_health(serve):
         assert status(server, Authorization="Basic secret") == 401
         assert status(server, Authorization="Bearer \xe4\xf6") == 401
         assert status(server, "/") == status(server, "/health") == 200
+        assert status(server, "/page/main.js") == 200
+        assert status(server, "/page/nothing.js") == 404
+        for path in ("/page", "/page/../v1/models", "/page/%2e%2e/v1/models", "/pages/main.js"):
+            assert status(server, path) in (401, 404)
 
 
 def test_an_address_that_others_can_reach_needs_a_key():
@@ -46,7 +50,7 @@ def test_an_address_that_others_can_reach_needs_a_key():
 
 def test_a_web_page_that_rebinds_its_name_is_refused(server):
     for host in ("evil.example", f"evil.example:{server.port}", "127.0.0.1.evil.example", "[", ""):
-        assert status(server, Host=host) == 421
+        assert status(server, Host=host) == status(server, "/page/main.js", Host=host) == 421
     for host in ("localhost:1", "127.0.0.1", "[::1]:80", "LOCALHOST"):
         assert status(server, Host=host) == 200
 

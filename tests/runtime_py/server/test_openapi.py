@@ -58,7 +58,7 @@ def test_it_needs_a_key_where_the_server_has_one_and_says_so(serve):
         for path, methods in paths.items()
         if not any("security" in m for m in methods.values())
     }
-    assert open_paths == {"/", "/health"}
+    assert open_paths == {"/", "/health", "/page/{name}"}
 
 
 @pytest.mark.parametrize(

@@ -211,6 +211,9 @@ def test_a_reload_keeps_conversations_and_the_server_goes_on_from_its_state(desk
     expect(desk.locator("#drop")).to_be_visible()
     desk.go_back()
     expect(desk.locator("#turns > li")).to_have_count(4)
+    desk.goto(desk.url.partition("#")[0])
+    expect(desk.locator("#conversations .open")).to_have_text(["otter.txt"])
+    expect(desk.locator("#drop")).to_be_visible()
 
 
 def test_a_reading_that_a_reload_ended_goes_on(page):
@@ -239,7 +242,7 @@ def test_a_reading_says_how_far_it_is_and_how_long_it_takes(page):
     page.route("**/documents*", lambda route: route.fulfill(status=200, body=HALF_READ))
     drop(page)
     expect(page.locator("#reading")).to_contain_text("not read")
-    expect(page.get_by_role("alert").filter(visible=True)).to_contain_text("broke off")
+    expect(page.locator("#document .bad")).to_contain_text("broke off")
 
 
 def test_the_bar_says_where_full_attention_takes_more(page, server):
@@ -249,7 +252,7 @@ def test_the_bar_says_where_full_attention_takes_more(page, server):
     said = page.locator("#context-words").inner_text()
     held, more = (int(found.replace(",", "")) for found in re.findall(r"([\d,]+) tokens", said))
     assert (held >= len(LONG), more) == (True, passes)
-    assert "which doesn't grow" in said
+    assert "however long the text" in said
     mark = page.evaluate("parseFloat(document.querySelector('#context-bar i').style.left)")
     assert mark == pytest.approx(100 * passes / max(2 * passes, held), rel=1e-3)
 
@@ -529,7 +532,7 @@ def test_problems_are_said_in_words_and_can_be_tried_again(page):
     body = '{"error": {"message": "It is encrypted."}}'
     page.route("**/documents*", lambda route: route.fulfill(status=200, body=body))
     drop(page, "x", "x.pdf")
-    expect(page.locator("#document").get_by_role("alert")).to_have_text("It is encrypted.")
+    expect(page.locator("#document .bad")).to_have_text("It is encrypted.")
     page.unroute("**/documents*")
     page.get_by_role("button", name="Conversations").click()
     page.get_by_role("button", name="New chat", exact=True).click()
@@ -540,7 +543,7 @@ def test_problems_are_said_in_words_and_can_be_tried_again(page):
         ),
     )
     send(page, "Hello")
-    problem = page.locator("#turns").get_by_role("alert")
+    problem = page.locator("#turns .bad")
     expect(problem).to_contain_text("The text is too long.")
     page.unroute("**/v1/chat/completions")
     page.get_by_role("button", name="Try again").click()
@@ -556,7 +559,7 @@ def test_a_server_that_is_gone_is_said_and_found_again(browser, serve):
         port = server.port
     send(page, "Are you there?")
     expect(page.locator("#problem")).to_contain_text("can't be reached")
-    expect(page.locator("#turns").get_by_role("alert")).to_contain_text("can't be reached")
+    expect(page.locator("#turns .bad")).to_contain_text("can't be reached")
     assert page.locator("li.user").last.inner_text().startswith("You\nAre you there?")
     with serve(port=port):
         expect(page.locator("#problem")).to_be_hidden(timeout=15_000)
