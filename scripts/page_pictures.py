@@ -41,7 +41,7 @@ def main(url: str) -> int:
 
 
 def _open(browser: Browser, url: str, width: int, height: int) -> Page:
-    page = browser.new_page(viewport={"width": width, "height": height}, device_scale_factor=2)
+    page = browser.new_page(viewport={"width": width, "height": height}, device_scale_factor=1.75)
     page.set_default_timeout(HOURS)
     page.goto(url)
     page.locator("#file").set_input_files(DOCUMENT)

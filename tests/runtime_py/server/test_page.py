@@ -244,6 +244,7 @@ def test_a_reading_says_how_far_it_is_and_how_long_it_takes(page):
     drop(page)
     expect(page.locator("#reading")).to_contain_text("not read")
     expect(page.locator("#document .bad")).to_contain_text("broke off")
+    expect(page.locator("#context")).to_be_hidden()  # nothing is held for sure
 
 
 def test_the_bar_says_where_full_attention_takes_more(page, server):
