@@ -73,6 +73,13 @@ def test_the_wheel_holds_the_trained_gates_and_scorers(wheel: zipfile.ZipFile) -
     assert set(trained) <= set(wheel.namelist())
 
 
+def test_the_wheel_holds_every_file_of_the_servers_page(wheel: zipfile.ZipFile) -> None:
+    files = list((ROOT / "runtime_py" / "server" / "page").iterdir())
+    assert {f"edgeinfinite/runtime_py/server/page/{file.name}" for file in files} <= {
+        *wheel.namelist()
+    }
+
+
 def test_the_wheel_has_the_version_and_the_command(wheel: zipfile.ZipFile) -> None:
     import edgeinfinite
 

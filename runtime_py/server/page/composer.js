@@ -72,7 +72,7 @@ function draw() {
   at("send").hidden = job?.kind === "answer";
   at("send").disabled = Boolean(job) || !app.about?.edgeinfinite.chat || Boolean(isUnread);
   at("question").placeholder = !isUnread ? "Ask something"
-    : job ? "Write your question; ask it when the document is read" : "The document isn't read yet";
+    : job ? "Ask when it is read" : "It isn't read yet";
 }
 
 /** As high as what is typed, up to what the style allows. */

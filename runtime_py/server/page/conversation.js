@@ -97,6 +97,8 @@ export function fork(conversation, place) {
 
 /** Tokens that the state has read at the end of what is shown, as far as the server said. */
 export function held(conversation) {
+  const { document } = conversation;
   const shown = path(conversation).map((place) => conversation.messages[place]);
-  return shown.findLast((message) => message.tokens)?.tokens ?? conversation.document?.tokens ?? 0;
+  return shown.findLast((message) => message.tokens)?.tokens
+    ?? (document?.isRead ? document.tokens : 0);
 }

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 
 pytest.importorskip("playwright")
@@ -171,8 +170,10 @@ def without_end(page: Page) -> None:
     page.route("**/v1/chat/completions", endless)
 
 
-def listed(page: Page) -> list[str]:
-    return page.locator("#conversations .open").all_inner_texts()
+def expect_listed(page: Page, *titles: str) -> None:
+    """The list of conversations, in alphabetical order."""
+    expect(page.locator("#conversations .open")).to_have_count(len(titles))
+    assert sorted(page.locator("#conversations .open").all_inner_texts()) == list(titles)
 
 
 def test_a_document_is_read_before_the_question_and_not_again(page):
@@ -188,11 +189,11 @@ def test_a_dropped_document_opens_a_conversation_beside_the_others(desk):
     ask(desk, "Hello")
     drop(desk)
     expect(desk.locator("#reading")).to_contain_text(READ)
-    assert sorted(listed(desk)) == ["Hello", "otter.txt"]
+    expect_listed(desk, "Hello", "otter.txt")
     expect(desk.locator("h1")).to_have_text("otter.txt")
     drop(desk, "A heron stood in the reeds.", "heron.txt")
     expect(desk.locator("#reading")).to_contain_text(READ)
-    assert sorted(listed(desk)) == ["Hello", "heron.txt", "otter.txt"]
+    expect_listed(desk, "Hello", "heron.txt", "otter.txt")
     desk.get_by_role("button", name="Hello", exact=True).click()
     expect(desk.locator("#turns > li")).to_have_count(2)
 
@@ -243,6 +244,7 @@ def test_a_reading_says_how_far_it_is_and_how_long_it_takes(page):
     drop(page)
     expect(page.locator("#reading")).to_contain_text("not read")
     expect(page.locator("#document .bad")).to_contain_text("broke off")
+    expect(page.locator("#context")).to_be_hidden()  # nothing is held for sure
 
 
 def test_the_bar_says_where_full_attention_takes_more(page, server):
@@ -396,7 +398,7 @@ def test_a_fork_goes_on_from_the_saved_state_beside_its_origin(desk):
     desk.get_by_role("button", name="Fork").click()
     assert cached(ask(desk, "Are you sure?")) >= len(LONG)
     assert desk.locator("#turns > li").count() == 4
-    assert listed(desk) == ["otter.txt", "otter.txt"]
+    expect_listed(desk, "otter.txt", "otter.txt")
     desk.locator("#conversations .open").last.click()
     expect(desk.locator("#turns > li")).to_have_count(2)
     desk.get_by_role("button", name="New chat about it").click()
@@ -413,7 +415,7 @@ def test_a_conversation_is_renamed_deleted_and_brought_back(desk):
     desk.keyboard.press("Enter")
     expect(desk.locator("h1")).to_have_text("Of otters")
     desk.reload()
-    assert listed(desk) == ["Of otters"]
+    expect_listed(desk, "Of otters")
     desk.get_by_role("button", name="Delete Of otters").click()
     expect(desk.locator("#conversations li")).to_have_count(0)
     expect(desk.locator("#turns > li")).to_have_count(0)
@@ -424,7 +426,7 @@ def test_a_conversation_is_renamed_deleted_and_brought_back(desk):
     desk.get_by_role("button", name="Delete Of otters").click()
     desk.reload()
     expect(desk.locator("#model")).to_contain_text("of state")
-    assert listed(desk) == []
+    expect_listed(desk)
 
 
 def kept(page: Page) -> list[int]:
@@ -618,18 +620,6 @@ def test_the_page_runs_its_own_script_only(browser, server):
     assert page.evaluate("window.strangers") is None
     assert all(url.startswith(server.url) for url in asked)
     page.close()
-
-
-def test_every_file_of_the_page_has_its_type_and_the_policy(server):
-    page = httpx.get(server.url)
-    script = httpx.get(f"{server.url}/page/main.js")
-    assert script.headers["content-type"] == "text/javascript; charset=utf-8"
-    assert httpx.get(f"{server.url}/page/page.css").headers["content-type"].startswith("text/css")
-    for name in ("Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy"):
-        assert page.headers[name] == script.headers[name]
-    assert "unsafe" not in page.headers["Content-Security-Policy"]
-    for name in ("page.html", "nothing.js", "%2e%2e%2fapp.py", "../app.py"):
-        assert httpx.get(f"{server.url}/page/{name}").status_code == 404
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
