@@ -19,7 +19,7 @@ CARRY_LENGTHS = {"segment_length": 128, "sink_length": 64, "window_length": 448}
 """Under `carry` short segments cost only time, and lose less. A shorter window leaves more recall
 slots, and loses more per token (experiments/recall.md)."""
 
-CARRY_SLOTS = {"float32": 512, "float16": 512, "int8": 1664}
+CARRY_SLOTS = {"float32": 512, "float16": 512, "int8": 1536}
 """Average recall slots under `carry` with a known scorer, by the cache's dtype: bytes hold twice as
 many tokens as float16 in the same memory (docs/results/recall.md). Without a scorer the window is
 longer by as many, so that the state takes the same bytes."""

@@ -24,7 +24,7 @@ def _ours(tokens: int, file: str = _OURS) -> Line:
     return _line(tokens, "512 slots", file, "26.7")
 
 
-_BYTES = ("**1,664 slots, int8, the default**", "25.4")
+_BYTES = ("**1,536 slots, int8, the default**", "25.4")
 
 
 RECALL = Grid(

@@ -90,7 +90,7 @@ def _int8(tokens: int) -> tuple[Line, ...]:
     systems = {
         "float16, 512 slots": "carry-512-slots",
         "int8, 512 slots": "carry-512-slots-int8",
-        "**int8, 1,664 slots, the default**": "carry-26.7-int8",
+        "**int8, 1,536 slots, the default**": "carry-26.7-int8",
     }
     return tuple(
         Line(
