@@ -37,7 +37,7 @@ OTHERS = {
     "half": ("--cache-type", "float16"),
     "bytes": ("--cache-type", "int8"),
     "bytes in a program": ("--backend", "executorch", "--cache-type", "int8"),
-    "int8": ("--quantize", "int8"),
+    "int8": ("--quantize", "int8", "--cache-type", "float16"),
 }
 BYTES = ("bytes", "bytes in a program")
 BYTES_TOLERANCE = 5e-2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.export.executorch.codes import codes_of, numbers_of
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.verify import configuration_of, verify_artifact
-from edgeinfinite.models.attach import attach, caches_of
+from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.int8_cache.scales import rounded
 from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
@@ -33,13 +32,10 @@ from edgeinfinite.runtime_py.session import Session
 from edgeinfinite.runtime_py.state import state_bytes
 from tiny import assert_close, tiny_llama
 
-CACHES = [[0, 0, 1], [24, 0, 0, 2], [8, 1, 0, 1, 2]]
-"""Slots, layer and KV heads of each: a layer with two caches, each with the scales of its heads."""
-
 OPTIONS = (
     *("--backend", "executorch", "--policy", "carry", "--cache-type", "int8"),
     *("--segment-length", "8", "--window-length", "12", "--sink-length", "4"),
-    *("--recall-slots", json.dumps(CACHES), "--scorer", "untrained"),
+    *("--recall-slots", "24,8", "--scorer", "untrained"),
 )
 ROUNDING = 5e-2
 """A number halfway between two codes may fall to either."""
@@ -93,7 +89,7 @@ def test_k_and_v_take_a_quarter_of_the_bytes_and_no_method_has_more_parts(artifa
     assert state_bytes(caches) == numbers
     details = manifest.details
     partitions = {name: details[name]["partitions"] for name in ("prefill_segment", "decode_step")}
-    assert partitions == {"prefill_segment": 4, "decode_step": 1}  # as with float32 caches
+    assert partitions == {"prefill_segment": 2, "decode_step": 1}  # as with float32 caches
 
 
 def test_verify_passes_also_in_exact_arithmetic(artifact: Path) -> None:
@@ -108,7 +104,7 @@ def test_verify_passes_also_in_exact_arithmetic(artifact: Path) -> None:
 def test_wrong_scales_are_found(artifact: Path, role: str) -> None:
     """The reference has one channel with steps twice as large."""
     reference = reference_of(artifact)
-    for cache in caches_of(reference.model):
+    for cache in attention_layers(reference.model):
         getattr(cache.cache_scales, role)[0, 0] *= 2
     failed = {c.check for c in check_parity(artifact, reference) if not c.passed}
     assert f"parity:{role[0]}_cache" in failed
