@@ -192,6 +192,7 @@ def test_a_dropped_document_opens_a_conversation_beside_the_others(desk):
     expect_listed(desk, "Hello", "otter.txt")
     expect(desk.locator("h1")).to_have_text("otter.txt")
     drop(desk, "A heron stood in the reeds.", "heron.txt")
+    expect(desk.locator("h1")).to_have_text("heron.txt")
     expect(desk.locator("#reading")).to_contain_text(READ)
     expect_listed(desk, "Hello", "heron.txt", "otter.txt")
     desk.get_by_role("button", name="Hello", exact=True).click()
