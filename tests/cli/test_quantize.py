@@ -145,6 +145,7 @@ def test_under_carry_a_size_counts_the_tables_of_angles(checkpoint, tmp_path):
     """They are as large as this model's cache is long, not as the demo model's."""
     output, limit = tmp_path / "carry", 0.14
     lengths = ["--segment-length", "16", "--sink-length", "4", "--window-length", "8"]
+    lengths += ["--cache-type", "float16"]
     command = ["export", "--quantize", "int4", "--model", str(checkpoint), "--output", str(output)]
     assert main([*command, "--policy", "carry", *lengths, "--max-mb", str(limit)]) == 0
     assert size(output) <= limit
