@@ -67,7 +67,7 @@ def test_the_second_question_about_a_long_document_waits_for_its_own_tokens_only
 
     first = ask()
     assert first.usage.prompt_tokens > 6_000
-    assert first.choices[0].message.content.strip()  # what it says is tests/end_to_end/test_demo.py's
+    assert first.choices[0].message.content.strip()  # test_demo.py asks what is right
     messages += [first.choices[0].message.model_dump(), {"role": "user", "content": "Thank you."}]
     second = ask()
     assert second.usage.prompt_tokens - second.usage.prompt_tokens_details.cached_tokens < 64
