@@ -104,7 +104,7 @@ def resolve(backbone: Backbone, options: ModelOptions) -> Resolved:
     if all(architecture_of(backbone.model).sliding_windows):
         scorer = None
     cache_type = cache_type_of(options, scorer)
-    geometry = _geometry(asked, scorer, backbone, replace(options, cache_type=cache_type))
+    geometry = _geometry(scorer, backbone, options, cache_type)
     if asked.policy is None and geometry.policy == "carry":
         notes += _about_policy(geometry, scorer, backbone)
     if not geometry.most_slots:
@@ -148,19 +148,19 @@ def _asks_for_gate(options: ModelOptions) -> bool:
 
 
 def _geometry(
-    asked: GeometryOptions, scorer: str | None, backbone: Backbone, options: ModelOptions
+    scorer: str | None, backbone: Backbone, options: ModelOptions, cache_type: str
 ) -> Geometry:
     """The geometry, with the recall slots divided among the layers at the end."""
-    facts = architecture_of(backbone.model)
+    asked, facts = options.asked, architecture_of(backbone.model)
     geometry = asked.resolve(
         scorer=scorer is not None,
         gate=_asks_for_gate(options),
-        cache_type=options.slots_as or cache_type_of(options, scorer),
+        cache_type=options.slots_as or cache_type,
         positions=facts.positions,
     )
     geometry = with_windows(geometry, facts)
     if options.state_mb is not None:
-        geometry = _within(geometry, options.state_mb, scorer, backbone, options)
+        geometry = _within(geometry, options.state_mb, scorer, backbone, options, cache_type)
     free = asked.recall_slots is None and geometry.most_slots > 0
     if asked.trained_slots or (free and _retrieval_layers(scorer)):
         geometry = with_trained_slots(geometry, scorer, backbone)
@@ -191,6 +191,7 @@ def _within(
     scorer: str | None,
     backbone: Backbone,
     options: ModelOptions,
+    cache_type: str,
 ) -> Geometry:
     chosen = GROWS[geometry.policy]
     if chosen == "recall_slots" and scorer is None:
@@ -203,7 +204,7 @@ def _within(
         raise EdgeInfiniteError(f"--state-mb chooses {name}; leave one of them out")
     facts = architecture_of(backbone.model)
     reads_memory = _gate(options.gate, backbone, geometry) != NO_GATE
-    shape = StateShape.of(facts, cache_type_of(options), reads_memory=reads_memory)
+    shape = StateShape.of(facts, cache_type, reads_memory=reads_memory)
     if all(facts.sliding_windows):  # every layer holds its window, no more and no less
         least = shape.bytes_of(geometry) / 1e6
         if least > megabytes:

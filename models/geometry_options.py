@@ -5,6 +5,7 @@ No torch here: the command line reads this before loading torch.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -20,9 +21,9 @@ CARRY_LENGTHS = {"segment_length": 128, "sink_length": 64, "window_length": 448}
 slots, and loses more per token (experiments/recall.md)."""
 
 CARRY_SLOTS = {"float32": 512, "float16": 512, "int8": 1536}
-"""Average recall slots under `carry` with a known scorer, by the cache's dtype: bytes hold twice as
-many tokens as float16 in the same memory (docs/results/recall.md). Without a scorer the window is
-longer by as many, so that the state takes the same bytes."""
+"""Average recall slots under `carry` with a known scorer, by the cache's dtype. Those of bytes are
+what the state of 512 in float16 has room for, scores included (docs/results/recall.md). Without a
+scorer the window is longer by as many, so that the state takes the same bytes."""
 
 
 @dataclass(frozen=True)
@@ -107,14 +108,14 @@ class GeometryOptions:
             return Geometry(**asked)
         lengths, slots = dict(CARRY_LENGTHS), CARRY_SLOTS[cache_type]
         if "recall_slots" not in asked:
-            room = slots  # the default's slots stay within the positions
+            room = sys.maxsize  # the default's slots stay within the positions
             if positions is not None:
                 room = max(0, positions - sum((lengths | asked)[name] for name in lengths))
             if scorer or self.trained_slots:
                 segment = asked.get("segment_length", lengths["segment_length"])
-                count = round(slots / segment)
-                count = count if positions is None else min(count, room // segment)
-                asked["recall_slots"] = max(1, count) * segment
+                asked["recall_slots"] = (
+                    max(1, min(round(slots / segment), room // segment)) * segment
+                )
             else:
                 lengths["window_length"] += min(slots, room)
         return Geometry(**lengths | asked)

@@ -54,7 +54,8 @@ def server(shipped: Path, site: Site) -> Iterator[Running]:
 
 def test_the_second_question_about_a_long_document_waits_for_its_own_tokens_only(server):
     document = TEXT.read_text(encoding="utf-8")[:30_000]  # three times the state's tokens
-    messages: list = [{"role": "user", "content": f"{document}\n\nWhat is this about?"}]
+    question = "What animal is this text about? Answer in one sentence."
+    messages: list = [{"role": "user", "content": f"{document}\n\n{question}"}]
 
     def ask():
         return (
@@ -67,7 +68,7 @@ def test_the_second_question_about_a_long_document_waits_for_its_own_tokens_only
 
     first = ask()
     assert first.usage.prompt_tokens > 6_000
-    assert first.choices[0].message.content.strip()  # test_demo.py asks what is right
+    assert "dog" in first.choices[0].message.content.lower()
     messages += [first.choices[0].message.model_dump(), {"role": "user", "content": "Thank you."}]
     second = ask()
     assert second.usage.prompt_tokens - second.usage.prompt_tokens_details.cached_tokens < 64
