@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 from edgeinfinite.runtime_py.carried import keep_newest
 
 if TYPE_CHECKING:
+    from edgeinfinite.artifact.geometry import Geometry
     from edgeinfinite.runtime_py.session import Session
+    from edgeinfinite.runtime_py.state import State
 
 
 class Policy(Protocol):
@@ -133,16 +135,15 @@ def room_in_windows(session: Session) -> int:
     return min(free)
 
 
-def make_room(session: Session) -> None:
+def make_room(state: State, geometry: Geometry) -> None:
     """Drops from every full layer with a sliding window what no later token sees."""
-    geometry = session.engine.geometry
     if not geometry.has_windows:
         return
-    for layer, used in enumerate(session.state.length.tolist()):
+    for layer, used in enumerate(state.length.tolist()):
         if geometry.slides(layer):
             kept = geometry.kept_of(layer)
             if used == kept + geometry.segment_length:
-                keep_newest(session.state, layer, kept)
+                keep_newest(state, layer, kept)
 
 
 POLICY_OF: dict[str, Policy] = {"reencode": Reencode(), "carry": Carry()}

@@ -201,7 +201,7 @@ class Session:
             self.state.has_memory[:] = 1.0
 
     def _read(self, count: int) -> np.ndarray:
-        make_room(self)
+        make_room(self.state, self.engine.geometry)
         chunk = np.array(self.unread[:count], dtype=np.int64)[np.newaxis]
         run = self.engine.decode_step if count == 1 else self.engine.prefill_segment
         logits = run(chunk, self.state)

@@ -23,7 +23,7 @@ from torch import nn
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.checks import Check
-from edgeinfinite.export.parity.state_errors import copy_state
+from edgeinfinite.export.parity.state_errors import copy_state, readable
 from edgeinfinite.models.attention_readers import layers_by_input, readers_of_attention
 from edgeinfinite.models.row_modules import plain_product
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -137,11 +137,11 @@ class OperationParity:
             new_state: makes an empty one for it.
             tokens: the next of the text.
         """
-        room = self._reference.geometry.capacity - int(state.length.max())
+        begun, room = readable(state, self._reference.geometry)
         chosen = np.array([list(islice(tokens, min(TOKENS, room)))], dtype=np.int64)
         states = new_state(), self._reference.new_state()
         for copied in states:
-            copy_state(state, copied)
+            copy_state(begun, copied)
         return self.compare(chosen, *states) if chosen.size else []
 
     def _by_layer(self, products: Sequence[Product]) -> Iterator[tuple[str, Product]]:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.tensors import Role, TensorSpec
+from edgeinfinite.runtime_py.policies import make_room
 from edgeinfinite.runtime_py.state import State
 
 
@@ -19,6 +21,15 @@ def copy_state(source: State, target: State) -> None:
     for name, (spec, cache) in new.items():
         slots = int(source.length[_layer(spec)])
         cache[:, :, :slots] = old[name][1][:, :, :slots]
+
+
+def readable(state: State, geometry: Geometry) -> tuple[State, int]:
+    """A copy of a state in which no sliding window is full, and how many tokens it has room for."""
+    copied = State(state.specs)
+    copy_state(state, copied)
+    make_room(copied, geometry)
+    capacities = geometry.capacities(len(copied.length))
+    return copied, int(np.min(capacities - copied.length))
 
 
 def cache_errors(role: Role, state: State, wanted: State, slots: Sequence[slice]) -> list[float]:

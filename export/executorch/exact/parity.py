@@ -26,7 +26,12 @@ from edgeinfinite.export.executorch.exact.program import ExactProgram
 from edgeinfinite.export.executorch.exact.xnnpack import UnknownPart
 from edgeinfinite.export.executorch.layers import unrounded_inputs
 from edgeinfinite.export.parity.checks import Check
-from edgeinfinite.export.parity.state_errors import cache_errors, copy_state, relative_error
+from edgeinfinite.export.parity.state_errors import (
+    cache_errors,
+    copy_state,
+    readable,
+    relative_error,
+)
 from edgeinfinite.runtime_py.engines import Engine
 from edgeinfinite.runtime_py.engines.executorch_engine import ExecuTorchEngine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -86,10 +91,10 @@ def compare_exactly(
     errors: dict[str, list[float]] = {"logits": [], "k_cache": [], "v_cache": []}
     with torch.inference_mode(), unrounded_inputs(reference.model):
         for state in states:
-            room = reference.geometry.capacity - int(state.length.max())
+            begun, room = readable(state, reference.geometry)
             chosen = np.array([list(islice(tokens, min(TOKENS + 1, room)))], dtype=np.int64)
             if chosen.size:
-                _compare(program, reference, state, chosen, errors)
+                _compare(program, reference, begun, chosen, errors)
     return [
         Check(f"exact:{name}", bool(np.max(values) <= LIMIT), float(np.max(values)), LIMIT)
         for name, values in errors.items()
