@@ -141,7 +141,7 @@ class ExecuTorchCompress(CompressMemory):
             summed = torch.bmm(features.transpose(1, 2), value)
             sums.append(summed.reshape(1, kv_heads, dim, dim))
             norms.append(torch.bmm(self.ones, features).reshape(1, kv_heads, dim))
-        return memory + _joined(sums), memory_norm + _joined(norms)
+        return memory + torch.cat(sums), memory_norm + torch.cat(norms)
 
 
 class ExecuTorchCarry(CarryMemory):
@@ -181,13 +181,6 @@ class ExecuTorchCarry(CarryMemory):
         return tuple(
             spec if spec.updates else _slots_first(spec) for spec in super()._carried_outputs()
         )
-
-
-def _joined(parts: list[torch.Tensor]) -> torch.Tensor:
-    """Concatenates tensors along the first axis; XNNPACK joins at most five at a time."""
-    while len(parts) > 1:
-        parts = [torch.cat(parts[i : i + 4]) for i in range(0, len(parts), 4)]
-    return parts[0]
 
 
 Graph = ExecuTorchPrefill | ExecuTorchDecode | ExecuTorchCompress | ExecuTorchCarry

@@ -8,6 +8,7 @@ from edgeinfinite.export.executorch.passes.elu_as_exp import elu_as_exp
 from edgeinfinite.export.executorch.passes.folded_constants import folded_constants
 from edgeinfinite.export.executorch.passes.gelu_as_sigmoid import gelu_as_sigmoid
 from edgeinfinite.export.executorch.passes.graph_tools import finish, tidy
+from edgeinfinite.export.executorch.passes.joins_of_few import joins_of_few
 from edgeinfinite.export.executorch.passes.last_token_first import last_token_first
 from edgeinfinite.export.executorch.passes.layer_norm_as_means import layer_norm_as_means
 from edgeinfinite.export.executorch.passes.matmul_as_bmm import matmul_as_bmm
@@ -32,6 +33,7 @@ PASSES = (
     matmul_as_bmm,
     shapes_as_views,
     sort_as_topk,
+    joins_of_few,
     unused_constants,
 )
 

@@ -25,6 +25,7 @@ from edgeinfinite.export.executorch.passes.graph_tools import (
     value_of,
 )
 from edgeinfinite.export.executorch.passes.half_constants import half_constants
+from edgeinfinite.export.executorch.passes.joins_of_few import joins_of_few
 from edgeinfinite.export.executorch.passes.last_token_first import last_token_first
 from edgeinfinite.export.executorch.passes.layer_norm_as_means import layer_norm_as_means
 from edgeinfinite.export.executorch.passes.matmul_as_bmm import matmul_as_bmm
@@ -259,6 +260,17 @@ def test_a_layer_norm_is_means(affine: bool) -> None:
         nn.init.normal_(norm.bias)
     module = Calls(lambda self, x: self.norm(x), norm=norm)
     check(layer_norm_as_means, module, 3 + 5 * torch.randn(1, 5, 16), places=1, dynamic_axis=1)
+
+
+@pytest.mark.parametrize(("parts", "places"), [(5, 0), (6, 1), (30, 1)])
+def test_no_join_is_of_more_than_xnnpack_takes(parts: int, places: int) -> None:
+    def joined(_: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        scaled = [x * (index + 1) for index in range(parts)]
+        return torch.stack(scaled, -2), torch.cat(scaled, 1)
+
+    program = check(joins_of_few, Calls(joined), torch.randn(1, 3, 4), places=2 * places)
+    joins = nodes_of(program, torch.ops.aten.cat.default)
+    assert all(len(node.args[0]) <= 5 for node in joins)
 
 
 @pytest.mark.parametrize("offsets", [False, True])
