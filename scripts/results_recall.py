@@ -24,6 +24,12 @@ def _ours(tokens: int, file: str = _OURS) -> Line:
     return _line(tokens, "512 slots", file, "26.7")
 
 
+def _fewer(tokens: int) -> Line:
+    return _line(
+        tokens, "853 slots, int8: 2,048 or 256 in a layer", "recall/slots-853.json", "17.4"
+    )
+
+
 _BYTES = ("**1,536 slots, int8, the default**", "25.4")
 
 
@@ -41,10 +47,12 @@ RECALL = Grid(
     (
         _line(4000, "full attention", _FULL, "grows"),
         _default(4000, *_BYTES),
+        _fewer(4000),
         _ours(4000),
         _line(4000, "1,920 slots", _MORE, "59.1"),
         _line(7500, "full attention", _FULL, "grows"),
         _default(7500, *_BYTES),
+        _fewer(7500),
         _ours(7500),
         _line(7500, "StreamingLLM", _STREAMING, "26.5"),
         _line(7500, "1,920 slots", _MORE, "59.1"),

@@ -1,0 +1,124 @@
+"""What a chat's sampling does to answers about a paragraph, and to free writing (sampling.md).
+
+    python experiments/sampling.py ARTIFACT --squad squad2_dev.json --questions 100 --prompts 40
+
+Questions: a paragraph of SQuAD and what somebody asked about it; right if the gold answer stands in
+the answer. Prompts: how many answers end by themselves, end in a loop, and how many pairs of
+neighbouring words are different ones. A question's number is its seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+
+from edgeinfinite.runtime_py.conversation import Conversation
+from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
+from edgeinfinite.training.squad import read_articles
+
+SETTINGS = {
+    "greedy": SamplingOptions(),
+    "0.3, p 0.9": SamplingOptions(temperature=0.3, top_p=0.9),
+    "0.3, p 0.9, penalty 1.05": SamplingOptions(0.3, top_p=0.9, repetition_penalty=1.05),
+    "0.3, p 0.9, penalty 1.1": SamplingOptions(0.3, top_p=0.9, repetition_penalty=1.1),
+    "0.7, p 0.9, penalty 1.1": SamplingOptions(0.7, top_p=0.9, repetition_penalty=1.1),
+    "0.7, p 0.9": SamplingOptions(0.7, top_p=0.9),
+}
+FORMS = (
+    "Write a short story about {}.",
+    "Explain {} to a child.",
+    "Give me five tips about {}.",
+    "What do you think of {}?",
+    "Write an email to a friend about {}.",
+    "List the advantages and disadvantages of {}.",
+    "Write a poem about {}.",
+    "Tell me something about {}.",
+)
+TOPICS = (
+    *("gardening", "the moon", "learning to cook", "electric cars", "a lost dog", "chess"),
+    *("working from home", "the sea", "sleep", "old books", "bread", "winter", "bicycles"),
+    *("travel by train", "a new neighbour", "the French Revolution", "bees", "music"),
+)
+ANSWER, WRITING = 64, 256
+"""Most tokens of an answer to a question, and of a free one."""
+
+
+def questions(squad: Path, count: int) -> list[tuple[str, str]]:
+    """Messages with a paragraph and a question, and the gold answers."""
+    articles, drawn = read_articles(squad), np.random.default_rng(7)
+    found = []
+    for _ in range(count):
+        article = articles[int(drawn.integers(len(articles)))]
+        asked = [paragraph for paragraph in article if paragraph.questions]
+        paragraph = asked[int(drawn.integers(len(asked)))]
+        question = paragraph.questions[int(drawn.integers(len(paragraph.questions)))]
+        found.append((f"{paragraph.text.strip()}\n\n{question.text}", question.answer))
+    return found
+
+
+def prompts(count: int) -> list[tuple[str, str]]:
+    """Free prompts, which have no gold answer."""
+    every = [form.format(topic) for form in FORMS for topic in TOPICS]
+    random.Random(0).shuffle(every)
+    return [(prompt, "") for prompt in every[:count]]
+
+
+def plain(text: str) -> str:
+    """Words alone, in lower case."""
+    return re.sub(r"[^a-z0-9 ]", "", text.lower())
+
+
+def loops(tokens: list[int]) -> bool:
+    """Whether an answer ends in twelve tokens or more of one piece said three times."""
+    return any(
+        3 * size >= 12
+        and tokens[-size:] == tokens[-2 * size : -size] == tokens[-3 * size : -2 * size]
+        for size in range(4, len(tokens) // 3 + 1)
+    )
+
+
+def main() -> None:
+    """Prints a line for each setting."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("artifact", type=Path)
+    parser.add_argument("--squad", type=Path, required=True)
+    parser.add_argument("--questions", type=int, default=100)
+    parser.add_argument("--prompts", type=int, default=40)
+    parser.add_argument("--threads", type=int, default=2)
+    asked = parser.parse_args()
+    conversation = Conversation.open(asked.artifact, threads=asked.threads)
+    found: dict[str, list[float]] = defaultdict(list)
+    tasks = questions(asked.squad, asked.questions) + prompts(asked.prompts)
+    for seed, (message, gold) in enumerate(tasks):
+        conversation.reset()
+        tokens = conversation.turn(message)
+        conversation.session.append(tokens[:-1])
+        base = conversation.fork()
+        for name, options in SETTINGS.items():
+            fork, most = base.fork(), ANSWER if gold else WRITING
+            seeded = Sampler(SamplingOptions(**{**vars(options), "seed": seed}))
+            text = "".join(fork.answer(tokens[-1:], sampler=seeded, max_new_tokens=most))
+            if gold:
+                found[f"{name} right"].append(plain(gold) in plain(text))
+                continue
+            said, words = fork.statistics().token_ids, text.lower().split()
+            pairs = list(pairwise(words))
+            found[f"{name} ended"].append(len(said) < most)
+            found[f"{name} loop"].append(loops(said))
+            found[f"{name} distinct"].append(len(set(pairs)) / max(1, len(pairs)))
+    for name in SETTINGS:
+        right, ended = found[f"{name} right"], found[f"{name} ended"]
+        line = f"{name:26} right {sum(right):.0f} of {len(right)}, ended {sum(ended):.0f}"
+        line += f", loops {sum(found[f'{name} loop']):.0f} of {len(ended)}"
+        print(line + f", distinct {fmean(found[f'{name} distinct'] or [0]):.2f}")
+
+
+if __name__ == "__main__":
+    main()
