@@ -8,7 +8,7 @@ import { parameters } from "./parameters.js";
 import * as store from "./store.js";
 import { announce } from "./toast.js";
 import { titleOf } from "./words.js";
-import { ended, keepSometimes, work } from "./work.js";
+import { ended, keepSometimes, work } from "./jobs.js";
 
 /** Asks at the end of what is shown. */
 export function askNext(conversation, question) {

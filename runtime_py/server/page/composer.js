@@ -8,7 +8,7 @@ import { isEnter } from "./editor.js";
 import { show, startNew } from "./library.js";
 import { editLast } from "./messages.js";
 import { endToast } from "./toast.js";
-import { stop } from "./work.js";
+import { stop } from "./jobs.js";
 
 const drafts = new Map();  // what was typed and not asked, by the conversation's id
 let shown = null;

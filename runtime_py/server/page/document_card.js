@@ -6,7 +6,7 @@ import { at, button, make } from "./dom.js";
 import { keep, show } from "./library.js";
 import { progressWords } from "./progress.js";
 import { readDocument } from "./reading.js";
-import { stop } from "./work.js";
+import { stop } from "./jobs.js";
 import { tokens } from "./words.js";
 
 export function prepareDocumentCard() {

@@ -3,7 +3,7 @@
 import { app, on, tell } from "./app.js";
 import { isEmpty, newConversation } from "./conversation.js";
 import * as store from "./store.js";
-import { stop } from "./work.js";
+import { stop } from "./jobs.js";
 
 /** Reads what is kept and shows the conversation that the address names. False: none are kept. */
 export async function openLibrary() {

@@ -10,7 +10,7 @@ import { keep, remove, show } from "./library.js";
 import * as markdown from "./markdown.js";
 import { progressWords } from "./progress.js";
 import { announce, toast } from "./toast.js";
-import { stop } from "./work.js";
+import { stop } from "./jobs.js";
 import { count, tokens } from "./words.js";
 
 let edited = null;  // the place of the question that is being edited

@@ -7,7 +7,7 @@ import { keep, show } from "./library.js";
 import * as store from "./store.js";
 import { announce } from "./toast.js";
 import { bytes } from "./words.js";
-import { ended, work } from "./work.js";
+import { ended, work } from "./jobs.js";
 
 const LONGEST_ADDRESS = 8000;  // characters of a system prompt that a request's first line bears
 
