@@ -1,7 +1,9 @@
-"""For every test: no network, no time limit for examples, and no more threads of
-torch than cores."""
+"""For every test: no network, no time limit for examples, no more threads of torch than cores, and
+one folder for what the test processes share."""
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 
 import hypothesis
@@ -15,6 +17,21 @@ os.environ["TRANSFORMERS_OFFLINE"] = "1"
 # A busy machine takes longer; how long says nothing about what is right.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
+
+SHARED = "EDGEINFINITE_TESTS_SHARED"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before xdist starts its processes, which find the folder's name in their environment."""
+    if SHARED in os.environ:
+        return
+    os.environ[SHARED] = tempfile.mkdtemp(prefix="edgeinfinite-tests-")
+
+    def remove() -> None:
+        shutil.rmtree(os.environ.pop(SHARED), ignore_errors=True)
+
+    config.add_cleanup(remove)
+
 
 _WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 _THREADS = max(1, torch.get_num_threads() // _WORKERS)

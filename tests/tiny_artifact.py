@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -69,8 +71,8 @@ def tiny_artifact(
     """The artifact of the tiny checkpoint; the paper's policy with the geometry above, unless
     options say otherwise.
 
-    What this process has exported before is copied, unless `anew` says that something else has
-    changed, or an option names a file.
+    What this or another test process has exported before is copied, unless `anew` says that
+    something else has changed, or an option names a file.
     """
     if model is None and not anew and not any(option.startswith("/") for option in options):
         exported = _exported(options, layers)
@@ -80,13 +82,23 @@ def tiny_artifact(
     return _export(folder, options, layers, model)
 
 
-_KEPT = tempfile.TemporaryDirectory(prefix="edgeinfinite-tests-")
-"""What was exported, until the process ends."""
+_OWN = tempfile.TemporaryDirectory(prefix="edgeinfinite-tests-")
+"""Where there is no folder that test processes share (`conftest.SHARED`)."""
 
 
 @functools.cache
 def _exported(options: tuple[str, ...], layers: int) -> Path:
-    return _export(Path(tempfile.mkdtemp(dir=_KEPT.name)) / "artifact", options, layers, None)
+    """Written under a name of its own and renamed: two processes may export it at the same time."""
+    kept = Path(os.environ.get("EDGEINFINITE_TESTS_SHARED", _OWN.name))
+    found = kept / hashlib.sha256(repr((options, layers)).encode()).hexdigest()[:20]
+    if not found.exists():
+        unfinished = Path(tempfile.mkdtemp(dir=kept, prefix="unfinished-"))
+        _export(unfinished / "artifact", options, layers, None)
+        try:
+            unfinished.rename(found)
+        except OSError:  # the other process was faster
+            shutil.rmtree(unfinished)
+    return found / "artifact"
 
 
 def _export(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +12,15 @@ pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
 import torch
-from safetensors.torch import load_file, save_file
-from tiny_artifact import tiny_artifact
+from tiny_artifact import tiny_artifact, tiny_checkpoint
 
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import GATE_FILE, SCORER_FILE, load_manifest
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import save_scorers, untrained_scorers
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -32,16 +34,15 @@ CARRY = (
 )
 VARIANTS = {
     "window": CARRY,
-    "slots and gate": (
-        *(*CARRY, "--recall-slots", "16", "--scorer", "untrained"),
-        *("--gate", "untrained"),
-    ),
     "slots by layer": (
         *(*CARRY, "--recall-slots", "8,88", "--scorer", "untrained"),
         *("--gate", "untrained"),
     ),
     "slots in one layer": (*CARRY, "--recall-slots", "16,0", "--scorer", "untrained"),
 }
+
+
+TOKENS = np.random.default_rng(0).integers(2, 200, 150).tolist()
 
 
 @pytest.fixture(scope="module", params=VARIANTS)
@@ -60,7 +61,7 @@ def reference_of(artifact: Path) -> TorchEngine:
 
 def test_the_program_keeps_the_same_slots_as_pytorch_at_every_token(artifact: Path) -> None:
     subject, reference = Session(load_engine(artifact)), Session(reference_of(artifact))
-    for token in np.random.default_rng(0).integers(2, 200, 150).tolist():
+    for token in TOKENS:
         assert_close(subject.append([token]), reference.append([token]), 1e-4)
         np.testing.assert_array_equal(subject.state.length, reference.state.length)
     assert subject.compressions > 3
@@ -85,52 +86,65 @@ def test_more_layers_agree_than_xnnpack_joins_tensors(tmp_path: Path) -> None:
         assert_close(ours, wanted, 1e-4)
 
 
-def test_pairs_below_the_keep_threshold_leave_slots_in_the_program_too(tmp_path: Path) -> None:
-    rule, path = RankRule(ranked_slots=3, newest_share=0.25), tmp_path / "scorer.safetensors"
+@dataclass(frozen=True)
+class ByRank:
+    """An artifact whose scorer leaves slots to the newest pairs.
+
+    Args:
+        folder: the artifact.
+        scorers: what it was exported with.
+        without: each layer's scores in PyTorch where every pair may stay for its rank.
+    """
+
+    folder: Path
+    scorers: list[RetentionScorer]
+    without: list[np.ndarray]
+
+
+@pytest.fixture(scope="module")
+def by_rank(tmp_path_factory: pytest.TempPathFactory) -> ByRank:
+    place = tmp_path_factory.mktemp("by-rank")
+    path, rule = place / "scorer.safetensors", RankRule(ranked_slots=3, newest_share=0.25)
     scorers = untrained_scorers(2, 2, 8, seed=0)
+    for scorer in scorers:
+        scorer.w1.copy_(scorer.w1.half())
+    save_scorers(path, scorers, rule, {})
+    config = EdgeInfiniteConfig(Geometry(8, 4, 12, "carry", 16), NO_GATE, scorer=str(path))
+    backbone = load_backbone(str(tiny_checkpoint(place / "checkpoint")))
+    session = Session(TorchEngine(attach(backbone.model, config)))
+    session.append(TOKENS)
+    without = [session.state.arrays[f"scores_{layer}"][0].copy() for layer in range(2)]
+    for scorer, scores in zip(scorers, without, strict=True):
+        scorer.keep_threshold.copy_(torch.from_numpy(scores).quantile(0.7, -1, True))
+    save_scorers(path, scorers, rule, {})
     command = (*CARRY, "--recall-slots", "16", "--scorer", str(path))
-    save_scorers(path, scorers, rule, {})
-    all_by_rank = tiny_artifact(tmp_path / "artifact", *command)
-    tokens = np.random.default_rng(0).integers(2, 200, 150).tolist()
-    session, before = Session(load_engine(all_by_rank)), []
-    session.append(tokens)
-    for layer, scorer in enumerate(scorers):
-        before.append(session.state.arrays[f"scores_{layer}"][0].copy())
-        scorer.keep_threshold.copy_(torch.from_numpy(before[layer]).quantile(0.7, -1, True))
-    save_scorers(path, scorers, rule, {})
-    folder = tiny_artifact(tmp_path / "threshold" / "artifact", *command)
-    test_the_program_keeps_the_same_slots_as_pytorch_at_every_token(folder)
-    session = Session(load_engine(folder))
-    session.append(tokens)
+    return ByRank(tiny_artifact(place / "artifact", *command), scorers, without)
+
+
+def test_pairs_below_the_keep_threshold_leave_slots_in_the_program_too(by_rank: ByRank) -> None:
+    test_the_program_keeps_the_same_slots_as_pytorch_at_every_token(by_rank.folder)
+    session = Session(load_engine(by_rank.folder))
+    session.append(TOKENS)
     for layer in range(2):
-        assert not np.allclose(session.state.arrays[f"scores_{layer}"][0], before[layer])
+        assert not np.allclose(session.state.arrays[f"scores_{layer}"][0], by_rank.without[layer])
+
+
+def test_a_program_holds_the_scorer_once_and_in_half_precision(by_rank: ByRank) -> None:
+    stored = (by_rank.folder / "model.pte").read_bytes()
+    for scorer in by_rank.scorers:
+        assert stored.count(scorer.w1.half().numpy().tobytes()) == 1
+        assert stored.count(scorer.w1.numpy().tobytes()) == 0
 
 
 def test_a_layer_may_have_only_streaming_heads(tmp_path: Path) -> None:
-    command = (*CARRY, "--recall-slots", "8,24", "--scorer")
-    folder = tiny_artifact(tmp_path / "artifact", *command, "untrained")
-    tensors = load_file(folder / SCORER_FILE)
-    for name in ("w2", "b2"):
-        tensors[f"layers.0.{name}"][:] = 0
-        tensors[f"layers.1.{name}"][0] = 0
-    card = {"rank_rule": RankRule().to_json()}
-    save_file(tensors, tmp_path / "scorer.safetensors", metadata=card)
-    scorer = str(tmp_path / "scorer.safetensors")
-    folder = tiny_artifact(tmp_path / "streaming" / "artifact", *command, scorer)
-    test_the_program_keeps_the_same_slots_as_pytorch_at_every_token(folder)
-
-
-def test_a_program_holds_the_scorer_once_and_in_half_precision(tmp_path: Path) -> None:
-    scorers, path = untrained_scorers(2, 2, 8, seed=0), tmp_path / "scorer.safetensors"
-    for scorer in scorers:
-        scorer.w1.copy_(scorer.w1.half())
+    """In the second layer one head of two streams."""
+    scorers = untrained_scorers(2, 2, 8, seed=0)
+    scorers[0].make_streaming(torch.tensor([True, True]))
+    scorers[1].make_streaming(torch.tensor([True, False]))
+    path = tmp_path / "scorer.safetensors"
     save_scorers(path, scorers, RankRule(), {})
-    command = (*CARRY, "--recall-slots", "16", "--scorer", str(path))
-    folder = tiny_artifact(tmp_path / "artifact", *command)
-    stored = (folder / "model.pte").read_bytes()
-    for scorer in scorers:
-        assert stored.count(scorer.w1.half().numpy().tobytes()) == 1
-        assert stored.count(scorer.w1.numpy().tobytes()) == 0
+    slots = ("--recall-slots", "8,24", "--scorer", str(path))
+    folder = tiny_artifact(tmp_path / "artifact", *CARRY, *slots)
     test_the_program_keeps_the_same_slots_as_pytorch_at_every_token(folder)
 
 

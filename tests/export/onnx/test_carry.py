@@ -9,9 +9,9 @@ import onnx
 import pytest
 import torch
 from manifest_edit import edit_manifest
-from safetensors.torch import load_file, save_file
 from tiny_artifact import tiny_artifact, tiny_checkpoint
 
+from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import (
     SCORER_FILE,
     cache_type_of,
@@ -23,8 +23,9 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.verify import configuration_of, verify_artifact
 from edgeinfinite.models.attach import attach, attention_layers
+from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.loading import load_backbone
-from edgeinfinite.models.recall.scorer_file import save_scorers, untrained_scorers
+from edgeinfinite.models.recall.scorer_file import load_scorers, save_scorers, untrained_scorers
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.saved_session import load_session, save_session
@@ -147,14 +148,12 @@ def test_without_a_gate_nothing_reads_a_memory(tmp_path):
 
 def test_a_layer_of_streaming_heads_has_no_scorer_in_the_graph(tmp_path):
     """In the second layer one head of two streams."""
-    slots = VARIANTS["slots by layer"]
-    scorer = tmp_path / "scorer.safetensors"
-    tensors = load_file(tiny_artifact(tmp_path / "artifact", *slots) / SCORER_FILE)
-    for name in ("w2", "b2"):
-        tensors[f"layers.0.{name}"][:] = 0
-        tensors[f"layers.1.{name}"][0] = 0
-    save_file(tensors, scorer, metadata={"rank_rule": RankRule().to_json()})
-    folder = tiny_artifact(tmp_path / "streaming" / "artifact", *slots[:-1], str(scorer))
+    slots, path = VARIANTS["slots by layer"], tmp_path / "scorer.safetensors"
+    scorers = untrained_scorers(2, 2, 8, seed=0)
+    scorers[0].make_streaming(torch.tensor([True, True]))
+    scorers[1].make_streaming(torch.tensor([True, False]))
+    save_scorers(path, scorers, RankRule(), {})
+    folder = tiny_artifact(tmp_path / "artifact", *slots[:-1], str(path))
     graph = onnx.load(folder / "compress_memory.onnx", load_external_data=False).graph
     held = {name for i in graph.initializer for name in [i.name] if "_scorers." in name}
     assert held and all("_scorers.1." in name for name in held)
@@ -165,16 +164,17 @@ def test_pairs_below_the_keep_threshold_leave_slots_in_the_artifact_too(tmp_path
     rule, path = RankRule(ranked_slots=3, newest_share=0.25), tmp_path / "scorer.safetensors"
     slots, scorers = VARIANTS["slots by layer"][:-1], untrained_scorers(2, 2, 8, seed=0)
     save_scorers(path, scorers, rule, {})
-    all_by_rank = tiny_artifact(tmp_path / "artifact", *slots, str(path))
-    assert read_manifest(all_by_rank).scorer.rank_rule == rule
+    config = EdgeInfiniteConfig(Geometry(8, 4, 12, "carry", (8, 24)), NO_GATE, scorer=str(path))
+    backbone = load_backbone(str(tiny_checkpoint(tmp_path / "checkpoint")))
+    session = Session(TorchEngine(attach(backbone.model, config)))
     tokens = np.random.default_rng(0).integers(2, 200, 150).tolist()
-    session = Session(load_engine(all_by_rank))
     session.append(tokens)
     for layer, scorer in enumerate(scorers):
         scores = torch.from_numpy(session.state.arrays[f"scores_{layer}"][0])
         scorer.keep_threshold.copy_(scores.quantile(0.7, -1, True))
     save_scorers(path, scorers, rule, {})
-    folder = tiny_artifact(tmp_path / "threshold" / "artifact", *slots, str(path))
+    folder = tiny_artifact(tmp_path / "artifact", *slots, str(path))
+    assert read_manifest(folder).scorer.rank_rule == rule
     test_the_artifact_keeps_the_same_slots_as_pytorch_at_every_token(folder)
     other = Session(load_engine(folder))
     other.append(tokens)
@@ -183,26 +183,28 @@ def test_pairs_below_the_keep_threshold_leave_slots_in_the_artifact_too(tmp_path
 
 
 def test_another_scorer_or_rank_rule_is_another_artifact_for_saved_sessions(tmp_path):
-    slots, path = VARIANTS["slots by layer"][:-1], tmp_path / "scorer.safetensors"
+    slots, path = VARIANTS["slots by layer"], tmp_path / "scorer.safetensors"
     tokens = np.random.default_rng(0).integers(2, 200, 150).tolist()
-    sessions = []
-    for seed, rule in ((0, RankRule()), (1, RankRule()), (0, RankRule(neighbours=2))):
-        save_scorers(path, untrained_scorers(2, 2, 8, seed), rule, {})
-        folder = tiny_artifact(tmp_path / f"{len(sessions)}" / "artifact", *slots, str(path))
-        sessions.append(Session(load_engine(folder)))
-    sessions[0].append(tokens)
-    save_session(sessions[0], tmp_path / "a.session")
-    load_session(sessions[0].engine, tmp_path / "a.session")
-    for other in sessions[1:]:
+    own = tiny_artifact(tmp_path / "artifact", *slots)
+    session = Session(load_engine(own))
+    session.append(tokens)
+    save_session(session, tmp_path / "a.session")
+    load_session(session.engine, tmp_path / "a.session")
+    scorers = load_scorers(own / SCORER_FILE, 2, 2, 8)
+    others = ((untrained_scorers(2, 2, 8, 1), RankRule()), (scorers, RankRule(neighbours=2)))
+    for number, (scorer, rule) in enumerate(others):
+        save_scorers(path, scorer, rule, {})
+        folder = tiny_artifact(tmp_path / f"{number}" / "artifact", *slots[:-1], str(path))
         with pytest.raises(EdgeInfiniteError, match="another model, gate, scorer or geometry"):
-            load_session(other.engine, tmp_path / "a.session")
+            load_session(load_engine(folder), tmp_path / "a.session")
 
 
-def test_slots_by_layer_can_stand_in_a_file(tmp_path):
+def test_slots_by_layer_can_stand_in_a_file(tmp_path, capsys):
     (tmp_path / "slots.json").write_text("[8, 24]")
+    checkpoint = tiny_checkpoint(tmp_path / "checkpoint")
     asked = ("--recall-slots", str(tmp_path / "slots.json"), "--scorer", "untrained")
-    folder = tiny_artifact(tmp_path / "artifact", *CARRY, *asked)
-    assert read_manifest(folder).geometry.recall_slots == (8, 24)
+    assert main(["export", "--model", str(checkpoint), *CARRY, *asked, "--dry-run"]) == 0
+    assert "24 in layers 1, 8 in layers 0" in capsys.readouterr().out
 
 
 def test_a_state_of_a_given_size_holds_bytes(tmp_path):
