@@ -11,7 +11,7 @@ PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
 CHECKED := $(wildcard edgeinfinite artifact models export runtime_py training evaluation optimum_edgeinfinite tests scripts experiments setup.py)
 
 QUICK := tests/test_*.py tests/artifact tests/cli/test_parser.py tests/cli/test_errors.py \
-	tests/runtime_py/test_session.py tests/runtime_py/test_policies.py
+	tests/runtime_py/session/test_session.py tests/runtime_py/session/test_policies.py
 
 .PHONY: help setup demo test quick results results-check commands lint format typecheck pytest fuzz faults test-gemma test-llama-cpp test-arm64 test-other-cpu android release clean
 
@@ -87,7 +87,7 @@ test-arm64: setup  ## SmolLM2's artifacts on an emulated ARM64 CPU, compared wit
 test-other-cpu: setup  ## runtime and models again with the kernels that torch has for lesser CPUs
 	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 $(BIN)/python -m pytest $(PARALLEL) \
 		--durations=3 $(addprefix --ignore=tests/runtime_py/,benchmark documents server) \
-		$(addprefix --ignore=tests/models/,checkpoint test_every_decoder.py) \
+		$(addprefix --ignore=tests/models/,checkpoint/gguf test_every_decoder.py) \
 		tests/runtime_py tests/models
 
 android: setup  ## builds and tests android_demo/ with Maven, no Android SDK (see its README)

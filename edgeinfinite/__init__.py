@@ -34,17 +34,17 @@ for _variable in ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY"):
 if TYPE_CHECKING:
     from edgeinfinite.artifact.geometry import Geometry
     from edgeinfinite.models.attach import attach
-    from edgeinfinite.models.loading import load_backbone
-    from edgeinfinite.runtime_py.conversation import Conversation
+    from edgeinfinite.models.checkpoint.loading import load_backbone
+    from edgeinfinite.runtime_py.answer.conversation import Conversation
     from edgeinfinite.runtime_py.engines import load_engine
-    from edgeinfinite.runtime_py.session import Session
+    from edgeinfinite.runtime_py.session.session import Session
 
 _HOME = {
-    "Conversation": "edgeinfinite.runtime_py.conversation",
+    "Conversation": "edgeinfinite.runtime_py.answer.conversation",
     "Geometry": "edgeinfinite.artifact.geometry",
-    "Session": "edgeinfinite.runtime_py.session",
+    "Session": "edgeinfinite.runtime_py.session.session",
     "attach": "edgeinfinite.models.attach",
-    "load_backbone": "edgeinfinite.models.loading",
+    "load_backbone": "edgeinfinite.models.checkpoint.loading",
     "load_engine": "edgeinfinite.runtime_py.engines",
 }
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import torch
 
-from edgeinfinite.models.attention_call import AttentionCall
+from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.state import TensorState
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 _SCALE_BYTES = 2
 

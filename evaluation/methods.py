@@ -24,7 +24,7 @@ from edgeinfinite.evaluation.placement import PlacedEngine, new_tensors_on
 from edgeinfinite.evaluation.reader import Footprint, Prediction, measured
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach, attention_layers
-from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.attention.interface import run_tokens
 from edgeinfinite.models.configuration import (
     NO_GATE,
     UNTRAINED_GATE,
@@ -32,8 +32,8 @@ from edgeinfinite.models.configuration import (
     EdgeInfiniteConfig,
 )
 from edgeinfinite.models.state import TensorState
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.session.state import State
 
 METHODS = ("full", "streaming", "edgeinfinite", *BASELINES)
 GATE_CONTROLS = (

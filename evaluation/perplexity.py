@@ -9,7 +9,7 @@ import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.evaluation.artifact import ARTIFACT_METHOD, ArtifactReader
+from edgeinfinite.evaluation.artifact_reader import ARTIFACT_METHOD, ArtifactReader
 from edgeinfinite.evaluation.methods import GATE_CONTROLS, Reader, check_methods, reads_whole
 from edgeinfinite.evaluation.options import PerplexityOptions, Setting
 from edgeinfinite.evaluation.results import Progress, Results, Row

@@ -13,7 +13,7 @@ import torch
 from edgeinfinite.artifact.tensors import TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 _COUNTERS = ("length", "has_memory")
 

@@ -26,9 +26,9 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.placement import new_tensors_on
 from edgeinfinite.evaluation.reader import Footprint, Prediction, measured
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.attention import run_tokens
-from edgeinfinite.models.attention_call import AttentionCall
-from edgeinfinite.models.exact_attention import causal_attention
+from edgeinfinite.models.attention.call import AttentionCall
+from edgeinfinite.models.attention.exact import causal_attention
+from edgeinfinite.models.attention.interface import run_tokens
 
 _CHUNK = 256
 

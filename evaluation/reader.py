@@ -39,7 +39,7 @@ class Footprint:
 
 
 class TextReader(Protocol):
-    """`methods.Reader`, `artifact.ArtifactReader`, `prompt_compression.CompressedPromptReader`."""
+    """Such as `methods.Reader`, `artifact_reader.ArtifactReader`, `CompressedPromptReader`."""
 
     @property
     def state_bytes(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.processes import ALONE, Share
 from edgeinfinite.files import check_writable
-from edgeinfinite.runtime_py.statistics import write_rows
+from edgeinfinite.rows_file import write_rows
 
 Row = dict[str, Any]
 

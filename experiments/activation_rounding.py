@@ -20,8 +20,8 @@ from transformers import PreTrainedModel
 from edgeinfinite.export.mixing.calibration import calibration_texts
 from edgeinfinite.export.mixing.measure import statistics_of
 from edgeinfinite.models.attach import attach
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.defaults import ModelOptions, resolve
-from edgeinfinite.models.loading import load_backbone
 
 _EVERY = 3
 """Of eight stretches the second, fifth and eighth are read."""

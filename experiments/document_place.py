@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from edgeinfinite import Conversation, Session
-from edgeinfinite.runtime_py.open_message import rest_of_message
+from edgeinfinite.runtime_py.text.open_message import rest_of_message
 
 NUMBER = [""]
 FACTS = {

@@ -121,7 +121,7 @@ def _text(
     artifact: Path, documents: Sequence[Path], length: int, seed: int
 ) -> tuple[list[int], list[tuple[list[int], int]]]:
     """A text with facts, and the questions about them."""
-    from edgeinfinite.evaluation.artifact import tokenizer_of
+    from edgeinfinite.evaluation.artifact_reader import tokenizer_of
     from edgeinfinite.evaluation.options import PasskeyOptions
     from edgeinfinite.evaluation.planted import planted_text
 

@@ -49,7 +49,7 @@ def open_reader(system: str, model: str, *, tokens: int, threads: int) -> Reader
         return _LlamaReader(model, tokens, threads)
     if system in ("fixed", "streaming"):
         from edgeinfinite.runtime_py.engines import load_engine
-        from edgeinfinite.runtime_py.session import Session
+        from edgeinfinite.runtime_py.session.session import Session
 
         return _SessionReader(Session(load_engine(Path(model), threads=threads)))
     from edgeinfinite.cli.mom import open_exact

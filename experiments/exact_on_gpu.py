@@ -23,8 +23,8 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from edgeinfinite.evaluation.exact_memory.case import METHODS, MemoryCase
-from edgeinfinite.evaluation.exact_memory.methods import method_of
+from edgeinfinite.evaluation.exact_cost.case import METHODS, MemoryCase
+from edgeinfinite.evaluation.exact_cost.methods import method_of
 
 ON_GPU = tuple(name for name in METHODS if name != "mom")
 

@@ -17,7 +17,7 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.files import read_text_file
-from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.mini_sequence import apply_mini_sequence
 from edgeinfinite.models.mom.reader import MomReader
 

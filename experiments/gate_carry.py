@@ -25,9 +25,9 @@ from edgeinfinite.models.attach import (
     rank_rule_of,
     scored_layers,
 )
-from edgeinfinite.models.attention import run_tokens
-from edgeinfinite.models.attention_call import AttentionCall
-from edgeinfinite.models.exact_attention import causal_attention
+from edgeinfinite.models.attention.call import AttentionCall
+from edgeinfinite.models.attention.exact import causal_attention
+from edgeinfinite.models.attention.interface import run_tokens
 from edgeinfinite.models.memory.compressive import compress
 from edgeinfinite.models.recall.carry import carry_caches
 from edgeinfinite.models.recall.movement import rotary_tables

@@ -24,10 +24,10 @@ import torch
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attention_layers
-from edgeinfinite.models.loading import Backbone, load_backbone
+from edgeinfinite.models.checkpoint.loading import Backbone, load_backbone
 from edgeinfinite.models.memory.feature_map import FeatureMap
 from edgeinfinite.models.memory.gate import MemoryGate
-from edgeinfinite.runtime_py.statistics import write_rows
+from edgeinfinite.rows_file import write_rows
 from edgeinfinite.training.gate.lengths import Lengths
 from edgeinfinite.training.gate.transfer import Seen, corrections, fit_layer, look_at
 from edgeinfinite.training.texts import excerpt, find_documents, split_documents

@@ -33,8 +33,8 @@ def openings_on(gate: Path, model: str, text: Path, segments: int = 4) -> np.nda
     from edgeinfinite.artifact.geometry import Geometry
     from edgeinfinite.files import read_text_file
     from edgeinfinite.models.attach import attach, attention_layers
+    from edgeinfinite.models.checkpoint.loading import load_backbone
     from edgeinfinite.models.configuration import EdgeInfiniteConfig
-    from edgeinfinite.models.loading import load_backbone
     from edgeinfinite.models.trained_file import read_metadata
     from edgeinfinite.training.gate.lengths import Lengths
     from edgeinfinite.training.gate.segments import SegmentState, read_segments

@@ -29,14 +29,14 @@ from transformers import PreTrainedModel
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach, attention_layers
+from edgeinfinite.models.checkpoint.loading import Backbone, load_backbone
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.defaults import ModelOptions, resolve
 from edgeinfinite.models.geometry_options import GeometryOptions
-from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.memory.gate_file import load_gate, save_gate
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.session.state import State
 from edgeinfinite.training.gate.loss import Teacher, watch_teacher
 from edgeinfinite.training.gate.options import LOSSES, MEMORIES
 from edgeinfinite.training.gate.run import Metrics

@@ -23,7 +23,7 @@ from edgeinfinite.cli.mom import open_exact
 from edgeinfinite.files import read_text_file
 from edgeinfinite.runtime_py.benchmark.case import Case
 from edgeinfinite.runtime_py.benchmark.systems import load_system
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 
 def main() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from edgeinfinite.rows_file import write_rows
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.statistics import write_rows
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 
 def norms(memory: np.ndarray, memory_norm: np.ndarray) -> dict[str, float | bool]:

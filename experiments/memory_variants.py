@@ -28,11 +28,11 @@ from transformers import AttentionInterface, AttentionMaskInterface
 
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.attach import attention_layers
-from edgeinfinite.models.attention import attention_implementation
-from edgeinfinite.models.loading import Backbone, load_backbone
+from edgeinfinite.models.attention.interface import attention_implementation
+from edgeinfinite.models.checkpoint.loading import Backbone, load_backbone
 from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.recall.rotary import RotaryTable
-from edgeinfinite.runtime_py.statistics import write_rows
+from edgeinfinite.rows_file import write_rows
 from edgeinfinite.training.texts import excerpt, find_documents, split_documents
 
 SINKS, SEGMENT, SEGMENTS, EVERY = 64, 512, 6, 6

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 
 def nats_per_token(folder: Path, text: str, count: int) -> float:

@@ -25,9 +25,9 @@ from slot_masks import HIDDEN_ATTENTION, Hidden
 from slots_at_question import prefill
 from transformers import DynamicCache, PreTrainedModel
 
-from edgeinfinite.models.attention import attention_implementation
+from edgeinfinite.models.attention.interface import attention_implementation
+from edgeinfinite.models.checkpoint.loading import DEMO_MODEL, Backbone, load_backbone
 from edgeinfinite.models.defaults import ModelOptions, resolve
-from edgeinfinite.models.loading import DEMO_MODEL, Backbone, load_backbone
 from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.recall.rotary import RotaryTable
 from edgeinfinite.models.recall.scorer import REPEATS_WIDTH

@@ -30,7 +30,7 @@ from edgeinfinite.export.onnx.files import WEIGHTS_FILE
 from edgeinfinite.export.onnx.observe import ObservedGraph
 from edgeinfinite.export.parity.operations import Observed, OperationParity, checks_of
 from edgeinfinite.export.verify import quantized_reference
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 Fault = Callable[[onnx.GraphProto, Path, np.random.Generator], str | None]
 """Changes a graph, and says where; None where the graph has nothing of the kind."""

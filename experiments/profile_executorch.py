@@ -27,8 +27,8 @@ from edgeinfinite.export.executorch.passes import run_passes
 from edgeinfinite.export.executorch.quantize import quantized
 from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.models.attach import attach
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
-from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
 
 PREFILL_TOKENS = 256

@@ -29,7 +29,7 @@ from edgeinfinite.export.executorch.exact.parity import ExactEngine, compare_exa
 from edgeinfinite.export.executorch.exact.program import ExactMethod
 from edgeinfinite.export.executorch.exact.xnnpack import XnnpackGraph
 from edgeinfinite.export.verify import quantized_reference
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 ZERO = 0x88
 """Two codes that stand for zero."""

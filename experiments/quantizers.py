@@ -88,7 +88,7 @@ class Shared:
 
     def statistics(self) -> Any:
         """Of all weights, by name; copies, because scaling changes them."""
-        from edgeinfinite.export.mixing.statistics import WeightStatistics, collect
+        from edgeinfinite.export.mixing.curvature import WeightStatistics, collect
 
         if self._found is None:
             started = time.process_time()

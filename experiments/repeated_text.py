@@ -42,9 +42,9 @@ from edgeinfinite.evaluation.longbench.options import LongBenchOptions
 from edgeinfinite.evaluation.longbench.tasks import chosen_tasks
 from edgeinfinite.evaluation.questions.measure import Case
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.attention import attention_implementation
+from edgeinfinite.models.attention.interface import attention_implementation
+from edgeinfinite.models.checkpoint.loading import DEMO_MODEL, Backbone, load_backbone
 from edgeinfinite.models.defaults import ModelOptions, resolve
-from edgeinfinite.models.loading import DEMO_MODEL, Backbone, load_backbone
 from edgeinfinite.models.recall.scorer_file import load_scorers, read_rank_rule
 from edgeinfinite.training.texts import encode
 

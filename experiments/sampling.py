@@ -19,8 +19,8 @@ from statistics import fmean
 
 import numpy as np
 
-from edgeinfinite.runtime_py.conversation import Conversation
-from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
+from edgeinfinite.runtime_py.answer.conversation import Conversation
+from edgeinfinite.runtime_py.answer.sampling import Sampler, SamplingOptions
 from edgeinfinite.training.squad import read_articles
 
 SETTINGS = {

@@ -10,7 +10,7 @@ from exact_and_fixed_report import NAMES, plot, table
 from exact_and_fixed_systems import open_reader
 from tiny_artifact import tiny_checkpoint
 
-from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from tiny import random_tokens
 
 

@@ -17,8 +17,8 @@ from tiny_artifact import tiny_checkpoint
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.models.attach import attach, attention_layers
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.memory.gate import log_positions
 from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.training.gate.lengths import Lengths

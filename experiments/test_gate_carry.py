@@ -7,9 +7,9 @@ import torch
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.models.attach import attention_layers, gate_parameters
-from edgeinfinite.models.loading import parameters_digest
+from edgeinfinite.models.checkpoint.loading import parameters_digest
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 from edgeinfinite.training.gate.loss import cross_entropy, watch_teacher
 from gate_carry import (
     CarriedState,

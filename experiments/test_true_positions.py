@@ -13,7 +13,7 @@ from edgeinfinite.models.attach import attach, attention_layers, rank_rule_of
 from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_SCORER, EdgeInfiniteConfig
 from edgeinfinite.models.recall.scorer_file import untrained_scorers
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 from tiny import random_tokens, tiny_llama
 
 GEOMETRY = Geometry(8, sink_length=3, window_length=6, policy="carry", recall_slots=16)

@@ -35,10 +35,10 @@ from edgeinfinite.evaluation.longbench.folder import read_folder
 from edgeinfinite.evaluation.longbench.options import LongBenchOptions
 from edgeinfinite.evaluation.longbench.tasks import chosen_tasks
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.attention import attention_implementation
+from edgeinfinite.models.attention.interface import attention_implementation
+from edgeinfinite.models.checkpoint.loading import DEMO_MODEL, load_backbone
 from edgeinfinite.models.defaults import ModelOptions, resolve
 from edgeinfinite.models.geometry_options import GeometryOptions
-from edgeinfinite.models.loading import DEMO_MODEL, load_backbone
 from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.recall.ranking import pooled_scores, with_neighbours
 from edgeinfinite.models.recall.rotary import RotaryTable

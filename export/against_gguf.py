@@ -18,8 +18,8 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.default_text import default_text
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.installation import install_package
-from edgeinfinite.models.loading import Backbone, load_backbone
-from edgeinfinite.runtime_py.tokenizer import TextTokenizer, load_tokenizer
+from edgeinfinite.models.checkpoint.loading import Backbone, load_backbone
+from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer, load_tokenizer
 
 _PLACES = (0, 64, 511)
 """Tokens after which logits are compared: wrong angles of RoPE show from the second on."""

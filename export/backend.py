@@ -22,9 +22,9 @@ from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.export.scale_type import ScaleType
 from edgeinfinite.models.architecture import Architecture
-from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 Progress = Callable[[str, float], None]
 """Called with the name of the current step and the share that is done, 0 to 1."""

@@ -44,9 +44,9 @@ from edgeinfinite.models.attach import (
     config_of,
     rank_rule_of,
 )
+from edgeinfinite.models.checkpoint.loading import parameters_digest
 from edgeinfinite.models.configuration import INT8_CACHE, UNTRAINED_SCORER
 from edgeinfinite.models.int8_cache.measure import MEASURED_TOKENS, add_cache_scales
-from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.recall.scorer_file import save_scorers

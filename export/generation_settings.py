@@ -13,7 +13,7 @@ from typing import Any
 
 from transformers import GenerationConfig
 
-from edgeinfinite.runtime_py.generation_config import checked_stop_ids
+from edgeinfinite.runtime_py.answer.generation_config import checked_stop_ids
 
 _UNUSED = ("bos_token_id", "pad_token_id")
 """The runtime reads neither: a chat template and the tokenizer write the first, nothing pads."""

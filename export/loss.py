@@ -17,10 +17,10 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from edgeinfinite.export.mixing.head import logits_of
+from edgeinfinite.runtime_py.answer.logprobs import log_probabilities
 from edgeinfinite.runtime_py.engines import Engine, load_engine
-from edgeinfinite.runtime_py.logprobs import log_probabilities
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 TOKENS = 512
 

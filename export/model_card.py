@@ -1,7 +1,7 @@
 """The artifact's `README.md`: a model card as the Hugging Face hub shows it. No runtime reads it.
 
-An export writes what its manifest knows. `edgeinfinite.evaluation.card` writes the same card again,
-with sections about what was measured.
+An export writes what its manifest knows; `evaluation/model_card/` writes the same card again, with
+sections about what was measured.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from edgeinfinite.artifact.manifest import MODEL_CARD, Manifest
 from edgeinfinite.export.loss import told
 from edgeinfinite.export.mixing.report import kind_of
 from edgeinfinite.files import write_atomically
-from edgeinfinite.models.loading import DEMO_MODEL
-from edgeinfinite.runtime_py.state import state_bytes
+from edgeinfinite.models.checkpoint.loading import DEMO_MODEL
+from edgeinfinite.runtime_py.session.state import state_bytes
 
 _HUB_IDS = {DEMO_MODEL: "HuggingFaceTB/SmolLM2-135M-Instruct"}
 _RUN = """\

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.models.loading import load_backbone, source_file
+from edgeinfinite.models.checkpoint.loading import load_backbone, source_file
 
 
 def prepare_peer_model(

@@ -20,11 +20,11 @@ from edgeinfinite.export.recipes import Recipe, recipe_named
 from edgeinfinite.export.text_files import TextFiles, text_files
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach
+from edgeinfinite.models.checkpoint.loading import Backbone, load_backbone
 from edgeinfinite.models.checkpoint.settings import CheckpointSettings
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.defaults import ModelOptions, resolve
-from edgeinfinite.models.loading import Backbone, load_backbone
-from edgeinfinite.runtime_py.state import state_bytes
+from edgeinfinite.runtime_py.session.state import state_bytes
 
 
 @dataclass(frozen=True)

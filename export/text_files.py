@@ -16,9 +16,9 @@ from typing import Any
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.generation_settings import ids_of, usable_settings, with_ends
 from edgeinfinite.export.tokens_outside import without_tokens_outside
+from edgeinfinite.models.checkpoint.loading import Backbone
 from edgeinfinite.models.checkpoint.settings import GENERATION_FILE, CheckpointSettings
-from edgeinfinite.models.loading import Backbone
-from edgeinfinite.runtime_py.tokenizer import TextTokenizer, load_tokenizer
+from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer, load_tokenizer
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 _OPTIONAL = {"chat_template.jinja"}
@@ -150,7 +150,7 @@ def _about_ends(
         )
     if not ends:
         yield "the checkpoint names no token that ends an answer: give --max-new-tokens or --stop"
-    elif opened.has_chat_template and not opened.turn_ends:
+    elif opened.has_chat_template and not opened.answer_ends:
         yield (
             "the chat template writes no control token behind an answer: if answers run on, "
             "stop them at its text with --stop"

@@ -27,8 +27,8 @@ from edgeinfinite.export.progress import shown
 from edgeinfinite.export.recipes import Recipe, WeightFormat, exact_recipe, recipe_named
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.attach import attach
+from edgeinfinite.models.checkpoint.loading import Backbone, load_backbone
 from edgeinfinite.models.configuration import INT8_CACHE, NO_GATE, EdgeInfiniteConfig
-from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 

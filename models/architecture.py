@@ -18,10 +18,10 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.models.attention import attention_implementation
-from edgeinfinite.models.attention_call import AttentionCall
-from edgeinfinite.models.attention_masks import measure_windows
-from edgeinfinite.models.row_modules import compute_dtype
+from edgeinfinite.models.attention.call import AttentionCall
+from edgeinfinite.models.attention.interface import attention_implementation
+from edgeinfinite.models.attention.masks import measure_windows
+from edgeinfinite.models.weights.row_modules import compute_dtype
 
 _LAYER_TYPES = {"full_attention", "sliding_attention"}
 _PROBE_ATTENTION = "edgeinfinite-probe"

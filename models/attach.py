@@ -43,8 +43,8 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
     has recall slots, and `cache_scales`, if the configuration names a file of them. The other
     attributes are None.
 
-    Without a state, the model computes exactly what the base model does; `attention.run_tokens`
-    runs it with a state. Attaching again replaces the modules.
+    Without a state, the model computes exactly what the base model does; `run_tokens` of
+    `attention/interface.py` runs it with a state. Attaching again replaces the modules.
 
     Args:
         model: a causal LM of transformers, any float dtype.

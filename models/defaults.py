@@ -10,6 +10,7 @@ from pathlib import Path
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import architecture_of
+from edgeinfinite.models.checkpoint.loading import Backbone
 from edgeinfinite.models.configuration import (
     CACHE_TYPES,
     INT8_CACHE,
@@ -18,7 +19,6 @@ from edgeinfinite.models.configuration import (
     EdgeInfiniteConfig,
 )
 from edgeinfinite.models.geometry_options import TRAINED_SLOTS, GeometryOptions
-from edgeinfinite.models.loading import Backbone
 from edgeinfinite.models.recall.layer_slots import most_slots_of_retrieval, slots_by_layer
 from edgeinfinite.models.shipped import shipped_gate, shipped_scorer
 from edgeinfinite.models.sliding import with_windows

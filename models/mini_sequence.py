@@ -18,7 +18,7 @@ from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.models.row_rounding import chunks, like_many
+from edgeinfinite.models.mom.row_rounding import chunks, like_many
 
 _MLP_NAMES = ("mlp", "feed_forward", "ffn", "block_sparse_moe")
 _OUTPUT_PROJECTIONS = ("o_proj", "out_proj", "dense")
@@ -195,7 +195,7 @@ class LastTokens:
 
 
 def _by_chunks(forward: Callable[..., Any], size: int) -> Callable[..., Any]:
-    """`[B, T, E]` → `[B, T, E]`, about `size` tokens at a time, see `row_rounding.chunks`."""
+    """`[B, T, E]` → `[B, T, E]`, about `size` tokens at a time, see `mom.row_rounding.chunks`."""
 
     def chunked(hidden: torch.Tensor, *arguments: Any, **named: Any) -> Any:
         tokens = hidden.shape[1] if hidden.dim() == 3 else 0

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import torch
 
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.models.attention_call import AttentionCall
-from edgeinfinite.models.exact_attention import causal_attention
+from edgeinfinite.models.attention.call import AttentionCall
+from edgeinfinite.models.attention.exact import causal_attention
 from edgeinfinite.models.int8_cache.scales import Cache
 from edgeinfinite.models.memory.compressive import compress
 from edgeinfinite.models.memory.feature_map import FeatureMap

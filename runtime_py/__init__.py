@@ -1,1 +1,1 @@
-"""Running artifacts: Algorithm 1 (`session`), engines, text in and out; no torch needed."""
+"""Running artifacts: Algorithm 1 (`session/`), engines, text in and out; no torch needed."""

@@ -17,8 +17,8 @@ from tqdm import tqdm
 
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.base import Engine
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 
 def preferred(engine: Engine, tokens: Sequence[int]) -> Iterator[int]:

@@ -21,12 +21,12 @@ import numpy as np
 from tqdm import tqdm
 
 from edgeinfinite.artifact.manifest import GATE_FILE, SCORER_FILE, read_manifest
+from edgeinfinite.rows_file import write_rows
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.base import Engine
-from edgeinfinite.runtime_py.saved_session import load_session, save_session
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.statistics import write_rows
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 HANDED_BACK = 64
 """Tokens that the first engine reads after it gets the text back."""
@@ -193,8 +193,8 @@ class Exchange:
 
 def _in_torch(checkpoint: str, artifact: Path) -> Engine:
     from edgeinfinite.models.attach import attach
+    from edgeinfinite.models.checkpoint.loading import load_backbone
     from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
-    from edgeinfinite.models.loading import load_backbone
     from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 
     manifest = read_manifest(artifact)

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from edgeinfinite.process_memory import peak_rss_bytes
+from edgeinfinite.runtime_py.answer.generation import Generation
+from edgeinfinite.runtime_py.answer.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.generation import Generation
-from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
-from edgeinfinite.runtime_py.saved_session import load_session, save_session
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.statistics import peak_rss_bytes
-from edgeinfinite.runtime_py.tokenizer import TextTokenizer, load_tokenizer
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer, load_tokenizer
 
 TEXT = Path(__file__).parents[1] / "examples" / "draculas_guest.txt"
 TRAINED_ON = 8192  # tokens, SmolLM2-135M-Instruct

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from edgeinfinite import __version__
 from edgeinfinite.artifact.manifest import MANIFEST_FILE, Manifest, load_manifest
-from edgeinfinite.runtime_py.state import state_bytes
+from edgeinfinite.runtime_py.session.state import state_bytes
 
 SUMS = "SHA256SUMS"
 PAGE = "README.md"

@@ -29,8 +29,8 @@ from typing import Any
 
 import openai
 
-from edgeinfinite.runtime_py.conversation import Conversation
-from edgeinfinite.runtime_py.statistics import write_rows
+from edgeinfinite.rows_file import write_rows
+from edgeinfinite.runtime_py.answer.conversation import Conversation
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 CHARACTERS = 84_600

@@ -15,7 +15,7 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.models.attach import attach, config_of
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 from tiny import random_tokens
 
 EVICTING = Geometry(segment_length=8, sink_length=4, window_length=12, policy="carry")

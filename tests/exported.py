@@ -18,7 +18,7 @@ from edgeinfinite.models.attach import attach, config_of
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.runtime_py.engines.base import Engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 from tiny import assert_close, random_tokens, tiny_family
 
 REENCODE = Geometry(segment_length=16, sink_length=4, window_length=4)

@@ -1,7 +1,7 @@
 """Tiny GGUF files, each with something changed, whose logits llama.cpp has said.
 
-`record_gguf_logits.py` writes them to gguf_logits.npz, `test_gguf_logits.py` compares with those,
-`test_gguf_llama_cpp.py` with llama.cpp itself.
+`gguf/record_logits.py` writes them to gguf_logits.npz, `gguf/test_logits.py` compares with those,
+`gguf/test_llama_cpp.py` with llama.cpp itself.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel
 
-from edgeinfinite.models.loading import DEMO_MODEL, load_backbone
+from edgeinfinite.models.checkpoint.loading import DEMO_MODEL, load_backbone
 from edgeinfinite.models.recall.scorer_file import load_scorers, read_rank_rule, save_scorers
 from edgeinfinite.models.shipped import shipped_scorer
 from edgeinfinite.models.trained_file import read_metadata

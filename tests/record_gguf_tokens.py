@@ -16,9 +16,9 @@ from typing import Any
 
 from gguf_vocabularies import BYTES, CASES, MARKS, TEXTS, with_special_tokens, write
 
-from edgeinfinite.models.checkpoint.gguf_pre_tokenizers import PRE_TOKENIZERS
+from edgeinfinite.models.checkpoint.gguf.pre_tokenizers import PRE_TOKENIZERS
 
-RECORD = Path(__file__).parent / "models" / "checkpoint" / "gguf_tokens.json"
+RECORD = Path(__file__).parent / "models" / "checkpoint" / "gguf" / "gguf_tokens.json"
 
 
 def digest(encoded: Iterable[list[int]]) -> str:

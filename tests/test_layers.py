@@ -12,7 +12,10 @@ from pathlib import Path
 from tree import FOLDERS, ROOT, modules
 
 # From the bottom up. `base` is what stands in edgeinfinite/ itself below the command line.
-BASE = {f"edgeinfinite.{name}" for name in ("errors", "files", "installation", "version")}
+BASE = {
+    f"edgeinfinite.{name}"
+    for name in ("errors", "files", "installation", "process_memory", "rows_file", "version")
+}
 MAY_IMPORT: dict[str, set[str]] = {
     "artifact": set(),
     "models": {"artifact"},

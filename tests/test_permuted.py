@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.export.onnx.quantize import quantize
 from edgeinfinite.export.recipes import WeightFormat
-from edgeinfinite.models.loading import DEMO_MODEL, load_backbone
+from edgeinfinite.models.checkpoint.loading import DEMO_MODEL, load_backbone
 from edgeinfinite.models.recall.scorer_file import (
     load_scorers,
     save_scorers,

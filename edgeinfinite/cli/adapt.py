@@ -12,13 +12,13 @@ from typing import Any
 
 from edgeinfinite.artifact.manifest import MANIFEST_FILE, SCORER_FILE
 from edgeinfinite.cli.arguments import add_options, given, option
-from edgeinfinite.cli.artifact import export_options
 from edgeinfinite.cli.card import CARD, written
+from edgeinfinite.cli.export import export_options
 from edgeinfinite.cli.notes import note
 from edgeinfinite.cli.options import EXPORT, MODEL
 from edgeinfinite.cli.steps import Done, Run, Step, read_record, run_steps
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.evaluation.card_options import CardOptions
+from edgeinfinite.evaluation.model_card.options import CardOptions
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.output_folder import check_output
 from edgeinfinite.files import held_alone
@@ -136,7 +136,7 @@ def _known(work: Path, output: Path) -> list[Done]:
 
     The scorer of a finished run lies in the artifact.
     """
-    from edgeinfinite.evaluation.card import FOLDER, STEPS
+    from edgeinfinite.evaluation.model_card.sections import FOLDER, STEPS
 
     known = read_record(work / _STEPS) or read_record(output / FOLDER / STEPS)
     if not (work / _SCORER).is_file() and (output / SCORER_FILE).is_file():
@@ -151,7 +151,7 @@ def _is_to_be_trained(arguments: argparse.Namespace, exported: argparse.Namespac
     if policy == "reencode" or slots == 0:
         return False
     from edgeinfinite.models.architecture import architecture_of, check_supported
-    from edgeinfinite.models.loading import load_backbone
+    from edgeinfinite.models.checkpoint.loading import load_backbone
     from edgeinfinite.models.shipped import shipped_scorer
 
     backbone = load_backbone(arguments.model, pre_tokenizer=vars(arguments).get("pre_tokenizer"))

@@ -15,12 +15,12 @@ from edgeinfinite.cli.notes import note
 from edgeinfinite.cli.screen import PlainScreen, Screen
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable
-from edgeinfinite.runtime_py.conversation import Conversation
+from edgeinfinite.rows_file import write_rows
+from edgeinfinite.runtime_py.answer.conversation import Conversation
+from edgeinfinite.runtime_py.answer.generation import Interruption, Terminated, interruptible
+from edgeinfinite.runtime_py.answer.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.documents.document import Document
 from edgeinfinite.runtime_py.documents.isolated import document_isolated
-from edgeinfinite.runtime_py.generation import Interruption, Terminated, interruptible
-from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
-from edgeinfinite.runtime_py.statistics import write_rows
 
 
 def generate(arguments: argparse.Namespace) -> int:

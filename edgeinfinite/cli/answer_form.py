@@ -6,8 +6,8 @@ import argparse
 from typing import Any
 
 from edgeinfinite.files import read_text_file
-from edgeinfinite.runtime_py.conversation import Conversation
-from edgeinfinite.runtime_py.generation import Grammar
+from edgeinfinite.runtime_py.answer.conversation import Conversation
+from edgeinfinite.runtime_py.answer.generation import Grammar
 
 
 def answer_form(arguments: argparse.Namespace, conversation: Conversation) -> dict[str, Any]:

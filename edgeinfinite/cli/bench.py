@@ -10,8 +10,8 @@ from edgeinfinite.cli.arguments import given
 from edgeinfinite.cli.bench_methods import bench_methods
 from edgeinfinite.cli.notes import note
 from edgeinfinite.files import check_writable
+from edgeinfinite.rows_file import write_rows
 from edgeinfinite.runtime_py.benchmark.options import BenchOptions
-from edgeinfinite.runtime_py.statistics import write_rows
 
 
 def bench(arguments: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from edgeinfinite.cli.mom import DTYPES
 from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable
-from edgeinfinite.runtime_py.statistics import write_rows
+from edgeinfinite.rows_file import write_rows
 
 BENCH_METHODS = {
     "--methods": option(
@@ -40,9 +40,9 @@ def bench_methods(arguments: argparse.Namespace) -> int:
     """
     from tqdm import tqdm
 
-    from edgeinfinite.evaluation.exact_memory import report
-    from edgeinfinite.evaluation.exact_memory.case import MemoryCase, MemoryOptions
-    from edgeinfinite.evaluation.exact_memory.run import run_methods
+    from edgeinfinite.evaluation.exact_cost import report
+    from edgeinfinite.evaluation.exact_cost.case import MemoryCase, MemoryOptions
+    from edgeinfinite.evaluation.exact_cost.run import run_methods
 
     if "model" not in arguments:
         raise EdgeInfiniteError("--methods read a checkpoint; give it with --model")

@@ -28,7 +28,7 @@ from edgeinfinite.cli.arguments import (
 )
 from edgeinfinite.cli.options import ARTIFACT, MODEL
 from edgeinfinite.cli.steps import Done, Run, Step, read_record, run_steps, write_record
-from edgeinfinite.evaluation.card_options import PARTS, CardOptions
+from edgeinfinite.evaluation.model_card.options import PARTS, CardOptions
 from edgeinfinite.models.configuration import INT8_CACHE
 from edgeinfinite.training.books import BOOKS
 
@@ -98,7 +98,7 @@ def written(
     Returns:
         The card.
     """
-    from edgeinfinite.evaluation.card import FOLDER, STEPS, Command, write_card
+    from edgeinfinite.evaluation.model_card.sections import FOLDER, STEPS, Command, write_card
     from edgeinfinite.export.model_card import Origin
 
     manifest = read_manifest(folder)
@@ -125,7 +125,7 @@ def card_steps(folder: Path, manifest: Manifest, options: CardOptions, made_of: 
         options: what to measure.
         made_of: digest of the artifact.
     """
-    from edgeinfinite.evaluation.card import FOLDER, LOSS, RECALL, SPEED, VERIFY
+    from edgeinfinite.evaluation.model_card.sections import FOLDER, LOSS, RECALL, SPEED, VERIFY
 
     rows = folder / FOLDER
     model = options.model or manifest.backbone.name

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
     from edgeinfinite.evaluation.results import Results
-    from edgeinfinite.models.loading import Backbone
+    from edgeinfinite.models.checkpoint.loading import Backbone
     from edgeinfinite.runtime_py.engines import Engine
 
 Options = dict[str, dict[str, Any]]
@@ -182,7 +182,7 @@ def _passkey_of_model(arguments: argparse.Namespace, options: PasskeyOptions) ->
 
 
 def _passkey_of_artifact(arguments: argparse.Namespace, options: PasskeyOptions) -> Results:
-    from edgeinfinite.evaluation.artifact import ARTIFACT_METHOD, ArtifactReader
+    from edgeinfinite.evaluation.artifact_reader import ARTIFACT_METHOD, ArtifactReader
     from edgeinfinite.evaluation.passkey import measure_passkey, planned
 
     engine, tokenizer, documents, results = _opened("evaluate passkey", arguments, options)
@@ -258,7 +258,7 @@ def _opened(
 ) -> tuple[Engine, PreTrainedTokenizerFast, list[Path], Results]:
     """An artifact, its tokenizer, the documents that no part of it has seen, and its rows."""
     from edgeinfinite.artifact.manifest import read_manifest
-    from edgeinfinite.evaluation.artifact import tokenizer_of, trained_parts
+    from edgeinfinite.evaluation.artifact_reader import tokenizer_of, trained_parts
     from edgeinfinite.evaluation.documents import unseen_documents
     from edgeinfinite.evaluation.results import Results
     from edgeinfinite.runtime_py.engines import load_engine

@@ -81,7 +81,7 @@ def lm_eval(arguments: argparse.Namespace) -> int:
     from lm_eval.utils import make_table
 
     from edgeinfinite.evaluation.ruler import no_punkt_download
-    from edgeinfinite.runtime_py.statistics import write_rows
+    from edgeinfinite.rows_file import write_rows
 
     with (
         TemporaryDirectory() as folder,

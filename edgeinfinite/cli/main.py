@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from edgeinfinite.cli.adapt import add_adapt
 from edgeinfinite.cli.answer import generate
 from edgeinfinite.cli.arguments import add_options
-from edgeinfinite.cli.artifact import export, quantize_report, verify
 from edgeinfinite.cli.bench import bench
 from edgeinfinite.cli.bench_methods import BENCH_METHODS
 from edgeinfinite.cli.card import add_card
 from edgeinfinite.cli.chat import chat
 from edgeinfinite.cli.completion import add_completion
 from edgeinfinite.cli.evaluate import add_evaluate
+from edgeinfinite.cli.export import export, quantize_report
 from edgeinfinite.cli.lm_eval import add_lm_eval
 from edgeinfinite.cli.mom import MOM
 from edgeinfinite.cli.options import (
@@ -46,13 +46,14 @@ from edgeinfinite.cli.soak import soak
 from edgeinfinite.cli.terminal import escape_unencodable
 from edgeinfinite.cli.train_gate import add_train_gate
 from edgeinfinite.cli.train_scorer import add_train_scorer
+from edgeinfinite.cli.verify import verify
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.soak.options import SoakOptions
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.installation import install_package
+from edgeinfinite.runtime_py.answer.generation import Terminated
+from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.benchmark.options import BenchOptions
-from edgeinfinite.runtime_py.generation import Terminated
-from edgeinfinite.runtime_py.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.version import __version__
 

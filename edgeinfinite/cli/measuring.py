@@ -23,7 +23,7 @@ from edgeinfinite.models.geometry_options import GeometryOptions
 
 if TYPE_CHECKING:
     from edgeinfinite.evaluation.results import Progress
-    from edgeinfinite.models.loading import Backbone
+    from edgeinfinite.models.checkpoint.loading import Backbone
 
 OF_THE_MODEL = {"methods", "dtype", "device", "cache_type", "gate", "zero_gate", "scorer"}
 OF_THE_MODEL |= {"state_mb", "pre_tokenizer"}
@@ -61,8 +61,8 @@ def load_with_setting(arguments: argparse.Namespace) -> tuple[Backbone, Setting]
             there is no such device.
     """
     from edgeinfinite.evaluation.placement import device_of
+    from edgeinfinite.models.checkpoint.loading import load_backbone
     from edgeinfinite.models.defaults import ModelOptions, resolve
-    from edgeinfinite.models.loading import load_backbone
 
     device = device_of(vars(arguments).get("device", "cpu"))
     asked = GeometryOptions(**given(arguments, GeometryOptions))

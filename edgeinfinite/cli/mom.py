@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from edgeinfinite.cli.arguments import file_option, option, positive
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.conversation import Conversation
-from edgeinfinite.runtime_py.sampling import SamplingOptions
-from edgeinfinite.runtime_py.sampling_defaults import conversation_sampling
+from edgeinfinite.runtime_py.answer.conversation import Conversation
+from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
+from edgeinfinite.runtime_py.answer.sampling_defaults import conversation_sampling
 
 if TYPE_CHECKING:
     from edgeinfinite.runtime_py.engines.mom_session import MomEngine
     from edgeinfinite.runtime_py.server.options import ServeOptions
     from edgeinfinite.runtime_py.server.served import Served
-    from edgeinfinite.runtime_py.tokenizer import TextTokenizer
+    from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer
 
 ENGINES = ("artifact", "mom")
 DTYPES = ("float32", "bfloat16")
@@ -104,10 +104,10 @@ def load_exact(
     import torch
 
     from edgeinfinite.export.text_files import write_text_files
-    from edgeinfinite.models.loading import load_backbone
+    from edgeinfinite.models.checkpoint.loading import load_backbone
     from edgeinfinite.models.mom.reader import CHUNK
     from edgeinfinite.runtime_py.engines.mom_session import MomEngine
-    from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+    from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
     if folder is not None and not folder.is_dir():
         raise EdgeInfiniteError(f"--offload-folder {folder} isn't a folder; create it first")

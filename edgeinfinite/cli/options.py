@@ -27,9 +27,9 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.configuration import CACHE_TYPES, INT8_CACHE
 from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS, TRAINED_SLOTS
-from edgeinfinite.runtime_py.generation import MAX_NEW_TOKENS
-from edgeinfinite.runtime_py.sampling_defaults import DEFAULTS
-from edgeinfinite.runtime_py.snapshots import UNDO_TURNS
+from edgeinfinite.runtime_py.answer.generation import MAX_NEW_TOKENS
+from edgeinfinite.runtime_py.answer.sampling_defaults import DEFAULTS
+from edgeinfinite.runtime_py.session.snapshots import UNDO_TURNS
 
 
 def _length(name: str, metavar: str) -> dict[str, Any]:

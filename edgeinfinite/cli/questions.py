@@ -126,7 +126,7 @@ def load_system(arguments: argparse.Namespace, options: QuestionOptions) -> Load
         trained = [setting.scorer, setting.gate, setting.zero_gate]
         return Loaded(system, of_the_model(backbone, setting, arguments), trained)
     from edgeinfinite.artifact.manifest import fingerprint, read_manifest
-    from edgeinfinite.evaluation.artifact import trained_parts
+    from edgeinfinite.evaluation.artifact_reader import trained_parts
     from edgeinfinite.evaluation.questions.systems import artifact_system
 
     check_artifact_options(arguments)
@@ -190,7 +190,7 @@ def named_folders(given_: Sequence[str]) -> dict[str, Path]:
     Raises:
         EdgeInfiniteError: two artifacts have the same name.
     """
-    from edgeinfinite.evaluation.artifact import ARTIFACT_METHOD
+    from edgeinfinite.evaluation.artifact_reader import ARTIFACT_METHOD
 
     folders: dict[str, Path] = {}
     for text in given_:

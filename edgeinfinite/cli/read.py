@@ -10,12 +10,12 @@ from edgeinfinite.cli.inputs import read_input
 from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError, printable
 from edgeinfinite.files import check_writable, held_alone
-from edgeinfinite.runtime_py.conversation import Conversation
+from edgeinfinite.runtime_py.answer.conversation import Conversation
+from edgeinfinite.runtime_py.answer.generation import Terminated, interruptible
 from edgeinfinite.runtime_py.documents.isolated import document_isolated
-from edgeinfinite.runtime_py.generation import Terminated, interruptible
-from edgeinfinite.runtime_py.reading import begin_reading, continue_reading, document_in
-from edgeinfinite.runtime_py.session import Cancelled
-from edgeinfinite.runtime_py.session_list import ListedSession, sessions_in
+from edgeinfinite.runtime_py.session.listing import ListedSession, sessions_in
+from edgeinfinite.runtime_py.session.reading import begin_reading, continue_reading, document_in
+from edgeinfinite.runtime_py.session.session import Cancelled
 
 
 def read(arguments: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from edgeinfinite.runtime_py.generation import Terminated
+from edgeinfinite.runtime_py.answer.generation import Terminated
 
 SECONDS = 8.0
 """After which a signal that the main thread hasn't seen ends the process from outside it."""

@@ -25,9 +25,9 @@ def soak(arguments: argparse.Namespace) -> int:
     from edgeinfinite.evaluation.soak.report import failures, plot, summary
     from edgeinfinite.evaluation.soak.run import Soak
     from edgeinfinite.evaluation.soak.stream import TextStream
+    from edgeinfinite.rows_file import write_rows
     from edgeinfinite.runtime_py.engines import load_engine
-    from edgeinfinite.runtime_py.statistics import write_rows
-    from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+    from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
     text = read_text_file(options.text) if options.text else default_text()
     with ExitStack() as stack:

@@ -13,7 +13,7 @@ from pathlib import Path
 from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import write_atomically
-from edgeinfinite.runtime_py.statistics import peak_rss_bytes
+from edgeinfinite.process_memory import peak_rss_bytes
 
 Run = Callable[[Sequence[str]], int]
 """Runs a command of this program and returns its exit code; errors are raised."""

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.evaluation.artifact import ArtifactReader, tokenizer_of
+from edgeinfinite.evaluation.artifact_reader import ArtifactReader, tokenizer_of
 from edgeinfinite.evaluation.methods import ABLATIONS, Reader, check_methods, configuration
 from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.evaluation.prompt_compression import COMPRESSIONS, CompressedPromptReader
@@ -20,9 +20,9 @@ from edgeinfinite.evaluation.questions.prompts import Prompt
 from edgeinfinite.evaluation.reader import TextReader
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach
-from edgeinfinite.models.loading import Backbone
+from edgeinfinite.models.checkpoint.loading import Backbone
 from edgeinfinite.runtime_py.engines import Engine, load_engine
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 _UNSEEN = "-unseen"
 """Suffix of a method that compresses before it sees the question."""

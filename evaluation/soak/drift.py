@@ -16,7 +16,7 @@ import numpy as np
 from edgeinfinite.artifact.tensors import SUMS
 from edgeinfinite.files import replacing
 from edgeinfinite.runtime_py.engines.base import Engine
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 
 class SummingEngine:

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.logprobs import log_probabilities
-from edgeinfinite.runtime_py.saved_session import load_session, save_session
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.answer.logprobs import log_probabilities
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
 
 
 def restored(session: Session, path: Path, extra: dict[str, str]) -> Session:

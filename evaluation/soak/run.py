@@ -18,10 +18,10 @@ from edgeinfinite.evaluation.soak.drift import SummingEngine, sums_at
 from edgeinfinite.evaluation.soak.options import SoakOptions
 from edgeinfinite.evaluation.soak.probes import fork_harms_nothing, restored, split_divergence
 from edgeinfinite.evaluation.soak.stream import TextStream, pieces
+from edgeinfinite.process_memory import resident_bytes
 from edgeinfinite.runtime_py.engines.base import Engine
-from edgeinfinite.runtime_py.saved_session import load_session
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.statistics import resident_bytes
+from edgeinfinite.runtime_py.session.saved_session import load_session
+from edgeinfinite.runtime_py.session.session import Session
 
 ROWS = "soak"
 """In the session file's metadata: options and rows, so that both are always of one moment."""

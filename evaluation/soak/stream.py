@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.tokenizer import TextTokenizer
+from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer
 
 _LARGEST_PIECE = 1024
 """Tokens of the largest piece that is fed at once; sizes from 1 to this are even on a log scale."""

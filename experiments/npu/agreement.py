@@ -20,11 +20,11 @@ from pathlib import Path
 import numpy as np
 
 from edgeinfinite.files import read_text_file
+from edgeinfinite.runtime_py.answer.logprobs import log_probabilities
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.logprobs import log_probabilities
-from edgeinfinite.runtime_py.saved_session import load_session, save_session
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -25,14 +25,14 @@ import numpy as np
 from every_row import EveryRowEngine, write_every_row
 
 from edgeinfinite.artifact.manifest import load_manifest
-from edgeinfinite.evaluation.artifact import tokenizer_of
+from edgeinfinite.evaluation.artifact_reader import tokenizer_of
 from edgeinfinite.evaluation.options import PasskeyOptions
 from edgeinfinite.evaluation.planted import planted_text
 from edgeinfinite.files import read_text_file
-from edgeinfinite.runtime_py.logprobs import log_probabilities
-from edgeinfinite.runtime_py.saved_session import load_session, save_session
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.answer.logprobs import log_probabilities
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 
 def read_text(arguments: argparse.Namespace, engine: EveryRowEngine) -> None:

@@ -37,11 +37,11 @@ from edgeinfinite.export.onnx.qnn.state import QnnState
 from edgeinfinite.export.onnx.trace import trace
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.plan import plan_export
-from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.attention.interface import run_tokens
 from edgeinfinite.runtime_py.engines.fixed_graph import FixedGraph
 from edgeinfinite.runtime_py.engines.onnx_engine import OnnxEngine
 from edgeinfinite.runtime_py.engines.qnn_provider import qnn_session
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 FILE = "every_row.onnx"
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from edgeinfinite.files import read_text_file
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.saved_session import load_session
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.saved_session import load_session
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 
 def log_probabilities(logits: np.ndarray) -> np.ndarray:

@@ -16,10 +16,10 @@ import numpy as np
 from edgeinfinite.files import read_text_file
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.fixed_graph import scaled_memory
-from edgeinfinite.runtime_py.saved_session import load_session, save_session
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.state import State
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.session.state import State
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 _STEP = 1024
 

@@ -37,9 +37,9 @@ from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.attach import config_of
 from edgeinfinite.models.configuration import INT8_CACHE
-from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 PROGRAM_FILE = "model.pte"
 

@@ -19,7 +19,7 @@ from torch import nn
 
 from edgeinfinite.export.mixing.grids import choose_offsets, offset_steps
 from edgeinfinite.export.scale_type import ScaleType
-from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 
 GROUP = 32
 """The smallest that XNNPACK takes, and that of GGUF's formats."""

@@ -45,7 +45,7 @@ from edgeinfinite.export.executorch.layers import (
 )
 from edgeinfinite.export.mixing.grids import offset_steps
 from edgeinfinite.export.recipes import Recipe, WeightFormat
-from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 
 _ROWS = "int8 symmetric, one scale a row"
 _GROUPS = f"int4 symmetric g{GROUP}"

@@ -24,7 +24,7 @@ from torch.nn import functional
 from edgeinfinite.export.executorch import operators  # noqa: F401  (registers llama::*)
 from edgeinfinite.export.executorch.codes import NewPairs, numbers_of
 from edgeinfinite.export.graphs.state import StateTensors
-from edgeinfinite.models.attention_call import AttentionCall
+from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.int8_cache.scales import CacheScales
 
 MASKED = -3e4

@@ -12,7 +12,7 @@ from typing import Protocol
 import torch
 
 from edgeinfinite.artifact.tensors import OutputSpec, TensorSpec, updated_in_place
-from edgeinfinite.models.attention import AttentionState
+from edgeinfinite.models.attention.interface import AttentionState
 
 
 @dataclass

@@ -21,7 +21,7 @@ from edgeinfinite.artifact.tensors import (
 )
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.graphs.state import StateFactory, StateTensors, example
-from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.attention.interface import run_tokens
 
 EXAMPLE_TOKENS = 7
 """T while tracing prefill. Any value above 1 works; 1 would specialise the graph to T = 1."""

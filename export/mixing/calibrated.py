@@ -12,12 +12,12 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.export.backend import Backend, Integers
+from edgeinfinite.export.mixing.curvature import Progress
 from edgeinfinite.export.mixing.knapsack import Mix
 from edgeinfinite.export.mixing.measure import AS_LOADED, Choices, Statistics
 from edgeinfinite.export.mixing.rounding import inverse_factor, round_by_inputs
-from edgeinfinite.export.mixing.statistics import Progress
 from edgeinfinite.export.recipes import Recipe, WeightFormat
-from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 
 Rounded = dict[str, GroupedWeight]
 """By weight; without the first inputs where these have 8 bits (`leading` of the format)."""

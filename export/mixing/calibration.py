@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.mixing.statistics import (
+from edgeinfinite.export.mixing.curvature import (
     Progress,
     Sums,
     WeightStatistics,
@@ -27,10 +27,10 @@ from edgeinfinite.export.mixing.statistics import (
     add_session,
 )
 from edgeinfinite.models.architecture import architecture_of, check_supported
+from edgeinfinite.models.checkpoint.loading import Backbone, load_backbone
 from edgeinfinite.models.checkpoint.settings import Judge
-from edgeinfinite.models.file_memory import FileMemory
-from edgeinfinite.models.loading import Backbone, load_backbone
 from edgeinfinite.models.trained_file import replacing_tensors
+from edgeinfinite.models.weights.file_memory import FileMemory
 from edgeinfinite.runtime_py.engines.malloc_options import freed_memory_goes_back
 
 SEQUENCES, LENGTH = 24, 512

@@ -16,15 +16,15 @@ from torch import nn
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend
 from edgeinfinite.export.mixing.calibration import READING, calibration_texts, read_texts
+from edgeinfinite.export.mixing.curvature import Progress, WeightStatistics
 from edgeinfinite.export.mixing.knapsack import Choice
 from edgeinfinite.export.mixing.ordering import can_be_ordered, order_inputs
 from edgeinfinite.export.mixing.scaling import scale_inputs
-from edgeinfinite.export.mixing.statistics import Progress, WeightStatistics
 from edgeinfinite.export.mixing.stream import shares_inputs
 from edgeinfinite.export.recipes import Recipe, WeightFormat, computed_bits
 from edgeinfinite.models.attach import config_of
-from edgeinfinite.models.grouped_weight import GroupedWeight
-from edgeinfinite.models.loading import Backbone
+from edgeinfinite.models.checkpoint.loading import Backbone
+from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 
 AS_LOADED = "as in the checkpoint"
 """The choice of taking over the integers that the checkpoint has."""

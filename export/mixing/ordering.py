@@ -19,7 +19,7 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.export.backend import Backend
-from edgeinfinite.export.mixing.statistics import WeightStatistics
+from edgeinfinite.export.mixing.curvature import WeightStatistics
 from edgeinfinite.export.mixing.stream import Stream, stream_of
 from edgeinfinite.export.recipes import WeightFormat
 

@@ -10,6 +10,7 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend, Integers
 from edgeinfinite.export.default_text import chosen_text
 from edgeinfinite.export.mixing.calibrated import CalibratedRounding
+from edgeinfinite.export.mixing.curvature import Progress
 from edgeinfinite.export.mixing.knapsack import (
     Choice,
     Mix,
@@ -26,11 +27,10 @@ from edgeinfinite.export.mixing.measure import (
     subject_of,
 )
 from edgeinfinite.export.mixing.rotation import rotate_residual
-from edgeinfinite.export.mixing.statistics import Progress
 from edgeinfinite.export.options import QuantizationOptions
 from edgeinfinite.export.recipes import Recipe, WeightFormat, computed_bits, exact_recipe
-from edgeinfinite.models.grouped_weight import GroupedWeight
-from edgeinfinite.models.loading import Backbone
+from edgeinfinite.models.checkpoint.loading import Backbone
+from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 
 _ROOM_TO_READ = 1.07
 """Times the bytes that plain int4 reads. On two cores a token of SmolLM2 takes 2.8 ms and 0.036 ms

@@ -12,7 +12,7 @@ import torch
 from edgeinfinite.export.mixing.grids import choose_grid, choose_offsets, offset_steps
 from edgeinfinite.export.recipes import WeightFormat
 from edgeinfinite.export.scale_type import ScaleType
-from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 
 _DAMPING = 0.01
 """Added to the diagonal, as a share of its mean."""

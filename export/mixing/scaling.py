@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from edgeinfinite.export.mixing.statistics import WeightStatistics
+from edgeinfinite.export.mixing.curvature import WeightStatistics
 
 _POWER = 0.5
 """Of the root mean square. On the permuted SmolLM2 0.25 to 0.75 are alike, 0 costs 200 times as

@@ -13,7 +13,7 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.export.mixing.scaling import norm_shift
-from edgeinfinite.models.row_modules import embedding_factor, is_linear
+from edgeinfinite.models.weights.row_modules import embedding_factor, is_linear
 
 _READERS = {
     "input_layernorm": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),

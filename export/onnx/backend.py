@@ -57,12 +57,12 @@ from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.export.scale_type import ScaleType
 from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.attach import cache_scales_of, config_of
+from edgeinfinite.models.checkpoint.stored_loading import release_stored
 from edgeinfinite.models.configuration import INT8_CACHE
-from edgeinfinite.models.grouped_weight import GroupedWeight
-from edgeinfinite.models.row_modules import holds_stored, widen_stored
-from edgeinfinite.models.stored_loading import release_stored
+from edgeinfinite.models.weights.grouped_weight import GroupedWeight
+from edgeinfinite.models.weights.row_modules import holds_stored, widen_stored
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 FILES = {name: f"{name}.onnx" for name in (PREFILL, DECODE, COMPRESS)}
 """`decode_step` is `prefill_segment` with T fixed to 1, for hosts that need fixed shapes; the

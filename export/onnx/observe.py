@@ -19,7 +19,7 @@ from edgeinfinite.artifact.manifest import Manifest
 from edgeinfinite.artifact.tensors import PREFILL
 from edgeinfinite.export.onnx.operators import EXACT_ACTIVATIONS
 from edgeinfinite.export.parity.operations import Product
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 
 class ObservedGraph:

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from edgeinfinite.export.recipes import WeightFormat, computed_bits
-from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 
 _SHRINKS = (0.88, 0.94, 1.0, 1.04)
 """Ranges tried for a group of 4-bit codes, as a share of the full range of its weights."""

@@ -13,7 +13,7 @@ from edgeinfinite.export.graphs.state import StateTensors
 from edgeinfinite.export.onnx.operators import group_query_attention
 from edgeinfinite.export.onnx.passes.memory_gate import FlatGates
 from edgeinfinite.export.onnx.rows import packed, unpacked
-from edgeinfinite.models.attention_call import AttentionCall
+from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.int8_cache.scales import CacheScales
 from edgeinfinite.models.memory.gate import MemoryGate
 

@@ -27,9 +27,9 @@ from edgeinfinite.export.parity.state_errors import cache_errors, copy_state, re
 from edgeinfinite.models.configuration import INT8_CACHE
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.state import State
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.session.state import State
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 COMPRESSIONS = 3
 """Compressions during the check. The second is the first one that reads and writes M."""

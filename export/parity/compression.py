@@ -22,7 +22,7 @@ from edgeinfinite.export.parity.state_errors import (
     relative_error,
 )
 from edgeinfinite.runtime_py.engines import Engine
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 NUDGE = 1e-5
 """How much scores are changed; over ordinary text their standard deviation is 1."""

@@ -24,10 +24,10 @@ from torch import nn
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.state_errors import copy_state, readable
-from edgeinfinite.models.attention_readers import layers_by_input, readers_of_attention
-from edgeinfinite.models.row_modules import plain_product
+from edgeinfinite.models.attention.readers import layers_by_input, readers_of_attention
+from edgeinfinite.models.weights.row_modules import plain_product
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 TOKENS = 16
 """Of a compared call."""

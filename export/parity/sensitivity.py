@@ -18,7 +18,7 @@ import torch
 
 from edgeinfinite.runtime_py.engines import Engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 NUDGE = 1e-5
 """Relative change, as large as float32's error over a few dozen operators. It is large enough that

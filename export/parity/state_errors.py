@@ -8,8 +8,8 @@ import numpy as np
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.tensors import Role, TensorSpec
-from edgeinfinite.runtime_py.policies import make_room
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.policies import make_room
+from edgeinfinite.runtime_py.session.state import State
 
 
 def copy_state(source: State, target: State) -> None:

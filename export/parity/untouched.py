@@ -26,9 +26,9 @@ from edgeinfinite.export.parity.state_errors import relative_error
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
-from edgeinfinite.models.shared_copy import shared_copy
+from edgeinfinite.models.weights.shared_copy import shared_copy
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 
 WITHIN = "parity:transformers"
 EVICTED = "parity:transformers_evicted"

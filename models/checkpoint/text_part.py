@@ -13,7 +13,7 @@ import torch
 from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, PreTrainedConfig, PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.models.stored_loading import tensor_files
+from edgeinfinite.models.checkpoint.stored_loading import tensor_files
 
 _READS_BOTH_WAYS = {"paligemma", "shieldgemma2", "pi0", "diffusion_gemma"}
 """Their text models see a whole prompt at once, later tokens too."""

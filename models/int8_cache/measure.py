@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attention_layers, config_of
-from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.attention.interface import run_tokens
 from edgeinfinite.models.int8_cache.scales import LARGEST_CODE, CacheScales
 from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.state import TensorState

@@ -12,8 +12,8 @@ from torch import nn
 from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from edgeinfinite.models.attention_call import AttentionCall
-from edgeinfinite.models.row_rounding import last_queries, query_blocks, stand_alone
+from edgeinfinite.models.attention.call import AttentionCall
+from edgeinfinite.models.mom.row_rounding import last_queries, query_blocks, stand_alone
 
 EXACT_ATTENTION = "edgeinfinite-exact"
 LAST_LAYER_ARGUMENT = "edgeinfinite_last_layer"

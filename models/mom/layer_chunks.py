@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.mini_sequence import LastTokens, MiniSequence, decoder_layers
-from edgeinfinite.models.row_rounding import chunks
+from edgeinfinite.models.mom.row_rounding import chunks
 
 _LENGTH_DEPENDENT_ROPE = ("dynamic", "longrope")
 

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.attention import attention_implementation
+from edgeinfinite.models.attention.interface import attention_implementation
 from edgeinfinite.models.mom.attention import (
     EXACT_ATTENTION,
     LAST_LAYER_ARGUMENT,

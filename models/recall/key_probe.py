@@ -13,8 +13,8 @@ import torch
 from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
-from edgeinfinite.models.attention import attention_implementation
-from edgeinfinite.models.row_modules import compute_dtype
+from edgeinfinite.models.attention.interface import attention_implementation
+from edgeinfinite.models.weights.row_modules import compute_dtype
 
 _PROBE_ATTENTION = "edgeinfinite-key-probe"
 _SEEN_ARGUMENT = "edgeinfinite_keys"

@@ -25,7 +25,7 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.recall.angles import Angles, angles_of, check_linear, kinds_of
 from edgeinfinite.models.recall.key_probe import Seen, keys_at
 from edgeinfinite.models.recall.rotary import Layout, RotaryTable
-from edgeinfinite.models.row_modules import compute_dtype
+from edgeinfinite.models.weights.row_modules import compute_dtype
 
 _MOST_ERROR = 1e-5
 """How exactly moved keys must be those that the model makes at the new position, in float32."""

@@ -20,7 +20,7 @@ from edgeinfinite.runtime_py.benchmark.plan import (
     run_cases,
     with_losses,
 )
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 LOSS_TOKENS = 512
 """Short enough to fit any useful cache, so that attention is exact."""

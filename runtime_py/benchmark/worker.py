@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from edgeinfinite.process_memory import peak_rss_bytes
+from edgeinfinite.runtime_py.answer.answer_figures import step_figures
 from edgeinfinite.runtime_py.benchmark.case import Case, Row
 from edgeinfinite.runtime_py.benchmark.systems import Figures, System, load_system
-from edgeinfinite.runtime_py.statistics import peak_rss_bytes, step_figures
 
 _RESERVED_TOKENS = 100
 """Special tokens are at the start of the vocabulary; prompts are drawn from the tokens after it."""

@@ -22,10 +22,10 @@ from edgeinfinite.artifact.backends import backend_entry
 from edgeinfinite.artifact.manifest import Manifest, fingerprint, model_digest, scales_digest
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL, GraphSpec
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.carried import place_carried
 from edgeinfinite.runtime_py.engines.base import failed, usable_cpus
 from edgeinfinite.runtime_py.engines.xnnpack_options import share_packed_weights
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.carried import place_carried
+from edgeinfinite.runtime_py.session.state import State
 
 CHUNK_LENGTH = 256
 """T of a prefill call, see `docs/executorch.md` for what other lengths cost."""

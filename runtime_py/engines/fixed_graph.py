@@ -14,7 +14,7 @@ import numpy as np
 
 from edgeinfinite.artifact.tensors import CACHES, NEW_PARTS, GraphSpec, tensor_name
 from edgeinfinite.runtime_py.engines.base import failed
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 
 def tokens_of(graph: GraphSpec) -> int | None:

@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.mom.reader import CHUNK, MomReader
-from edgeinfinite.runtime_py.session import Cancelled, Session, new_unread
+from edgeinfinite.runtime_py.session.session import Cancelled, Session, new_unread
 
 
 @dataclass(frozen=True, eq=False)

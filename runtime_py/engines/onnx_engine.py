@@ -25,13 +25,13 @@ from edgeinfinite.artifact.manifest import (
 from edgeinfinite.artifact.socs import QNN_HTP, Soc, soc_named
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL, GraphSpec
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.carried import place_carried
 from edgeinfinite.runtime_py.engines.base import failed, usable_cpus
 from edgeinfinite.runtime_py.engines.fixed_graph import FixedGraph, tokens_of
 from edgeinfinite.runtime_py.engines.malloc_options import freed_memory_goes_back
 from edgeinfinite.runtime_py.engines.mapped_tables import MappedTables
 from edgeinfinite.runtime_py.engines.qnn_provider import provider_package, qnn_session
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.carried import place_carried
+from edgeinfinite.runtime_py.session.state import State
 
 CHUNK_LENGTH = 128
 """T of a prefill call. SmolLM2-135M in int4 on two threads, tokens per second: 740 with 64, 778

@@ -22,14 +22,14 @@ from edgeinfinite.models.attach import (
     rank_rule_of,
     scored_layers,
 )
-from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.attention.interface import run_tokens
+from edgeinfinite.models.checkpoint.loading import parameters_digest
 from edgeinfinite.models.int8_cache.scales import scaled_caches
-from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.models.recall.carry import carry_caches
 from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.state import TensorState, fold_oldest
 from edgeinfinite.models.trained_file import modules_digest
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 
 class TorchEngine:

@@ -9,16 +9,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.answer_text import AnswerText
-from edgeinfinite.runtime_py.generation import Generation, Grammar
-from edgeinfinite.runtime_py.guidance import Guidance
-from edgeinfinite.runtime_py.logprobs import TokenLogprobs
-from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
+from edgeinfinite.runtime_py.answer.answer_text import AnswerText
+from edgeinfinite.runtime_py.answer.generation import Generation, Grammar
+from edgeinfinite.runtime_py.answer.grammars.guidance import Guidance
+from edgeinfinite.runtime_py.answer.logprobs import TokenLogprobs
+from edgeinfinite.runtime_py.answer.sampling import Sampler, SamplingOptions
 from edgeinfinite.runtime_py.server.jobs import Job
 from edgeinfinite.runtime_py.server.metrics import Metrics
 from edgeinfinite.runtime_py.server.served import States
-from edgeinfinite.runtime_py.session import Cancelled, Session
-from edgeinfinite.runtime_py.tokenizer import TextTokenizer
+from edgeinfinite.runtime_py.session.session import Cancelled, Session
+from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer
 
 LONG_READING = 512
 """Tokens. What took at least as many to read is saved on disk also before its answer."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from edgeinfinite.runtime_py.engines.mom_session import MomEngine, MomSession
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 
 
 class ExactStates:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from edgeinfinite.runtime_py.logprobs import TokenLogprobs
-from edgeinfinite.runtime_py.text_stream import TextStream
-from edgeinfinite.runtime_py.tokenizer import TextTokenizer
+from edgeinfinite.runtime_py.answer.logprobs import TokenLogprobs
+from edgeinfinite.runtime_py.text.text_stream import TextStream
+from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer
 
 
 def logprobs_of(tokenizer: TextTokenizer, logprobs: Sequence[TokenLogprobs]) -> dict[str, Any]:

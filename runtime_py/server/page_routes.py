@@ -12,7 +12,6 @@ from starlette.routing import Route
 
 from edgeinfinite.runtime_py.documents.document import Document
 from edgeinfinite.runtime_py.documents.isolated import document_unless
-from edgeinfinite.runtime_py.open_message import SEPARATOR, beginning_of_message
 from edgeinfinite.runtime_py.server.answers import Answers, Reading, Started
 from edgeinfinite.runtime_py.server.jobs import Job
 from edgeinfinite.runtime_py.server.page_files import file_routes
@@ -25,6 +24,7 @@ from edgeinfinite.runtime_py.server.routes import (
     started_of,
 )
 from edgeinfinite.runtime_py.server.service import Service
+from edgeinfinite.runtime_py.text.open_message import SEPARATOR, beginning_of_message
 
 
 def page_routes(service: Service) -> list[Route]:

@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
-from edgeinfinite.runtime_py.logprobs import TokenLogprobs
+from edgeinfinite.runtime_py.answer.logprobs import TokenLogprobs
 from edgeinfinite.runtime_py.server.answers import Finished, Piece, Reading, Started
 from edgeinfinite.runtime_py.server.logprobs import (
     Offsets,
     completion_logprobs_of,
     logprobs_of,
 )
-from edgeinfinite.runtime_py.tokenizer import TextTokenizer
+from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer
 
 DONE = b"data: [DONE]\n\n"
 

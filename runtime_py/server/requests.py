@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from edgeinfinite.runtime_py.chat_template import Message
-from edgeinfinite.runtime_py.sampling import SamplingOptions
+from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server.leniency import MOST_TOKENS, known_fields
 from edgeinfinite.runtime_py.server.messages import (
     continues_answer,
@@ -17,6 +16,7 @@ from edgeinfinite.runtime_py.server.messages import (
     wants_prefix,
 )
 from edgeinfinite.runtime_py.server.problems import ApiProblem
+from edgeinfinite.runtime_py.text.chat_template import Message
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 """Of tokens; 0 reads the prompt, so that a later request needn't."""

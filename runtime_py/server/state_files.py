@@ -21,8 +21,8 @@ import msgspec
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import held_alone, remove
 from edgeinfinite.runtime_py.engines.base import Engine
-from edgeinfinite.runtime_py.saved_session import load_session, save_session
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
 
 Key = tuple[int, str]
 """Tokens read, and the hexadecimal hash of their ids."""

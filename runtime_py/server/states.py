@@ -18,9 +18,9 @@ import numpy as np
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.base import Engine
-from edgeinfinite.runtime_py.forks import part_from_forks
 from edgeinfinite.runtime_py.server.state_files import Key, StateFolder
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.forks import part_from_forks
+from edgeinfinite.runtime_py.session.session import Session
 
 _LOG = logging.getLogger(__name__)
 

@@ -20,10 +20,10 @@ from exchanges import RECEIVERS, senders
 from rounding import relative
 from sessions import FLOAT_TOLERANCE, OPEN_MESSAGE
 
-from edgeinfinite.runtime_py.conversation import Conversation
+from edgeinfinite.runtime_py.answer.conversation import Conversation
 from edgeinfinite.runtime_py.engines import Engine, load_engine
-from edgeinfinite.runtime_py.saved_session import load_session
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.saved_session import load_session
+from edgeinfinite.runtime_py.session.session import Session
 
 
 def main(fixtures: Path) -> None:

@@ -15,12 +15,12 @@ from edgeinfinite.artifact.manifest import GATE_FILE, SCORER_FILE, read_manifest
 from edgeinfinite.export.exporter import export_artifact
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.models.attach import attach
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
-from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.saved_session import save_session
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.saved_session import save_session
+from edgeinfinite.runtime_py.session.session import Session
 
 RECEIVERS = ("reencode", "carry-recall")
 """Fixtures of `sessions`: both policies."""

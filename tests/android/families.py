@@ -22,8 +22,8 @@ from tokenizers import (
     trainers,
 )
 
-from edgeinfinite.models.checkpoint.gguf_bpe import split_by
-from edgeinfinite.models.checkpoint.gguf_pre_tokenizers import PRE_TOKENIZERS, PreTokenizer
+from edgeinfinite.models.checkpoint.gguf.bpe import split_by
+from edgeinfinite.models.checkpoint.gguf.pre_tokenizers import PRE_TOKENIZERS, PreTokenizer
 
 LLAMA3_PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"

@@ -24,8 +24,8 @@ from manifest_edit import edit_manifest
 
 from edgeinfinite.artifact.manifest import file_entry
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.saved_session import load_session
-from edgeinfinite.runtime_py.session import Cancelled, Session
+from edgeinfinite.runtime_py.session.saved_session import load_session
+from edgeinfinite.runtime_py.session.session import Cancelled, Session
 
 KERNELS = 2.0**0.5
 """Both kernels are as far from exact activations; independent errors add as squares."""

@@ -31,11 +31,11 @@ from edgeinfinite.export.options import ExportOptions, QuantizationOptions
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.memory.gate_file import save_gate
-from edgeinfinite.runtime_py.conversation import Conversation
+from edgeinfinite.runtime_py.answer.conversation import Conversation
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.reading import begin_reading, continue_reading
-from edgeinfinite.runtime_py.saved_session import save_session
-from edgeinfinite.runtime_py.session import Cancelled, Session
+from edgeinfinite.runtime_py.session.reading import begin_reading, continue_reading
+from edgeinfinite.runtime_py.session.saved_session import save_session
+from edgeinfinite.runtime_py.session.session import Cancelled, Session
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 ANSWER_TOKENS = 30

@@ -31,7 +31,7 @@ def main(output: Path) -> None:
         "tokenizers": write_tokenizers,
         "chats": write_chats,
         "templates": write_templates,
-        "turn_ends": write_turn_ends,
+        "turn_ends": write_answer_ends,
         "sampling": write_sampling,
     }
     from documents import write_documents
@@ -92,8 +92,8 @@ def write_chats(folder: Path) -> None:
     """`cases.json`: messages that spell out control tokens or don't, and their ids; documents and
     questions of one message, cut apart.
     """
-    from edgeinfinite.runtime_py.chat_template import ChatTemplate
-    from edgeinfinite.runtime_py.tokenizer import TextTokenizer
+    from edgeinfinite.runtime_py.text.chat_template import ChatTemplate
+    from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer
 
     chats: list[dict[str, Any]] = []
     for family, tokenizer in all_families().items():
@@ -118,7 +118,7 @@ def write_chats(folder: Path) -> None:
 
 def _opening(tokenizer: Any, text: str) -> dict[str, Any]:
     """A text as a document or a question of an open message; null where it can't be cut."""
-    from edgeinfinite.runtime_py.open_message import beginning_of_message, rest_of_message
+    from edgeinfinite.runtime_py.text.open_message import beginning_of_message, rest_of_message
 
     return {
         "text": text,
@@ -131,7 +131,7 @@ def _opening(tokenizer: Any, text: str) -> dict[str, Any]:
 
 def write_templates(folder: Path) -> None:
     """`cases.json`: template, conversation, what it renders to (null where it refuses)."""
-    from edgeinfinite.runtime_py.chat_template import ChatTemplate
+    from edgeinfinite.runtime_py.text.chat_template import ChatTemplate
 
     cases: list[dict[str, Any]] = []
     for name, source in TEMPLATES.items():
@@ -145,17 +145,17 @@ def write_templates(folder: Path) -> None:
     write_json(folder / "cases.json", {"special_tokens": SPECIAL_TOKENS, "cases": cases})
 
 
-def write_turn_ends(folder: Path) -> None:
+def write_answer_ends(folder: Path) -> None:
     """`cases.json`: template, tokenizer, and the tokens with which answers end."""
-    from turn_end_templates import CASES, names_of, tokenizer_of
+    from answer_end_templates import CASES, names_of, tokenizer_of
 
-    from edgeinfinite.runtime_py.chat_template import ChatTemplate
-    from edgeinfinite.runtime_py.turn_ends import turn_ends
+    from edgeinfinite.runtime_py.text.answer_ends import answer_ends
+    from edgeinfinite.runtime_py.text.chat_template import ChatTemplate
 
     cases = []
     for source, special, plain, _ in CASES:
         tokenizer, named = tokenizer_of(special, plain), names_of(special)
-        ends = sorted(turn_ends(ChatTemplate(source, named), tokenizer))
+        ends = sorted(answer_ends(ChatTemplate(source, named), tokenizer))
         case = {"template": source, "special_tokens": named, "ends": ends}
         cases.append(case | {"tokenizer": tokenizer.to_str()})
     write_json(folder / "cases.json", cases)
@@ -188,7 +188,7 @@ def write_sampling(folder: Path) -> None:
 
 
 def _sampling_cases(random: np.random.Generator) -> list[dict[str, Any]]:
-    from edgeinfinite.runtime_py.sampling import SamplingOptions, candidates
+    from edgeinfinite.runtime_py.answer.sampling import SamplingOptions, candidates
 
     kinds = ((0, 1.0, 0.0), (3, 1.0, 0.0), (0, 0.9, 0.0), (0, 0.05, 0.0), (5, 0.5, 0.0))
     kinds += ((1, 1.0, 0.0), (0, 1.0, 0.1), (0, 0.9, 0.3), (4, 0.8, 1.0))
@@ -212,8 +212,8 @@ def _sampling_cases(random: np.random.Generator) -> list[dict[str, Any]]:
 
 
 def _penalty_cases(random: np.random.Generator) -> list[dict[str, Any]]:
-    from edgeinfinite.runtime_py.penalties import adjusted
-    from edgeinfinite.runtime_py.sampling import SamplingOptions
+    from edgeinfinite.runtime_py.answer.penalties import adjusted
+    from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 
     cases = []
     for repetition in (1.0, 1.3, 0.5):
@@ -257,7 +257,7 @@ def _stop_cases(random: np.random.Generator) -> list[dict[str, Any]]:
 
 def _shown(pieces: list[str], end: str, stop: list[str]) -> dict[str, Any]:
     """What `AnswerText` shows after every token, and at the end."""
-    from edgeinfinite.runtime_py.answer_text import AnswerText
+    from edgeinfinite.runtime_py.answer.answer_text import AnswerText
 
     class Pieces:
         holds = False

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from edgeinfinite.export.parity.state_errors import relative_error
-from edgeinfinite.runtime_py.logprobs import log_probabilities
+from edgeinfinite.runtime_py.answer.logprobs import log_probabilities
 
 LIMITS: dict[str, float] = {
     "logits": 0.25,

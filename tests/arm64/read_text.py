@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from edgeinfinite.runtime_py.engines import Engine, load_engine
-from edgeinfinite.runtime_py.saved_session import load_session, save_session
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 COMPRESSIONS = 3
 AT_ONCE = 16

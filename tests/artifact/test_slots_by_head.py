@@ -14,8 +14,8 @@ from tiny_artifact import tiny_artifact
 from edgeinfinite.artifact.session_file import HEADER_KEY, read_session_header
 from edgeinfinite.cli import main
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.saved_session import save_session
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.saved_session import save_session
+from edgeinfinite.runtime_py.session.session import Session
 
 CACHES = {"recall_slots": [0, 32, 32], "caches": [[0, 0], [0, 1], [1, 0, 1]]}
 """As the geometry of a manifest and of a session file had it."""

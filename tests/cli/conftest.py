@@ -14,8 +14,8 @@ import pytest
 from tiny_artifact import GEOMETRY, tiny_checkpoint
 
 from edgeinfinite.cli import main
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from edgeinfinite.cli import main
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 LETTERS = ["--regex", "[ab]{20}", "--temperature", "1", "--seed", "3"]
 

@@ -16,9 +16,9 @@ import pytest
 
 from edgeinfinite.cli import main
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.saved_session import load_session
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.saved_session import load_session
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 LONG = "It was a bright cold day in April, and the clocks were striking thirteen. " * 3
 

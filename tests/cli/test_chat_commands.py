@@ -15,7 +15,7 @@ from edgeinfinite.cli.chat import talk
 from edgeinfinite.cli.chat.commands import command_of, message_of
 from edgeinfinite.cli.screen import PlainScreen
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.conversation import Conversation
+from edgeinfinite.runtime_py.answer.conversation import Conversation
 
 LONG = "It was a bright cold day in April, and the clocks were striking thirteen. " * 3
 GREEDY = ("--temperature", "0", "--repetition-penalty", "1", "--max-new-tokens", "8")

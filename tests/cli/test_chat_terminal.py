@@ -14,7 +14,7 @@ import pytest
 from tiny_documents import pdf
 
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.saved_session import load_session
+from edgeinfinite.runtime_py.session.saved_session import load_session
 
 WITHOUT = "import sys; sys.modules['prompt_toolkit'] = sys.modules['rich'] = None; "
 RUN = "from edgeinfinite.cli import main; sys.exit(main(sys.argv[1:]))"

@@ -15,12 +15,11 @@ from tokenizers.processors import TemplateProcessing
 from transformers import BatchEncoding
 
 from edgeinfinite.cli import main
-from edgeinfinite.evaluation import artifact as artifact_reader
-from edgeinfinite.evaluation import perplexity
+from edgeinfinite.evaluation import artifact_reader, perplexity
 from edgeinfinite.evaluation.options import PasskeyOptions, PerplexityOptions
 from edgeinfinite.evaluation.planted import planted_text
 from edgeinfinite.evaluation.questions import systems
-from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.trained_file import read_metadata
 
 CARRY = [

@@ -13,8 +13,8 @@ import pytest
 
 from edgeinfinite.cli import main
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 from edgeinfinite.version import __version__
 
 LONG = "It was a bright cold day in April, and the clocks were striking thirteen. " * 3

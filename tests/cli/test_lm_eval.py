@@ -16,7 +16,7 @@ from lm_eval.tasks import TaskManager
 from edgeinfinite.cli import main
 from edgeinfinite.cli.lm_eval import result_rows
 from edgeinfinite.evaluation.harness import HarnessModel
-from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.checkpoint.loading import load_backbone
 
 CARRY = ["--policy", "carry", "--segment-length", "16", "--sink-length", "4"]
 CARRY += ["--window-length", "300"]

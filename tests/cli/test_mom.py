@@ -17,8 +17,8 @@ from transformers import LogitsProcessorList, RepetitionPenaltyLogitsProcessor
 
 from edgeinfinite.cli import main
 from edgeinfinite.cli.mom import open_exact
-from edgeinfinite.models.loading import load_backbone
-from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
+from edgeinfinite.models.checkpoint.loading import load_backbone
+from edgeinfinite.runtime_py.answer.sampling import Sampler, SamplingOptions
 
 LONG = "It was a bright cold day in April, and the clocks were striking. "
 

@@ -13,8 +13,8 @@ from edgeinfinite.cli import main
 from edgeinfinite.export.loss import ARTIFACT, CHECKPOINT
 from edgeinfinite.export.verify import verify_artifact
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.saved_session import load_session, save_session
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
 
 LENGTHS = (
     "--policy",

@@ -21,7 +21,7 @@ with signals.ended_by_signals():
 WAITS = """
 import sys, time
 from edgeinfinite.cli import signals
-from edgeinfinite.runtime_py.generation import Terminated
+from edgeinfinite.runtime_py.answer.generation import Terminated
 signals.SECONDS = 0.3
 try:
     with signals.ended_by_signals():

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.saved_session import load_session, save_session
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 _SPEC = importlib.util.spec_from_file_location(
     "demo", Path(__file__).parents[2] / "scripts" / "demo.py"

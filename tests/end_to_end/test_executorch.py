@@ -17,10 +17,10 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.export.exporter import export_artifact
 from edgeinfinite.export.options import ExportOptions
-from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 MODEL = "smollm2-135m-instruct"
 QUESTION = "What is the capital of France, and which river runs through it?"

@@ -15,11 +15,11 @@ from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.export.exporter import export_artifact
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.verify import verify_artifact
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.geometry_options import GeometryOptions
-from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "build" / "gemma" / "gemma.gguf"

@@ -24,7 +24,7 @@ from edgeinfinite.evaluation.questions.measure import measure_questions, planned
 from edgeinfinite.evaluation.questions.prompts import Prompt
 from edgeinfinite.evaluation.questions.systems import NO_QUESTION_METHODS, model_system
 from edgeinfinite.evaluation.results import Results
-from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.checkpoint.loading import load_backbone
 
 SETTING = Setting(Geometry(32, 4, 400, policy="carry"))
 SMALL = Setting(Geometry(8, 4, 16, policy="carry"))

@@ -16,8 +16,8 @@ from edgeinfinite.evaluation.baselines import BASELINES, KeyDiff, Lola, RandomSl
 from edgeinfinite.evaluation.int8_cache import round_to_int8
 from edgeinfinite.evaluation.methods import GATE_CONTROLS, Reader, check_methods, configuration
 from edgeinfinite.evaluation.options import Setting
-from edgeinfinite.models.attention import run_tokens
-from edgeinfinite.models.attention_call import AttentionCall
+from edgeinfinite.models.attention.call import AttentionCall
+from edgeinfinite.models.attention.interface import run_tokens
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
 from edgeinfinite.models.memory.gate_file import save_gate
 from tiny import assert_close, attached, random_tokens, tiny_llama

@@ -21,8 +21,8 @@ from edgeinfinite.evaluation.prompt_compression import (
 from edgeinfinite.evaluation.questions.prompts import Prompt
 from edgeinfinite.evaluation.questions.systems import model_system
 from edgeinfinite.models.attach import attach
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
-from edgeinfinite.models.loading import load_backbone
 from tiny import assert_close, random_tokens, tiny_hybrid, tiny_llama
 
 SETTING = Setting(Geometry(8, 4, 8, policy="carry"))

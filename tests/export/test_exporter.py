@@ -22,7 +22,7 @@ from edgeinfinite.export.exporter import export_artifact
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.verify import verify_artifact
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 from tiny import assert_close, random_tokens, tiny_llama
 
 GEOMETRY = Geometry(segment_length=16, sink_length=4, window_length=8)

@@ -15,12 +15,12 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import GATE_FILE, read_manifest
 from edgeinfinite.cli import main
 from edgeinfinite.models.attach import attach, attention_layers
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 from tiny import open_gate
 
 LENGTHS = {"segment_length": 32, "sink_length": 4, "window_length": 8}

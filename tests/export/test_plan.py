@@ -16,7 +16,7 @@ from edgeinfinite.export.exporter import export_artifact
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.plan import plan_export
 from edgeinfinite.models.geometry_options import GeometryOptions
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 CARRY = GeometryOptions("carry", 32, 4, 8, recall_slots=(32, 64))
 

@@ -14,7 +14,7 @@ from edgeinfinite.export.verify import verify_artifact
 from edgeinfinite.models.recall.scorer import KEEP_ALL
 from edgeinfinite.models.recall.scorer_file import save_scorers, untrained_scorers
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 
 RULE = RankRule(ranked_slots=16)
 """Of 64 slots, the second network ranks the pairs for 48."""

@@ -22,7 +22,7 @@ from edgeinfinite.cli import main
 from edgeinfinite.export.options import ExportOptions, QuantizationOptions
 from edgeinfinite.export.plan import plan_export
 from edgeinfinite.export.verify import verify_artifact
-from edgeinfinite.models.row_modules import holds_stored
+from edgeinfinite.models.weights.row_modules import holds_stored
 from edgeinfinite.runtime_py.benchmark.worker import own_peak_bytes
 from tiny import tiny_family
 

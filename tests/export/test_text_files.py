@@ -12,8 +12,8 @@ from tiny_artifact import GEOMETRY, TEMPLATE, VOCABULARY, tiny_checkpoint
 
 from edgeinfinite.cli import main
 from edgeinfinite.export.text_files import write_text_files
-from edgeinfinite.models import loading
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.models.checkpoint import loading
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 END = 1  # <|im_end|>
 

@@ -11,7 +11,7 @@ from edgeinfinite.export.executorch import BACKEND as EXECUTORCH
 from edgeinfinite.export.onnx import BACKEND as ONNX
 from edgeinfinite.export.onnx.passes.quantized_weights import quantize_weights
 from edgeinfinite.export.recipes import WeightFormat, recipe_named
-from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 from tiny import wide_llama
 
 GRID, HELD = (f"model.layers.0.mlp.{name}_proj.weight" for name in ("gate", "up"))

@@ -26,8 +26,8 @@ SAVES = """
 import os, sys
 from pathlib import Path
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.saved_session import save_session
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.saved_session import save_session
+from edgeinfinite.runtime_py.session.session import Session
 session, path = Session(load_engine(sys.argv[1])), Path(sys.argv[2])
 session.append([5, 6, 7])
 save_session(session, path)

@@ -22,21 +22,21 @@ from transformers import LlamaConfig
 from edgeinfinite.artifact.manifest import cache_type_of, fingerprint, read_manifest, soc_of
 from edgeinfinite.artifact.session_file import read_session_header
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.memory.feature_map import FeatureMap
 from edgeinfinite.models.memory.gate import MemoryGate
 from edgeinfinite.models.memory.gate_file import load_gate
 from edgeinfinite.models.recall.scorer_file import load_scorers, read_rank_rule
-from edgeinfinite.runtime_py import chat_template
+from edgeinfinite.runtime_py.answer.grammars.guidance import Guidance
+from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
+from edgeinfinite.runtime_py.answer.sampling_defaults import conversation_sampling
 from edgeinfinite.runtime_py.documents.document import document_of
-from edgeinfinite.runtime_py.guidance import Guidance
-from edgeinfinite.runtime_py.sampling import SamplingOptions
-from edgeinfinite.runtime_py.sampling_defaults import conversation_sampling
-from edgeinfinite.runtime_py.saved_session import load_session
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.requests import Settings, parse_chat, parse_completion
-from edgeinfinite.runtime_py.session_notes import notes_of
-from edgeinfinite.runtime_py.tokenizer import TextTokenizer, load_tokenizer
+from edgeinfinite.runtime_py.session.notes import notes_of
+from edgeinfinite.runtime_py.session.saved_session import load_session
+from edgeinfinite.runtime_py.text import chat_template
+from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer, load_tokenizer
 
 CORPUS = Path(__file__).parent / "corpus"
 """`READER/read` holds files that are read, `READER/refused` others."""

@@ -22,9 +22,9 @@ from edgeinfinite.models.memory.gate import MemoryGate
 from edgeinfinite.models.recall.scorer_file import save_scorers, untrained_scorers
 from edgeinfinite.models.trained_file import save_layers
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.saved_session import save_session
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.session_notes import ReadDocument, SessionNotes
+from edgeinfinite.runtime_py.session.notes import ReadDocument, SessionNotes
+from edgeinfinite.runtime_py.session.saved_session import save_session
+from edgeinfinite.runtime_py.session.session import Session
 
 Files = dict[str, bytes]
 """By name."""

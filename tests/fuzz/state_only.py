@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgeinfinite.artifact.manifest import Manifest, fingerprint, model_digest, scales_digest
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 
 class StateOnly:

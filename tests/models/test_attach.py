@@ -14,10 +14,10 @@ from architectures import ARCHITECTURES
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach, attention_layers, gate_parameters
+from edgeinfinite.models.checkpoint.loading import parameters_digest
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
-from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 from tiny import attached, random_tokens, tiny_family, tiny_llama
 
 GEOMETRY = Geometry(segment_length=12, sink_length=4, window_length=6)

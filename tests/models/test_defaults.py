@@ -14,9 +14,9 @@ from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models import shipped
+from edgeinfinite.models.checkpoint.loading import DEMO_MODEL, load_backbone
 from edgeinfinite.models.defaults import ModelOptions, resolve
 from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS, GeometryOptions
-from edgeinfinite.models.loading import DEMO_MODEL, load_backbone
 from edgeinfinite.models.shipped import shipped_scorer
 from edgeinfinite.models.trained_file import read_metadata
 from tiny import tiny_hybrid

@@ -11,7 +11,7 @@ from architectures import ARCHITECTURES
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.mini_sequence import apply_mini_sequence
-from edgeinfinite.models.row_rounding import like_many
+from edgeinfinite.models.mom.row_rounding import like_many
 from tiny import MORE_FAMILIES, VOCABULARY, assert_close, tiny_family, tiny_llama
 
 

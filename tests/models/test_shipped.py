@@ -15,7 +15,7 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.cli import main
 from edgeinfinite.models import shipped
-from edgeinfinite.models.loading import DEMO_MODEL, load_backbone, parameters_digest
+from edgeinfinite.models.checkpoint.loading import DEMO_MODEL, load_backbone, parameters_digest
 from edgeinfinite.models.shipped import shipped_gate
 from edgeinfinite.models.trained_file import read_metadata
 

@@ -13,7 +13,7 @@ from edgeinfinite.artifact.tensors import state_specs
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.geometry_options import CARRY_LENGTHS
 from edgeinfinite.models.state_size import StateShape, geometry_within, recall_within
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 SMOLLM2 = StateShape(30, 3, 64, "float16", True, 8192)
 CARRY = Geometry(policy="carry", **CARRY_LENGTHS)

@@ -15,9 +15,9 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import feature_maps
-from edgeinfinite.models.attention import run_tokens
-from edgeinfinite.models.attention_call import AttentionCall
-from edgeinfinite.models.exact_attention import causal_attention
+from edgeinfinite.models.attention.call import AttentionCall
+from edgeinfinite.models.attention.exact import causal_attention
+from edgeinfinite.models.attention.interface import run_tokens
 from edgeinfinite.models.memory.compressive import compress
 from edgeinfinite.training.gate.lengths import Lengths
 

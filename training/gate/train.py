@@ -26,8 +26,8 @@ from edgeinfinite.models.attach import (
     attention_layers,
     gate_parameters,
 )
+from edgeinfinite.models.checkpoint.loading import Backbone, load_backbone, parameters_digest
 from edgeinfinite.models.configuration import UNTRAINED_GATE, EdgeInfiniteConfig
-from edgeinfinite.models.loading import Backbone, load_backbone, parameters_digest
 from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.training.gate.data import Document, Samples, load_documents
 from edgeinfinite.training.gate.loss import loss_of, watch_teacher

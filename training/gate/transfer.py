@@ -24,9 +24,9 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attention_layers
-from edgeinfinite.models.attention import attention_implementation
-from edgeinfinite.models.attention_call import AttentionCall
-from edgeinfinite.models.exact_attention import causal_attention
+from edgeinfinite.models.attention.call import AttentionCall
+from edgeinfinite.models.attention.exact import causal_attention
+from edgeinfinite.models.attention.interface import attention_implementation
 from edgeinfinite.models.memory.compressive import retrieve
 from edgeinfinite.models.memory.gate import MemoryGate, log_positions
 from edgeinfinite.models.recall.movement import rotary_tables

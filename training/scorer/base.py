@@ -8,7 +8,7 @@ from pathlib import Path
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.loading import Backbone
+from edgeinfinite.models.checkpoint.loading import Backbone
 from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import RANK_RULE, load_scorers, read_rank_rule
 from edgeinfinite.models.trained_file import read_metadata

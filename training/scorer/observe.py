@@ -14,9 +14,9 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.attention import attention_implementation
-from edgeinfinite.models.attention_call import AttentionCall
-from edgeinfinite.models.exact_attention import causal_attention
+from edgeinfinite.models.attention.call import AttentionCall
+from edgeinfinite.models.attention.exact import causal_attention
+from edgeinfinite.models.attention.interface import attention_implementation
 
 OBSERVED_ATTENTION = "edgeinfinite-observed"
 _WATCH_ARGUMENT = "edgeinfinite_watch"

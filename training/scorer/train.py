@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import architecture_of, check_supported
-from edgeinfinite.models.loading import Backbone, load_backbone
+from edgeinfinite.models.checkpoint.loading import Backbone, load_backbone
 from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import save_scorers
 from edgeinfinite.training.scorer.base import Base, read_base

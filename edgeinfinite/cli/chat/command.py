@@ -14,9 +14,9 @@ from edgeinfinite.cli.chat.lines import lines
 from edgeinfinite.cli.chat.talk import Talk
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable, held_alone
-from edgeinfinite.runtime_py.conversation import Conversation
-from edgeinfinite.runtime_py.sampling import Sampler, SamplingOptions
-from edgeinfinite.runtime_py.sampling_defaults import conversation_sampling
+from edgeinfinite.runtime_py.answer.conversation import Conversation
+from edgeinfinite.runtime_py.answer.sampling import Sampler, SamplingOptions
+from edgeinfinite.runtime_py.answer.sampling_defaults import conversation_sampling
 
 
 def chat(arguments: argparse.Namespace) -> int:

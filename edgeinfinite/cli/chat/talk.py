@@ -15,13 +15,13 @@ from edgeinfinite.cli.screen import screen
 from edgeinfinite.cli.terminal import dimmed
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable
-from edgeinfinite.runtime_py.conversation import Conversation
+from edgeinfinite.runtime_py.answer.conversation import Conversation
+from edgeinfinite.runtime_py.answer.generation import Interruption, Terminated, interruptible
+from edgeinfinite.runtime_py.answer.sampling import Sampler
 from edgeinfinite.runtime_py.documents.isolated import read_isolated
-from edgeinfinite.runtime_py.generation import Interruption, Terminated, interruptible
-from edgeinfinite.runtime_py.sampling import Sampler
-from edgeinfinite.runtime_py.session import Cancelled
-from edgeinfinite.runtime_py.session_notes import ReadDocument
-from edgeinfinite.runtime_py.snapshots import Snapshots, Turn
+from edgeinfinite.runtime_py.session.notes import ReadDocument
+from edgeinfinite.runtime_py.session.session import Cancelled
+from edgeinfinite.runtime_py.session.snapshots import Snapshot, Snapshots
 
 
 class Talk:
@@ -202,7 +202,7 @@ class Talk:
         self._draft = self._take_back_message()
         self._save()
 
-    def _take_back(self) -> Turn:
+    def _take_back(self) -> Snapshot:
         if not self._undo_turns:
             raise EdgeInfiniteError(
                 "turns can't be taken back with --undo 0; /reset forgets them all"

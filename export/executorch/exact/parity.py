@@ -35,7 +35,7 @@ from edgeinfinite.export.parity.state_errors import (
 from edgeinfinite.runtime_py.engines import Engine
 from edgeinfinite.runtime_py.engines.executorch_engine import ExecuTorchEngine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 _LOG = logging.getLogger(__name__)
 

@@ -8,7 +8,12 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.export.onnx.passes.quantized_weights import QuantizedWeights, owners_of
 from edgeinfinite.export.onnx.quantize import QuantizedWeight
-from edgeinfinite.models.row_modules import RowEmbedding, RowLinear, embedding_factor, is_linear
+from edgeinfinite.models.weights.row_modules import (
+    RowEmbedding,
+    RowLinear,
+    embedding_factor,
+    is_linear,
+)
 
 
 class DequantizedLinear(RowLinear):

@@ -25,8 +25,8 @@ from edgeinfinite.export.onnx.quantize import (
     taken_bytes,
 )
 from edgeinfinite.export.recipes import Recipe
-from edgeinfinite.models.grouped_weight import GroupedWeight
-from edgeinfinite.models.row_modules import embedding_factor, is_linear
+from edgeinfinite.models.weights.grouped_weight import GroupedWeight
+from edgeinfinite.models.weights.row_modules import embedding_factor, is_linear
 
 
 class QuantizedLinear(nn.Module):

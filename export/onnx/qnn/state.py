@@ -14,7 +14,7 @@ import torch
 from edgeinfinite.export.graphs.state import StateTensors
 from edgeinfinite.export.onnx.rows import packed, unpacked
 from edgeinfinite.export.onnx.state import GatedState
-from edgeinfinite.models.attention_call import AttentionCall
+from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.memory.gate import MemoryGate
 
 MASKED = -3e4

@@ -11,7 +11,7 @@ from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.runtime_py.benchmark.case import Case
 from edgeinfinite.runtime_py.benchmark.systems import Figures
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 
 
 class EdgeInfiniteSystem:

@@ -21,9 +21,9 @@ from edgeinfinite.evaluation.soak.report import failures
 from edgeinfinite.evaluation.soak.run import Soak, SoakRow
 from edgeinfinite.evaluation.soak.stream import TextStream, pieces
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.saved_session import load_session
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.session.saved_session import load_session
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 TEXT = "\n\n".join(f"Paragraph {n} of a text about {n * n} things." for n in range(40))
 OPTIONS = SoakOptions(tokens=2000, stretches=4)

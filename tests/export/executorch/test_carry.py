@@ -18,14 +18,14 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import GATE_FILE, SCORER_FILE, load_manifest
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.models.attach import attach
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
-from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.recall.scorer_file import save_scorers, untrained_scorers
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.saved_session import load_session, save_session
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
 from tiny import assert_close
 
 CARRY = (

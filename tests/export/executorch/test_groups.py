@@ -23,7 +23,7 @@ from edgeinfinite.export.executorch.layers import OffsetLinear, RefinedLinear
 from edgeinfinite.export.executorch.quantize import _packed_linear
 from edgeinfinite.export.mixing.grids import offset_steps
 from edgeinfinite.export.recipes import WeightFormat
-from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 
 
 def weight_of_levels(rows: int = 40, groups: int = 3) -> torch.Tensor:

@@ -23,13 +23,13 @@ from edgeinfinite.export.executorch.codes import codes_of, numbers_of
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.verify import configuration_of, verify_artifact
 from edgeinfinite.models.attach import attach, attention_layers
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.int8_cache.scales import rounded
-from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.saved_session import load_session, save_session
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.state import state_bytes
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.session.state import state_bytes
 from tiny import assert_close, tiny_llama
 
 OPTIONS = (

@@ -21,8 +21,8 @@ from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.sensitivity import nudged
 from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.models.attach import attach
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 
 Change = Callable[[PreTrainedModel], None]

@@ -11,11 +11,11 @@ from tiny_artifact import VOCABULARY, tiny_artifact
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.export.verify import verify_artifact
 from edgeinfinite.models.attach import attach
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
-from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 from tiny import assert_close, tiny_hybrid
 
 WINDOW = 17

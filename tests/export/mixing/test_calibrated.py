@@ -7,11 +7,11 @@ import torch
 
 from edgeinfinite.export.executorch import BACKEND as EXECUTORCH
 from edgeinfinite.export.mixing.calibrated import CalibratedRounding
+from edgeinfinite.export.mixing.curvature import collect
 from edgeinfinite.export.mixing.measure import measure
-from edgeinfinite.export.mixing.statistics import collect
 from edgeinfinite.export.onnx import BACKEND as ONNX
 from edgeinfinite.export.recipes import WeightFormat, exact_recipe, recipe_named
-from edgeinfinite.models.loading import Backbone
+from edgeinfinite.models.checkpoint.loading import Backbone
 from tiny import VOCABULARY, tiny_llama
 
 TEXTS = torch.randint(0, VOCABULARY, (16, 48), generator=torch.Generator().manual_seed(0))

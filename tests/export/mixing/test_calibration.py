@@ -10,11 +10,11 @@ import torch
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.export.mixing.calibration import CalibrationTexts, calibration_texts, read_texts
-from edgeinfinite.export.mixing.statistics import Sums, add_session
-from edgeinfinite.models import file_memory
+from edgeinfinite.export.mixing.curvature import Sums, add_session
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.file_memory import FileMemory
+from edgeinfinite.models.weights import file_memory
+from edgeinfinite.models.weights.file_memory import FileMemory
 from tiny import VOCABULARY, tiny_llama
 
 SHORT, LONG = 40, 90

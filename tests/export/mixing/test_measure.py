@@ -11,13 +11,13 @@ from torch.nn import functional
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.executorch import BACKEND as EXECUTORCH
 from edgeinfinite.export.mixing.calibration import calibration_texts
+from edgeinfinite.export.mixing.curvature import collect
 from edgeinfinite.export.mixing.measure import Rows, measure
 from edgeinfinite.export.mixing.plan import QuantizationOptions, plan_quantization
 from edgeinfinite.export.mixing.report import frontier, table
-from edgeinfinite.export.mixing.statistics import collect
 from edgeinfinite.export.onnx import BACKEND
 from edgeinfinite.export.recipes import WeightFormat, exact_recipe, recipe_named
-from edgeinfinite.models.loading import Backbone
+from edgeinfinite.models.checkpoint.loading import Backbone
 from tiny import VOCABULARY, tiny_llama
 
 TEXTS = torch.randint(0, VOCABULARY, (16, 48), generator=torch.Generator().manual_seed(0))

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from edgeinfinite.export.executorch import BACKEND
+from edgeinfinite.export.mixing.curvature import collect
 from edgeinfinite.export.mixing.ordering import order_inputs
 from edgeinfinite.export.mixing.scaling import scale_inputs
-from edgeinfinite.export.mixing.statistics import collect
 from edgeinfinite.export.recipes import WeightFormat
 from tiny import VOCABULARY, wide_llama
 

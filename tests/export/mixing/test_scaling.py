@@ -6,8 +6,8 @@ import pytest
 import torch
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig, PreTrainedModel
 
+from edgeinfinite.export.mixing.curvature import collect
 from edgeinfinite.export.mixing.scaling import scale_inputs
-from edgeinfinite.export.mixing.statistics import collect
 from edgeinfinite.export.onnx.quantize import quantize
 from edgeinfinite.export.recipes import WeightFormat
 from tiny import VOCABULARY, tiny_llama

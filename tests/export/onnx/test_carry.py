@@ -23,13 +23,13 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.verify import configuration_of, verify_artifact
 from edgeinfinite.models.attach import attach, attention_layers
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
-from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.recall.scorer_file import load_scorers, save_scorers, untrained_scorers
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.saved_session import load_session, save_session
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
 from tiny import assert_close
 
 LENGTHS = ("--segment-length", "8", "--window-length", "12", "--sink-length", "4")

@@ -35,7 +35,7 @@ from edgeinfinite.export.onnx.passes.tied_head import UntransposedLinear, untran
 from edgeinfinite.export.onnx.state import OnnxState
 from edgeinfinite.export.onnx.trace import trace
 from edgeinfinite.export.recipes import Recipe, Rule, WeightFormat, recipe_named
-from edgeinfinite.models.attention import run_tokens
+from edgeinfinite.models.attention.interface import run_tokens
 from edgeinfinite.models.state import TensorState
 from tiny import attached
 

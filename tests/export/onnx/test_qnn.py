@@ -18,8 +18,8 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.verify import verify_artifact
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.onnx_engine import OnnxEngine
-from edgeinfinite.runtime_py.saved_session import load_session, save_session
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
 
 pytest.importorskip(
     "onnxruntime_qnn", reason="needs onnxruntime-qnn: pip install 'edgeinfinite[qnn]'"

@@ -8,7 +8,7 @@ import torch
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.onnx.quantize import can_quantize, quantize, take_over
 from edgeinfinite.export.recipes import Recipe, Rule, WeightFormat, recipe_named
-from edgeinfinite.models.grouped_weight import GroupedWeight
+from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 
 INT8 = WeightFormat(8)
 INT4 = WeightFormat(4)

@@ -12,11 +12,11 @@ from tiny_artifact import VOCABULARY, tiny_artifact
 from edgeinfinite.artifact.manifest import cache_type_of, read_manifest
 from edgeinfinite.export.verify import configuration_of, verify_artifact
 from edgeinfinite.models.attach import attach
-from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.saved_session import load_session, save_session
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
 from tiny import assert_close, tiny_hybrid
 
 WINDOW = 11

@@ -10,8 +10,8 @@ from edgeinfinite.export.parity.compression import CompressionParity
 from edgeinfinite.export.parity.state_errors import copy_state
 from edgeinfinite.models.configuration import NO_GATE
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.session.state import State
 from tiny import VOCABULARY, attached
 
 GEOMETRY = Geometry(

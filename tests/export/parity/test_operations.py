@@ -22,7 +22,7 @@ from edgeinfinite.export.parity.operations import (
 )
 from edgeinfinite.export.recipes import RECIPES, Rule, WeightFormat
 from edgeinfinite.export.verify import verify_artifact
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 from tiny import tiny_family
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.tensors import state_specs
 from edgeinfinite.export.parity.state_errors import readable
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.state import State
 
 GEOMETRY = Geometry(
     segment_length=8,

@@ -14,11 +14,11 @@ from edgeinfinite.export.parity.untouched import (
     refuse_other_results,
 )
 from edgeinfinite.models.attach import attach, attention_layers, config_of
-from edgeinfinite.models.attention_call import AttentionCall
+from edgeinfinite.models.attention.call import AttentionCall
+from edgeinfinite.models.checkpoint.loading import parameters_digest
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.loading import parameters_digest
 from edgeinfinite.models.recall import movement
-from edgeinfinite.models.shared_copy import shared_copy
+from edgeinfinite.models.weights.shared_copy import shared_copy
 from tiny import tiny_family, tiny_hybrid, tiny_llama
 
 POLICIES = ["carry", "reencode"]

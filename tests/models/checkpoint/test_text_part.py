@@ -11,8 +11,8 @@ from every_decoder import tiny_config
 from transformers import AutoModelForImageTextToText
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.checkpoint.text_part import load_text_part
-from edgeinfinite.models.loading import load_backbone
 from tiny import tiny_llama
 
 

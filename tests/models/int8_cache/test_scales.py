@@ -19,7 +19,7 @@ from edgeinfinite.models.int8_cache.scales import ScaledCache, as_numbers, moved
 from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.trained_file import save_layers
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 from tiny import assert_close, attached, random_tokens, tiny_hybrid, tiny_llama
 
 CARRY = Geometry(8, 4, 12, policy="carry")

@@ -11,7 +11,7 @@ from architectures import ARCHITECTURES
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.mom.reader import MomReader
-from edgeinfinite.models.row_rounding import like_many
+from edgeinfinite.models.mom.row_rounding import like_many
 from tiny import MORE_FAMILIES, assert_close, random_tokens, tiny_family, tiny_llama
 
 

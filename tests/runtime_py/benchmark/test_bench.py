@@ -31,7 +31,7 @@ from edgeinfinite.runtime_py.benchmark.report import table
 from edgeinfinite.runtime_py.benchmark.systems import PEERS
 from edgeinfinite.runtime_py.benchmark.worker import prompt_of
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 
 
 @pytest.fixture(scope="module")

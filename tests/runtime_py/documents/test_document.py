@@ -16,7 +16,7 @@ from tiny_documents import archive, encrypted, epub, page_of, pdf, saved, word
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.documents.document import document_of, read_document
-from edgeinfinite.runtime_py.tokenizer import load_tokenizer
+from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 GERMAN = "Der Käse ist süß und schön, sagte Frau Müller über die Straße."
 RUSSIAN = "Все счастливые семьи похожи друг на друга, каждая несчастливая семья несчастлива."

@@ -24,8 +24,8 @@ from edgeinfinite.artifact.tensors import DECODE
 from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach, attention_layers
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.memory.gate_file import save_gate
 from edgeinfinite.runtime_py.engines import Engine, executorch_engine, load_engine
 from edgeinfinite.runtime_py.engines.executorch_engine import (
@@ -35,8 +35,8 @@ from edgeinfinite.runtime_py.engines.executorch_engine import (
 )
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.engines.xnnpack_options import share_packed_weights
-from edgeinfinite.runtime_py.session import Session
-from edgeinfinite.runtime_py.state import State
+from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.session.state import State
 from tiny import assert_close
 
 GEOMETRY = Geometry(sink_length=4, segment_length=32, window_length=8)
@@ -272,7 +272,7 @@ def test_threads_are_free_again_when_the_last_engine_is_gone(folder: Path) -> No
     program = """
 import sys
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 for threads in (1, 2, 1):
     engine = load_engine(sys.argv[1], threads=threads)
     assert engine._runtime._threadpool_get_thread_count() == threads
@@ -286,7 +286,7 @@ def test_running_needs_no_compiler_and_prints_nothing(folder: Path) -> None:
     program = """
 import sys
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 Session(load_engine(sys.argv[1])).append([5, 6, 7])
 assert not {"executorch.exir", "torchao", "transformers"} & set(sys.modules)
 """

@@ -16,10 +16,10 @@ from edgeinfinite.artifact.manifest import cache_type_of, read_manifest
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.verify import configuration_of
 from edgeinfinite.models.attach import attach
-from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 from tiny import assert_close
 
 GEOMETRIES = {

@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from edgeinfinite.runtime_py.sampling import SamplingOptions
+from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server import bodies, patience
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.requests import parse_chat, parse_completion

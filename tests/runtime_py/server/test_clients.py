@@ -8,7 +8,7 @@ import json
 import httpx
 import pytest
 
-from edgeinfinite.runtime_py.conversation import Conversation
+from edgeinfinite.runtime_py.answer.conversation import Conversation
 from edgeinfinite.runtime_py.server import routes
 from edgeinfinite.runtime_py.server.replies import event
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from edgeinfinite.runtime_py.sampling import SamplingOptions
+from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server.leniency import MOST_TOKENS
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.requests import parse_chat, parse_completion

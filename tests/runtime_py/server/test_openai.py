@@ -12,8 +12,8 @@ import openai
 import pytest
 from tiny_server import serving
 
-from edgeinfinite.runtime_py.conversation import Conversation
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.answer.conversation import Conversation
+from edgeinfinite.runtime_py.session.session import Session
 
 GREEDY = {"temperature": 0, "max_tokens": 12}
 ENDLESS = {"max_tokens": 1_000_000, "stream": True, "logit_bias": {"1": -100}}  # no stop token

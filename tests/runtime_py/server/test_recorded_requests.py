@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeinfinite.runtime_py.sampling import SamplingOptions
+from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.requests import ChatRequest, parse_chat, parse_completion
 

@@ -9,7 +9,7 @@ import pytest
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.server.state_files import StateFolder
 from edgeinfinite.runtime_py.server.states import SavedStates, digests
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 
 ADA, BEN = list(b"Ada lives in Bonn."), list(b"Ben lives in Cork.")
 

@@ -15,7 +15,7 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.server.state_files import StateFolder
 from edgeinfinite.runtime_py.server.states import SavedStates, digests
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 from tiny import attached, random_tokens
 
 GEOMETRY = Geometry(sink_length=2, segment_length=4, window_length=5, policy="carry")

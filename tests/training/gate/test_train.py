@@ -17,11 +17,11 @@ from safetensors.torch import load_file
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.cli import main
 from edgeinfinite.models.attach import attach, attention_layers
+from edgeinfinite.models.checkpoint.loading import load_backbone, parameters_digest
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
-from edgeinfinite.models.loading import load_backbone, parameters_digest
 from edgeinfinite.models.trained_file import read_metadata
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
-from edgeinfinite.runtime_py.session import Session
+from edgeinfinite.runtime_py.session.session import Session
 from edgeinfinite.training.gate import train as gate_module
 from edgeinfinite.training.gate.lengths import Lengths
 from edgeinfinite.training.gate.loss import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from edgeinfinite.artifact.rank_rule import RankRule
-from edgeinfinite.models.loading import load_backbone
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.recall.ranking import pooled_scores, with_neighbours
 from edgeinfinite.models.recall.scorer import KEEP_ALL, RetentionScorer

@@ -9,7 +9,7 @@ import pytest
 import torch
 from tiny_artifact import tiny_checkpoint
 
-from edgeinfinite.models.loading import Backbone, load_backbone
+from edgeinfinite.models.checkpoint.loading import Backbone, load_backbone
 from edgeinfinite.training.scorer.composed import Composed
 from edgeinfinite.training.scorer.options import PassOptions
 from edgeinfinite.training.scorer.pass_files import PassFiles

@@ -18,10 +18,10 @@ from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach
+from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.defaults import ModelOptions, resolve, with_trained_slots
 from edgeinfinite.models.geometry_options import GeometryOptions
-from edgeinfinite.models.loading import load_backbone
 from edgeinfinite.models.recall.scorer_file import read_rank_rule
 from edgeinfinite.models.trained_file import read_metadata
 from edgeinfinite.training.scorer import pairs as pairs_module

@@ -4,7 +4,7 @@ import io.edgeinfinite.core.tokenizer.Tokenizer
 import java.security.SecureRandom
 
 /**
- * Control tokens: a template may write them, a document can't. Like `runtime_py/control_tokens.py`.
+ * Control tokens: a template may write them, a document can't. Like `runtime_py/text/control_tokens.py`.
  *
  * Text that spells out no control token is encoded as usual. In other text, a mark is put after the
  * first character of each spelled-out control token. After rendering, unmarked control tokens are

@@ -6,7 +6,7 @@ import kotlinx.serialization.json.Json
 
 /**
  * What a session file says for the next turn, beside the state itself: as Python's
- * `session_notes.py`, so that a book read on a desktop can be asked about on a phone, and back.
+ * `session/notes.py`, so that a book read on a desktop can be asked about on a phone, and back.
  *
  * @property model name of the checkpoint; "" if it isn't known.
  * @property messageIsOpen what was read last is the beginning of a user's message.

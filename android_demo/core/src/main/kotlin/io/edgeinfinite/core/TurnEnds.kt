@@ -5,7 +5,7 @@ import io.edgeinfinite.core.jinja.mostNanoseconds
 import io.edgeinfinite.core.tokenizer.Tokenizer
 
 /**
- * The ids of the control tokens that a template writes where an answer ends. As Python's `turn_ends.py`.
+ * The ids of the control tokens that a template writes where an answer ends. As Python's `answer_ends.py`.
  *
  * Checkpoints name the tokens that end a text, and often not the one that ends a turn. The template is
  * rendered with a stand-in for the answer, and what it writes behind that is what the model was trained

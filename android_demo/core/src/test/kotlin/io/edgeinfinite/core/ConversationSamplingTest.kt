@@ -5,7 +5,7 @@ import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.io.TempDir
 import java.io.File
 
-/** The cases of tests/runtime_py/test_sampling_defaults.py, and files that can't be used. */
+/** The cases of tests/runtime_py/answer/test_sampling_defaults.py, and files that can't be used. */
 class ConversationSamplingTest {
     @TempDir
     lateinit var folder: File

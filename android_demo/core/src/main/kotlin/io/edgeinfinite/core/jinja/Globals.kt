@@ -3,7 +3,7 @@ package io.edgeinfinite.core.jinja
 import java.util.Calendar
 import java.util.Locale
 
-/** What every template can call, as in transformers: see `runtime_py/chat_template.py`. */
+/** What every template can call, as in transformers: see `runtime_py/text/chat_template.py`. */
 internal object Globals {
     private const val LONGEST_RANGE = 100_000L
     private val all: Map<String, Any?> =

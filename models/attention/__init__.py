@@ -1,0 +1,1 @@
+"""Attention through transformers' interface: what a layer passes, masks, who reads the result."""

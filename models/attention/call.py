@@ -1,0 +1,55 @@
+"""`AttentionCall`: the arguments of one attention layer as one value.
+
+Letters: B batch, H query heads, K KV heads, T new tokens, D head dimension.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionCall:
+    """One call of transformers' attention interface, with its defaults filled in.
+
+    Args:
+        layer: index of the layer.
+        query: `[B, H, T, D]`, after RoPE.
+        key: `[B, K, T, D]`, after RoPE.
+        value: `[B, K, T, D]`.
+        scaling: factor on the scores.
+        sliding_window: newest slots that a token may see (its own included), None for all.
+        softcap: scores are capped to softcap * tanh(scores / softcap), None for no cap.
+    """
+
+    layer: int
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    scaling: float
+    sliding_window: int | None = None
+    softcap: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        module: nn.Module,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        scaling: float | None,
+        sliding_window: int | None,
+        softcap: float | None,
+    ) -> AttentionCall:
+        """Makes the call of a backbone module; `scaling` defaults to D^-0.5.
+
+        A window that stands only in the model's mask comes before `sliding_window`
+        (`masks.measure_windows`).
+        """
+        layer: int = module.layer_idx  # type: ignore[assignment]
+        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+        window: int | None = getattr(module, "edgeinfinite_window", sliding_window)
+        return cls(layer, query, key, value, scale, window, softcap)

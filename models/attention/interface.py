@@ -1,0 +1,127 @@
+"""EdgeInfinite's attention behind transformers' attention interface.
+
+The backbone is transformers' own modelling code. It calls the function registered here under
+`ATTENTION_NAME` with Q, K, V after RoPE; the state is the keyword argument `STATE_ARGUMENT` of the
+model's forward. If the gate needs the tokens' p (`gate.log_positions`), it is the keyword argument
+`LOG_POSITION_ARGUMENT`. Letters: B batch, H query heads, K KV heads, T new tokens, L layers, C
+capacity, D head dimension, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+
+from edgeinfinite.models.attention.call import AttentionCall
+from edgeinfinite.models.memory.gate import log_positions
+
+ATTENTION_NAME = "edgeinfinite"
+STATE_ARGUMENT = "edgeinfinite_state"
+LOG_POSITION_ARGUMENT = "edgeinfinite_log_position"
+
+
+class AttentionState(Protocol):
+    """What a forward pass needs of the state: exact attention, and the memory to read.
+
+    Implementations: the reference in `models/state.py`, and one in `export/` for each set of
+    operators.
+    """
+
+    has_memory: torch.Tensor
+    """Float `[1]`: 0 before the first compression, then 1."""
+
+    def positions(self, tokens: int) -> torch.Tensor:
+        """Positions `[1, T]` int64 of the next T tokens: their slots in the cache."""
+        ...
+
+    def attend(self, call: AttentionCall) -> torch.Tensor:
+        """Writes the new tokens' K and V into the cache and attends causally to the whole cache.
+
+        Returns:
+            A_dot `[B, H, T, D]`.
+        """
+        ...
+
+    def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """M `[K, D, D]` and z `[K, D]` of a layer, float32."""
+        ...
+
+
+def edgeinfinite_attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None = None,  # noqa: ARG001  (the state masks)
+    scaling: float | None = None,
+    dropout: float = 0.0,  # noqa: ARG001  (frozen backbone)
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, None]:
+    """Transformers' attention function: local attention, memory read, gate (Eq. 7-10).
+
+    Shapes are as in `AttentionCall`; returns `[B, T, H, D]`, as the interface requires.
+    """
+    state: AttentionState = kwargs[STATE_ARGUMENT]
+    call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
+    combined = state.attend(call)
+    gate = getattr(module, "memory_gate", None)
+    if gate is not None:
+        memory, log_position = state.memory_of(call.layer), kwargs.get(LOG_POSITION_ARGUMENT)
+        combined = gate(query, *memory, combined, state.has_memory, log_position)
+    return combined.transpose(1, 2), None
+
+
+def _no_mask(*args: Any, **kwargs: Any) -> None:
+    """No mask: the state masks, because the cache's slots decide what a token sees."""
+
+
+AttentionInterface.register(ATTENTION_NAME, edgeinfinite_attention)
+AttentionMaskInterface.register(ATTENTION_NAME, _no_mask)
+
+
+@contextmanager
+def attention_implementation(model: PreTrainedModel, name: str) -> Iterator[None]:
+    """Inside the block, the model attends with the registered function of this name."""
+    config = model.config.get_text_config()
+    before = config._attn_implementation
+    config._attn_implementation = name
+    try:
+        yield
+    finally:
+        config._attn_implementation = before
+
+
+def run_tokens(
+    model: PreTrainedModel, tokens: torch.Tensor, state: AttentionState, *, logits_to_keep: int = 1
+) -> torch.Tensor:
+    """Runs an attached model over T tokens of one segment and updates the state.
+
+    Args:
+        model: a causal LM after `attach`.
+        tokens: `[1, T]` int64.
+        state: stores K and V and attends to them. The caller advances its lengths.
+        logits_to_keep: number of last tokens to return logits for; 0 means all tokens.
+
+    Returns:
+        Logits `[1, logits_to_keep or T, V]`.
+    """
+    positions = state.positions(tokens.shape[1])
+    gate = getattr(model.get_decoder().layers[0].self_attn, "memory_gate", None)
+    by_place = getattr(gate, "opening", None) == "place"
+    log_position = log_positions(positions[0]) if by_place else None  # once for all layers
+    with attention_implementation(model, ATTENTION_NAME):
+        output = model(
+            input_ids=tokens,
+            position_ids=positions,
+            use_cache=False,
+            logits_to_keep=logits_to_keep,
+            **{STATE_ARGUMENT: state, LOG_POSITION_ARGUMENT: log_position},
+        )
+    return output.logits

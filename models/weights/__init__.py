@@ -1,0 +1,1 @@
+"""Weights that aren't plain float32 parameters in memory."""

@@ -1,0 +1,1 @@
+"""Answers: conversation, generation, sampling, what was measured of it."""

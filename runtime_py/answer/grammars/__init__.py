@@ -1,0 +1,1 @@
+"""Answers of a given form: JSON schemas, regular expressions, grammars."""

@@ -1,0 +1,38 @@
+"""How a conversation samples unless the user says otherwise.
+
+`generate` stays greedy, so that its answers can be compared. A conversation with a small model
+falls into loops then, so `chat` and `serve` take what the checkpoint's authors recommend, or values
+that were measured to answer from what was read, and to end.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from edgeinfinite.runtime_py.answer.generation_config import SAMPLING
+
+DEFAULTS: dict[str, Any] = {"temperature": 0.3, "top_p": 0.9, "repetition_penalty": 1.1}
+"""For a checkpoint whose generation config doesn't say how to sample; measured on questions about
+paragraphs and on free prompts (experiments/sampling.md)."""
+
+
+def conversation_sampling(artifact: Path) -> dict[str, Any]:
+    """Keyword arguments for `SamplingOptions`, for a conversation with this artifact.
+
+    A generation config that says anything about sampling decides alone. What it leaves out is off,
+    as it is in transformers; one that says `do_sample: false` is greedy.
+
+    Args:
+        artifact: its folder, from which the tokenizer was already loaded: `load_tokenizer` has
+            checked the file.
+    """
+    path = artifact / "generation_config.json"
+    fields = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    named = {name: fields[name] for name in SAMPLING if fields.get(name) is not None}
+    if fields.get("do_sample") is False:
+        return named | {"temperature": 0.0}
+    if not named and not fields.get("do_sample"):
+        return dict(DEFAULTS)
+    return {"temperature": 1.0} | named

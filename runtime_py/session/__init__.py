@@ -1,0 +1,1 @@
+"""Algorithm 1 and its state: policies, forks, files of sessions, readings."""

@@ -1,0 +1,1 @@
+"""Texts to tokens and back: tokenizer, chat template, what a template may do."""

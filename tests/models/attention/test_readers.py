@@ -1,0 +1,33 @@
+"""Which layer reads attention's result is measured, whatever its name and place."""
+
+from __future__ import annotations
+
+import pytest
+from torch import nn
+
+from edgeinfinite.models.attention.readers import readers_of_attention
+from tiny import tiny_family, tiny_llama
+
+
+@pytest.mark.parametrize(
+    ("family", "reader"),
+    [("Llama 3", "o_proj"), ("Phi-3", "o_proj"), ("Phi", "dense"), ("Cohere", "o_proj")],
+)
+def test_the_reader_of_attention_is_found_in_every_layer(family: str, reader: str) -> None:
+    """Phi-3 lists it before the projection of Q, K and V; Cohere computes its MLP beside it."""
+    model = tiny_family(family)
+    layers = len(model.get_decoder().layers)
+    expected = {f"model.layers.{index}.self_attn.{reader}" for index in range(layers)}
+    assert readers_of_attention(model) == expected
+
+
+def test_a_gate_on_attention_does_not_hide_its_reader() -> None:
+    class Gated(nn.Linear):
+        def forward(self, x):  # type: ignore[no-untyped-def]
+            return super().forward(x * 0.5)
+
+    model = tiny_llama()
+    attention = model.get_decoder().layers[0].self_attn
+    own = attention.o_proj
+    attention.o_proj = Gated(own.in_features, own.out_features, bias=False)
+    assert "model.layers.0.self_attn.o_proj" in readers_of_attention(model)
