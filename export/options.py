@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +23,9 @@ class QuantizationOptions:
         calibrate: a text to scale and choose by, or `default`; None does neither unless a size or
             a loss is asked for.
         report: rows of `quantize-report`, to be read and gone on with.
+
+    Raises:
+        EdgeInfiniteError: options exclude each other.
     """
 
     max_mb: float | None = None
@@ -31,6 +33,12 @@ class QuantizationOptions:
     max_loss: float | None = None
     calibrate: str | None = None
     report: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_mb is not None and self.max_loss is not None:
+            raise EdgeInfiniteError("--max-mb and --max-loss exclude each other; leave one out")
+        if self.max_read_mb is not None and self.max_mb is None:
+            raise EdgeInfiniteError("--max-read-mb goes with --max-mb; give both")
 
     @property
     def calibrates(self) -> bool:
@@ -52,13 +60,13 @@ class ExportOptions:
         target: `cpu` or an accelerator that the back end knows.
         soc: the chip to compile for, of `artifact.socs.SOCS`; None for `cpu`.
         quantize: a recipe's name.
-        geometry, gate, scorer, state_mb: see `ModelOptions`.
-        cache_type: of the KV cache's numbers; None takes int8 for quantized weights and within
-            `state_mb` (float16 under `reencode`), where the back end can, else float32.
+        geometry, gate, scorer: see `ModelOptions`.
+        cache_type: of the KV cache's numbers; None as in `ModelOptions`, of what the back end has.
         quantization: a size or a loss to choose formats for, a text to do it by.
 
     Raises:
-        EdgeInfiniteError: state_mb isn't a size, or the chip is missing, unknown or of no use.
+        EdgeInfiniteError: the chip is missing, unknown or of no use, or weights that aren't int4
+            are to have a size or a loss.
     """
 
     model: str
@@ -70,14 +78,16 @@ class ExportOptions:
     gate: str | None = None
     geometry: Geometry | GeometryOptions = field(default_factory=GeometryOptions)
     scorer: str | None = None
-    state_mb: float | None = None
     cache_type: str | None = None
     quantization: QuantizationOptions = field(default_factory=QuantizationOptions)
     pre_tokenizer: str | None = None
 
     def __post_init__(self) -> None:
-        if self.state_mb is not None and not 0 < self.state_mb < math.inf:
-            raise EdgeInfiniteError(f"--state-mb is {self.state_mb}; give megabytes, such as 40")
+        if self.quantization.calibrates and self.quantize != "int4":
+            raise EdgeInfiniteError(
+                "--max-mb, --max-loss and --calibrate are for --quantize int4, which chooses "
+                "formats"
+            )
         if self.soc is not None:
             soc_named(self.soc)
         if (self.soc is not None) != (self.target == QNN_HTP):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,29 +106,33 @@ def plan_export(options: ExportOptions) -> ExportPlan:
         )
     backend = backend_named(options.backend, options.soc)
     recipe = recipe_named(options.quantize)
-    if options.state_mb is not None and not 0 < options.state_mb < math.inf:
-        raise EdgeInfiniteError(f"--state-mb is {options.state_mb}; give a number of megabytes")
-    cache_type = _cache_type(options, backend)
+    if options.cache_type not in (None, *backend.cache_types):
+        raise EdgeInfiniteError(
+            f"the back end {backend.name} has no cache type {options.cache_type!r}; "
+            f"choose one of {', '.join(backend.cache_types)}"
+        )
     if options.output is not None:
         check_output(options.output.absolute())
     backbone, texts = _loaded(options, backend, recipe)
-    resolved = resolve(
-        backbone,
-        ModelOptions(
-            options.geometry,
-            options.gate,
-            options.scorer,
-            options.state_mb,
-            cache_type,
-            backend.cache_types,
-        ),
-    )
+    resolved = resolve(backbone, model_options(options, backend))
     checks = check_exportable(backbone.model, resolved.config.geometry.policy)
     attach(backbone.model, resolved.config)
     backend.check_architecture(architecture_of(backbone.model), resolved.config.geometry)
     notes = (*texts.notes, *resolved.notes)
     return ExportPlan(
         options, backbone, resolved.config, backend, recipe, texts, notes, tuple(checks)
+    )
+
+
+def model_options(options: ExportOptions, backend: Backend) -> ModelOptions:
+    """What an export asks of the model, with what the back end has to offer."""
+    return ModelOptions(
+        options.geometry,
+        options.gate,
+        options.scorer,
+        options.cache_type,
+        backend.cache_types,
+        quantized=options.quantize != "none",
     )
 
 
@@ -148,20 +151,6 @@ def _loaded(options: ExportOptions, backend: Backend, recipe: Recipe) -> tuple[B
             options.model, stored=stored, judge=judge, pre_tokenizer=options.pre_tokenizer
         )
     return backbone, found[0]
-
-
-def _cache_type(options: ExportOptions, backend: Backend) -> str | None:
-    """The dtype that was asked for; None leaves it to `resolve`."""
-    if options.cache_type is None:
-        # Bytes cost next to nothing, but weights in floats are exported to compare with.
-        wanted = options.quantize != "none" or options.state_mb is not None
-        return None if wanted or "float32" not in backend.cache_types else "float32"
-    if options.cache_type not in backend.cache_types:
-        raise EdgeInfiniteError(
-            f"the back end {backend.name} has no cache type {options.cache_type!r}; "
-            f"choose one of {', '.join(backend.cache_types)}"
-        )
-    return options.cache_type
 
 
 def _layers_by_slots(geometry: Geometry, layers: int) -> dict[int, list[int]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from edgeinfinite.models.configuration import (
     UNTRAINED_GATE,
     EdgeInfiniteConfig,
 )
-from edgeinfinite.models.geometry_options import TRAINED_SLOTS, GeometryOptions
+from edgeinfinite.models.geometry_options import GeometryOptions
 from edgeinfinite.models.recall.layer_slots import most_slots_of_retrieval, slots_by_layer
 from edgeinfinite.models.shipped import shipped_gate, shipped_scorer
 from edgeinfinite.models.sliding import with_windows
@@ -31,33 +30,26 @@ class ModelOptions:
     """A user's options for a model; options left out take the model's defaults.
 
     Args:
-        geometry: lengths and policy of the cache.
+        geometry: lengths and policy of the cache, or the size of the state.
         gate: a trained gate's file, `untrained`, `none` (the memory is never read), or None for the
             gate shipped for this model and geometry.
         scorer: a trained retention scorer's file, `untrained`, or None for the shipped one.
-        state_mb: largest size of the state in MB, which chooses the segment length (`reencode`) or
-            the recall slots (`carry`), and shorter segments for a small state of a hybrid model;
-            None keeps the geometry as given.
         cache_type: dtype of the KV cache; None takes bytes under `carry`, which hold the most of a
-            text in a number of MB, and float16 under `reencode`, as far as `cache_types` has them.
+            text in a number of MB, and float16 under `reencode`, as far as `cache_types` has them;
+            with weights in floats, which are there to be compared with, float32 unless a size is
+            given.
         cache_types: what the default is chosen from.
+        quantized: whether the weights are; decides the default cache type.
         slots_as: the cache type whose default number of slots is taken; None takes `cache_type`'s.
-
-    Raises:
-        EdgeInfiniteError: state_mb isn't a size.
     """
 
     geometry: Geometry | GeometryOptions = field(default_factory=GeometryOptions)
     gate: str | None = None
     scorer: str | None = None
-    state_mb: float | None = None
     cache_type: str | None = "float32"
     cache_types: tuple[str, ...] = CACHE_TYPES
+    quantized: bool = True
     slots_as: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.state_mb is not None and not 0 < self.state_mb < math.inf:
-            raise EdgeInfiniteError(f"--state-mb is {self.state_mb}; give megabytes, such as 40")
 
     @property
     def asked(self) -> GeometryOptions:
@@ -132,6 +124,9 @@ def cache_type_of(options: ModelOptions, scorer: str | None = None) -> str:
     """
     if options.cache_type is not None:
         return options.cache_type
+    floats = not options.quantized and options.asked.state_mb is None
+    if floats and "float32" in options.cache_types:
+        return "float32"
     policy = options.asked.policy_for(scorer=scorer is not None, gate=_asks_for_gate(options))
     return next(name for name in _PREFERRED[policy] if name in options.cache_types)
 
@@ -159,10 +154,10 @@ def _geometry(
         positions=facts.positions,
     )
     geometry = with_windows(geometry, facts)
-    if options.state_mb is not None:
-        geometry = _within(geometry, options.state_mb, scorer, backbone, options, cache_type)
+    if asked.state_mb is not None:
+        geometry = _within(geometry, asked.state_mb, scorer, backbone, options, cache_type)
     free = asked.recall_slots is None and geometry.most_slots > 0
-    if asked.trained_slots or (free and _retrieval_layers(scorer)):
+    if asked.slots.by_card or (free and _retrieval_layers(scorer)):
         geometry = with_trained_slots(geometry, scorer, backbone)
     return geometry
 
@@ -196,10 +191,9 @@ def _within(
     chosen = GROWS[geometry.policy]
     if chosen == "recall_slots" and scorer is None:
         chosen = "window_length"
-    given = None
-    if isinstance(options.geometry, GeometryOptions):
-        given = getattr(options.geometry, chosen)
-    if given is not None and given != TRAINED_SLOTS:
+    asked = options.asked
+    given = asked.slots.number if chosen == "recall_slots" else getattr(asked, chosen)
+    if given is not None:
         name = "--" + chosen.replace("_", "-")
         raise EdgeInfiniteError(f"--state-mb chooses {name}; leave one of them out")
     facts = architecture_of(backbone.model)
@@ -213,7 +207,7 @@ def _within(
                 f"tokens, which takes a state of {least + 0.05:.1f} MB; give at least that"
             )
         return geometry
-    if chosen == "recall_slots" and options.asked.segment_length is None:
+    if chosen == "recall_slots" and asked.segment_length is None:
         return recall_within(geometry, megabytes, shape)
     return geometry_within(geometry, megabytes, shape, chosen)
 

@@ -5,16 +5,17 @@ No torch here: the command line reads this before loading torch.
 
 from __future__ import annotations
 
+import math
 import sys
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.recall_slots import RecallSlots
 
-TRAINED_SLOTS = "trained"
-"""The option value that divides the recall slots among the layers by the scorer's card:
-`CARRY_SLOTS` on average, or another average as in `trained:1920`."""
+_LENGTHS = ("policy", "segment_length", "sink_length", "window_length")
 
 CARRY_LENGTHS = {"segment_length": 128, "sink_length": 64, "window_length": 448}
 """Under `carry` short segments cost only time, and lose less. A shorter window leaves more recall
@@ -36,6 +37,9 @@ class GeometryOptions:
             and `CARRY_LENGTHS` for `carry`, the window longer by `CARRY_SLOTS` without a scorer.
         recall_slots: as in `Geometry`, or `trained`, or `trained:1920` for 1920 on average and more
             in retrieval layers; None takes `trained` under `carry` if a scorer is known, else 0.
+        state_mb: largest size of the state in MB, which chooses the segment length (`reencode`) or
+            the recall slots (`carry`), and shorter segments for a small state of a hybrid model;
+            None keeps the lengths as given.
 
     Raises:
         EdgeInfiniteError: a value is wrong whatever the other values are.
@@ -46,33 +50,31 @@ class GeometryOptions:
     sink_length: int | None = None
     window_length: int | None = None
     recall_slots: int | tuple[int, ...] | str | None = None
+    state_mb: float | None = None
 
     @classmethod
     def of(cls, geometry: Geometry) -> GeometryOptions:
         """The options that come to a geometry; sliding windows are the backbone's."""
-        return cls(**{option.name: getattr(geometry, option.name) for option in fields(cls)})
+        lengths = {name: getattr(geometry, name) for name in _LENGTHS}
+        return cls(**lengths, recall_slots=geometry.recall_slots)
 
     def __post_init__(self) -> None:
-        plain = {name: value for name, value in self._given().items() if name != "recall_slots"}
-        Geometry(**plain)
-        if isinstance(self.recall_slots, str):
-            self._trained_average()
-        if self.policy == "reencode" and self.recall_slots:
+        Geometry(**self._lengths())
+        if self.state_mb is not None and not 0 < self.state_mb < math.inf:
+            raise EdgeInfiniteError(f"--state-mb is {self.state_mb}; give megabytes, such as 40")
+        slots = self.slots
+        if self.policy == "reencode" and (slots.by_card or slots.number):
             raise EdgeInfiniteError("policy reencode has no recall slots; use --policy carry")
 
-    @property
-    def trained_slots(self) -> bool:
-        """Whether the scorer's card divides the recall slots among the layers."""
-        return isinstance(self.recall_slots, str)
+    @cached_property
+    def slots(self) -> RecallSlots:
+        """What `recall_slots` means."""
+        return RecallSlots.of(self.recall_slots)
 
-    def _trained_average(self) -> int | None:
-        name, _, average = str(self.recall_slots).partition(":")
-        if name != TRAINED_SLOTS or (average and not average.isdecimal()):
-            raise EdgeInfiniteError(
-                f"recall slots are {self.recall_slots!r}; give a number, one a layer, "
-                f"{TRAINED_SLOTS}, or {TRAINED_SLOTS}:1920 for so many on average"
-            )
-        return int(average) if average else None
+    @property
+    def may_recall(self) -> bool:
+        """Whether there will be recall slots if there is a scorer to fill them."""
+        return self.policy != "reencode" and not self.slots.none
 
     def policy_for(self, *, scorer: bool, gate: bool = False) -> str:
         """The policy that was given, or the one that `resolve` takes."""
@@ -98,11 +100,9 @@ class GeometryOptions:
         Raises:
             EdgeInfiniteError: the values don't go together.
         """
-        asked = self._given()
-        if self.trained_slots:
-            del asked["recall_slots"]
-            if (average := self._trained_average()) is not None:
-                asked["recall_slots"] = average
+        asked = self._lengths()
+        if self.slots.number is not None:
+            asked["recall_slots"] = self.slots.number
         asked["policy"] = self.policy_for(scorer=scorer, gate=gate)
         if asked["policy"] != "carry":
             return Geometry(**asked)
@@ -111,7 +111,7 @@ class GeometryOptions:
             room = sys.maxsize  # the default's slots stay within the positions
             if positions is not None:
                 room = max(0, positions - sum((lengths | asked)[name] for name in lengths))
-            if scorer or self.trained_slots:
+            if scorer or self.slots.by_card:
                 segment = asked.get("segment_length", lengths["segment_length"])
                 asked["recall_slots"] = (
                     max(1, min(round(slots / segment), room // segment)) * segment
@@ -120,5 +120,7 @@ class GeometryOptions:
                 lengths["window_length"] += min(slots, room)
         return Geometry(**lengths | asked)
 
-    def _given(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if value is not None}
+    def _lengths(self) -> dict[str, Any]:
+        """Policy and lengths that were given."""
+        asked = {name: getattr(self, name) for name in _LENGTHS}
+        return {name: value for name, value in asked.items() if value is not None}

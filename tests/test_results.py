@@ -8,10 +8,10 @@ import sys
 import pytest
 from tree import ROOT
 
-from edgeinfinite.export import plan
 from edgeinfinite.export.backend import backend_named
 from edgeinfinite.export.options import ExportOptions
-from edgeinfinite.models.defaults import ModelOptions, cache_type_of
+from edgeinfinite.export.plan import model_options
+from edgeinfinite.models.defaults import cache_type_of
 from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS, GeometryOptions
 
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -81,9 +81,7 @@ def test_the_default_that_figures_are_held_to_is_what_export_takes(backend, tmp_
     default = results_tables.document("default.json")
     assert f"--quantize {default['settings']['quantization']}" in default["command"]
     options = ExportOptions("any", tmp_path / "a", backend=backend, quantize="int4")
-    cache_types = backend_named(backend, None).cache_types
-    assert plan._cache_type(options, backend_named(backend, None)) is None
-    taken = cache_type_of(ModelOptions(cache_type=None, cache_types=cache_types))
+    taken = cache_type_of(model_options(options, backend_named(backend, None)))
     assert taken == default["backends"][backend]["cache_type"]
     geometry = GeometryOptions().resolve(scorer=True, cache_type=taken)
     slots = CARRY_SLOTS[taken]

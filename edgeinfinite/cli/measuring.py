@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from edgeinfinite.models.checkpoint.loading import Backbone
 
 OF_THE_MODEL = {"methods", "dtype", "device", "cache_type", "gate", "zero_gate", "scorer"}
-OF_THE_MODEL |= {"state_mb", "pre_tokenizer"}
+OF_THE_MODEL |= {"pre_tokenizer"}
 OF_THE_MODEL |= {field.name for field in fields(GeometryOptions)}
 """Options that are fixed when an artifact is exported, or that its engine doesn't have."""
 
@@ -45,8 +45,8 @@ CACHE_TYPE = option(
 """The same, of a checkpoint's state."""
 
 STATE_MB = option(
-    "largest state; chooses segment length, recall slots or window as export does, and an int8 "
-    "cache if --cache-type isn't given",
+    "largest state; chooses segment length, recall slots or window as export does, and without "
+    "--cache-type an int8 cache (float16 under reencode)",
     type=float,
     metavar="MB",
 )
@@ -67,14 +67,11 @@ def load_with_setting(arguments: argparse.Namespace) -> tuple[Backbone, Setting]
     device = device_of(vars(arguments).get("device", "cpu"))
     asked = GeometryOptions(**given(arguments, GeometryOptions))
     parts = {"gate": NO_GATE} | given(arguments, Setting)
-    state_mb = vars(arguments).get("state_mb")
-    if state_mb is not None:
-        parts.setdefault("cache_type", INT8_CACHE)
-    scorer, cache_type = parts.pop("scorer", None), parts.get("cache_type")
+    scorer, cache_type = parts.pop("scorer", None), parts.pop("cache_type", None)
     # Without a cache type the floats of the checkpoint are measured, with the slots of an export.
-    slots_as = INT8_CACHE if cache_type is None else None
+    slots_as = INT8_CACHE if cache_type is None and asked.state_mb is None else None
     options = ModelOptions(
-        asked, parts["gate"], scorer, state_mb, cache_type or "float32", slots_as=slots_as
+        asked, parts["gate"], scorer, cache_type, quantized=False, slots_as=slots_as
     )
     pre_tokenizer = vars(arguments).get("pre_tokenizer")
     backbone = load_backbone(arguments.model, pre_tokenizer=pre_tokenizer)
@@ -83,7 +80,9 @@ def load_with_setting(arguments: argparse.Namespace) -> tuple[Backbone, Setting]
         note(sentence)
     config = resolved.config
     backbone.model.to(device)  # type: ignore[arg-type]  # transformers wraps it
-    return backbone, Setting(config.geometry, scorer=config.scorer, **parts)
+    return backbone, Setting(
+        config.geometry, scorer=config.scorer, cache_type=config.cache_type, **parts
+    )
 
 
 def set_dtype(backbone: Backbone, arguments: argparse.Namespace) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,9 @@ from edgeinfinite.cli.arguments import (
     whole,
 )
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.files import read_text_file
 from edgeinfinite.models.configuration import CACHE_TYPES, INT8_CACHE
-from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS, TRAINED_SLOTS
+from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS
+from edgeinfinite.models.recall_slots import typed_slots
 from edgeinfinite.runtime_py.answer.generation import MAX_NEW_TOKENS
 from edgeinfinite.runtime_py.answer.sampling_defaults import DEFAULTS
 from edgeinfinite.runtime_py.session.snapshots import UNDO_TURNS
@@ -42,36 +41,10 @@ def _length(name: str, metavar: str) -> dict[str, Any]:
 
 
 def _slots(text: str) -> int | str | tuple[int, ...]:
-    if text.partition(":")[0] == TRAINED_SLOTS:
-        return text
     try:
-        slots = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        return _slots_of_file(Path(text))
-    return slots if len(slots) > 1 else slots[0]
-
-
-def _slots_of_file(path: Path) -> int | tuple[int, ...]:
-    """A JSON list of numbers, one per layer."""
-    try:
-        slots = json.loads(read_text_file(path))
-    except OSError:
-        raise argparse.ArgumentTypeError(
-            f"give one number, one per layer, {TRAINED_SLOTS}, or a file with one per layer; "
-            f"{str(path)!r} is none of them"
-        ) from None
-    except (EdgeInfiniteError, ValueError):
-        slots = None
-    if isinstance(slots, list) and any(isinstance(entry, list) for entry in slots):
-        raise argparse.ArgumentTypeError(
-            f"{path} is a list of lists, slots by KV head, which edgeinfinite doesn't have any "
-            "more; give whole numbers, one per layer, such as [0, 512, 128]"
-        )
-    if not isinstance(slots, list) or not all(type(number) is int for number in slots):
-        raise argparse.ArgumentTypeError(
-            f"{path} isn't a JSON list of whole numbers, one per layer, such as [0, 512, 128]"
-        )
-    return slots[0] if len(slots) == 1 else tuple(slots)
+        return typed_slots(text)
+    except EdgeInfiniteError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 ARTIFACT = {"artifact": option("the artifact's folder", type=Path, metavar="DIR")}

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend, Integers
 from edgeinfinite.export.default_text import chosen_text
 from edgeinfinite.export.mixing.calibrated import CalibratedRounding
@@ -76,7 +75,7 @@ def plan_quantization(
         progress: told what is done.
 
     Raises:
-        EdgeInfiniteError: options exclude each other, the text is too short, or nothing fits.
+        EdgeInfiniteError: the text is too short, or nothing fits.
     """
     integers = dict(backbone.integers) if recipe.keeps_integers else {}
     mixes = options.max_mb is not None or options.max_loss is not None
@@ -87,7 +86,6 @@ def plan_quantization(
         turns = backend.rounds_by_token and floats_to_bytes
         turned = turns and rotate_residual(backbone.model)
         return QuantizationPlan(recipe, integers, turned=turned)
-    _check(recipe, options)
     text, _ = chosen_text(options.calibrate)
     digest = subject_of(backbone, backend, text)  # before the model is scaled
     statistics = statistics_of(backbone, backend, text, progress, options.report)
@@ -126,17 +124,6 @@ def plan_quantization(
     if options.max_mb is not None and options.max_read_mb is None:
         notes = _price_of_speed(mix, within_bytes(choices, left(choices)))
     return QuantizationPlan(chosen, kept | rounded, calibrated=True, notes=notes)
-
-
-def _check(recipe: Recipe, options: QuantizationOptions) -> None:
-    if options.max_mb is not None and options.max_loss is not None:
-        raise EdgeInfiniteError("--max-mb and --max-loss exclude each other; leave one out")
-    if options.max_read_mb is not None and options.max_mb is None:
-        raise EdgeInfiniteError("--max-read-mb goes with --max-mb; give both")
-    if recipe.name != "int4":
-        raise EdgeInfiniteError(
-            "--max-mb, --max-loss and --calibrate are for --quantize int4, which chooses formats"
-        )
 
 
 def _price_of_speed(chosen: Mix, unlimited: Mix) -> tuple[str, ...]:

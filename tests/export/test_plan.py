@@ -50,6 +50,8 @@ def test_a_dry_run_refuses_the_same_options_as_an_export(tmp_path, capsys):
     assert "--state-mb is nan" in capsys.readouterr().err
     assert dry_run(model, tmp_path / "artifact", "--policy", "carry", "--recall-slots", "32") == 2
     assert "need a retention scorer" in capsys.readouterr().err
+    assert dry_run(model, tmp_path / "artifact", "--max-mb", "1") == 2
+    assert "for --quantize int4" in capsys.readouterr().err
 
 
 def test_a_dry_run_refuses_a_model_that_the_back_end_cannot_export(tmp_path, capsys):

@@ -78,6 +78,25 @@ def test_the_default_cache_is_of_bytes_under_carry_where_there_is_one(package, p
     assert resolve(backbone, options).config.cache_type == taken
 
 
+def test_weights_in_floats_have_a_cache_in_floats_unless_a_size_is_given(package):
+    backbone = load_backbone(str(package / "tiny"))
+
+    def taken(asked: GeometryOptions, **more) -> str:
+        return resolve(backbone, ModelOptions(asked, cache_type=None, **more)).config.cache_type
+
+    assert taken(GeometryOptions(), quantized=False) == "float32"
+    assert taken(GeometryOptions(), quantized=False, cache_types=("float16",)) == "float16"
+    assert taken(GeometryOptions(state_mb=1.0), quantized=False) == "int8"
+    paper = GeometryOptions("reencode", sink_length=4, window_length=8, state_mb=1.0)
+    assert taken(paper, quantized=False) == "float16"
+
+
+@pytest.mark.parametrize("size", [0.0, -1.0, float("nan"), float("inf")])
+def test_no_size_of_a_state_is_refused_where_it_is_given(size):
+    with pytest.raises(EdgeInfiniteError, match="--state-mb is"):
+        GeometryOptions(state_mb=size)
+
+
 @pytest.fixture(scope="module")
 def package(tmp_path_factory) -> Path:
     """A folder with a checkpoint and a package in which a scorer is shipped for it."""
@@ -162,10 +181,10 @@ def test_without_a_scorer_the_window_is_longer_by_the_recall_slots_and_a_note_sa
 def test_without_a_scorer_a_state_of_a_given_size_goes_to_the_window(package):
     backbone = load_backbone(str(package / "tiny"))
     megabytes = (64 + 128 + 256) * 256 / 1e6  # 256 bytes a slot
-    geometry = chosen(GeometryOptions(), None, backbone, state_mb=megabytes + 1e-4)[0]
+    geometry = chosen(GeometryOptions(state_mb=megabytes + 1e-4), None, backbone)[0]
     assert geometry == Geometry(128, 64, 256, policy="carry")
     with pytest.raises(EdgeInfiniteError, match="--state-mb chooses --window-length"):
-        chosen(GeometryOptions(window_length=100), None, backbone, state_mb=megabytes)
+        chosen(GeometryOptions(window_length=100, state_mb=megabytes), None, backbone)
 
 
 def test_where_every_layer_slides_the_windows_are_held_whatever_is_asked(package):
@@ -176,7 +195,7 @@ def test_where_every_layer_slides_the_windows_are_held_whatever_is_asked(package
     with pytest.raises(EdgeInfiniteError, match="recall slots are of no use"):
         chosen(GeometryOptions(recall_slots=128), "untrained", backbone)
     with pytest.raises(EdgeInfiniteError, match=r"takes a state of 0\.1 MB"):
-        chosen(GeometryOptions(segment_length=16), None, backbone, state_mb=0.01)
+        chosen(GeometryOptions(segment_length=16, state_mb=0.01), None, backbone)
 
 
 def test_a_model_with_a_shipped_scorer_gets_carry_and_the_paper_stays_selectable(
@@ -238,7 +257,7 @@ def test_slots_chosen_by_state_size_are_divided_among_layers_too(package, monkey
     monkeypatch.setattr(backbone.model.config, "max_position_embeddings", 2048)
     # 640 slots beside the recall slots, 256 bytes a slot, 16 for the scores of a recall slot.
     megabytes = (640 * 256 + 256 * (256 + 16) + 20) / 1e6
-    geometry = chosen(GeometryOptions(), None, backbone, state_mb=megabytes)[0]
+    geometry = chosen(GeometryOptions(state_mb=megabytes), None, backbone)[0]
     assert [geometry.slots_of(layer) for layer in range(2)] == by_layer(package, 384, 128)
 
 

@@ -13,9 +13,9 @@ from edgeinfinite.export.executorch import BACKEND as EXECUTORCH
 from edgeinfinite.export.mixing.calibration import calibration_texts
 from edgeinfinite.export.mixing.curvature import collect
 from edgeinfinite.export.mixing.measure import Rows, measure
-from edgeinfinite.export.mixing.plan import QuantizationOptions, plan_quantization
 from edgeinfinite.export.mixing.report import frontier, table
 from edgeinfinite.export.onnx import BACKEND
+from edgeinfinite.export.options import ExportOptions, QuantizationOptions
 from edgeinfinite.export.recipes import WeightFormat, exact_recipe, recipe_named
 from edgeinfinite.models.checkpoint.loading import Backbone
 from tiny import VOCABULARY, tiny_llama
@@ -130,15 +130,15 @@ def test_a_text_that_is_too_short_is_refused():
 @pytest.mark.parametrize(
     ("recipe", "options", "complaint"),
     [
-        ("int8", QuantizationOptions(max_mb=1.0), "for --quantize int4"),
-        ("int4", QuantizationOptions(max_mb=1.0, max_loss=1.0), "exclude each other"),
+        ("int8", {"max_mb": 1.0}, "for --quantize int4"),
+        ("none", {"calibrate": "default"}, "for --quantize int4"),
+        ("int4", {"max_mb": 1.0, "max_loss": 1.0}, "exclude each other"),
+        ("int4", {"max_read_mb": 1.0, "max_loss": 1.0}, "goes with --max-mb"),
     ],
 )
-def test_options_that_make_no_sense_together_are_refused(backbone, recipe, options, complaint):
+def test_options_that_make_no_sense_together_are_refused(recipe, options, complaint):
     with pytest.raises(EdgeInfiniteError, match=complaint):
-        plan_quantization(
-            backbone, BACKEND, recipe_named(recipe), options, lambda: 0.0, lambda *_: None
-        )
+        ExportOptions("any", quantize=recipe, quantization=QuantizationOptions(**options))
 
 
 def test_a_mix_is_a_recipe_of_exact_names():
