@@ -93,7 +93,7 @@ test-other-cpu: setup  ## runtime and models again with the kernels that torch h
 android: setup  ## builds and tests android_demo/ with Maven, no Android SDK (see its README)
 	PYTHON=$(CURDIR)/$(BIN)/python android_demo/ci/build.sh
 
-release: setup  ## the signed app, the demo's artifact, their sums and a page: build/release (see scripts/release.sh)
+release: setup  ## app, model, wheel, sdist, Maven bundle, their sums and a page: build/release (see scripts/release.sh)
 	scripts/release.sh
 
 clean:  ## removes what the other targets made

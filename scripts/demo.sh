@@ -6,8 +6,8 @@ cd "$(dirname "$0")/.."
 . scripts/demo_artifact.sh
 
 export_demo
-export_once build/demo-streaming "the same as StreamingLLM, to compare" \
-    --window-length 960 --recall-slots 0
+export_once build/demo-streaming "the same as StreamingLLM, to compare (about a minute)" \
+    onnx --window-length 960 --recall-slots 0
 
 echo
 .venv/bin/python scripts/demo.py build/demo build/demo-streaming

@@ -6,10 +6,13 @@
 #   build.sh [STEP...]      steps: style fixtures kernels downloads maven apk sample dex sessions (default: all of them)
 #   build.sh api            writes the dumps of the libraries' public API anew
 #   build.sh package        the APK without any test, for a release (scripts/release.sh)
+#   build.sh bundle         the libraries for a Maven repository: target/edgeinfinite-maven.zip
 #   build.sh executorch     packs the app's flavour with ExecuTorch (after maven)
 #   build.sh screenshots ARTIFACT TEXT [QUESTION]     the README's pictures, of a real model (after maven)
 #
 #   PYTHON=...   an interpreter with edgeinfinite[onnx] installed (default: the repository's .venv)
+#   PROJECT_PAGE=https://...   of bundle: the project's address, for url and scm of the poms
+#   EDGEINFINITE_GPG_KEY=ID    of bundle: GnuPG's key to sign with (EDGEINFINITE_GPG_PASSPHRASE)
 #
 # Debian's packages that it needs and installs when they are missing (as root): see PACKAGES.
 set -euo pipefail
@@ -129,6 +132,27 @@ step_package() {
     step_apk
 }
 
+# The libraries with sources, documentation, sums and signatures. Maven then takes each from the bundle into an
+# empty repository, and refuses it if a sum isn't right.
+step_bundle() {
+    local bundle=target/edgeinfinite-maven.zip library version
+    version=$(sed -n 's:^  <version>\(.*\)</version>:\1:p' pom.xml)
+    maven -Pbundle -pl core,runtime-onnx,onnx-android package -Dmaven.test.skip=true
+    python3 bundle.py "$bundle" ${PROJECT_PAGE:+--page "$PROJECT_PAGE"} ${EDGEINFINITE_GPG_KEY:+--key "$EDGEINFINITE_GPG_KEY"}
+    rm -rf target/bundle target/resolved
+    mkdir -p target/bundle
+    (cd target/bundle && jar --extract --file "../../$bundle")
+    # onnxruntime-android isn't everywhere: the AAR without what it needs.
+    for library in "edgeinfinite-onnx:$version" "edgeinfinite-onnx-android:$version:aar -Dtransitive=false"; do
+        # shellcheck disable=SC2086
+        maven -q --strict-checksums -N -Dmaven.repo.local="$PWD/target/resolved" \
+            org.apache.maven.plugins:maven-dependency-plugin:3.8.1:get \
+            -DremoteRepositories="bundle::default::file://$PWD/target/bundle" -Dartifact="io.edgeinfinite:"$library
+    done
+    rm -rf target/resolved
+    echo "bundle: Maven takes the libraries from it"
+}
+
 # The flavour with ExecuTorch: nobody has run it on a device.
 step_executorch() {
     app/apk.sh executorch
@@ -164,7 +188,7 @@ screenshots() {
 }
 
 usage() {
-    echo "usage: build.sh [${STEPS[*]}] | api | executorch | package | screenshots ARTIFACT TEXT [QUESTION]" >&2
+    echo "usage: build.sh [${STEPS[*]}] | api | bundle | executorch | package | screenshots ARTIFACT TEXT [QUESTION]" >&2
     exit 2
 }
 
@@ -176,7 +200,7 @@ if [[ ${1:-} == screenshots ]]; then
 fi
 [[ $# -gt 0 ]] || set -- "${STEPS[@]}"
 for step in "$@"; do
-    [[ " ${STEPS[*]} api executorch package " == *" $step "* ]] || usage
+    [[ " ${STEPS[*]} api bundle executorch package " == *" $step "* ]] || usage
 done
 install_packages
 # An emulated CPU keeps one core busy for more than a minute; what comes after it doesn't wait.

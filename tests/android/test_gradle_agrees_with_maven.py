@@ -236,6 +236,19 @@ def test_the_sample_uses_these_libraries_with_the_oldest_kotlin() -> None:
         assert chosen[name] == properties()[name]
 
 
+def test_the_samples_gradle_build_is_its_maven_build_for_android() -> None:
+    script = text("sample/build.gradle.kts")
+    versions = CATALOG["versions"]
+    assert f'id("com.android.application") version "{versions["agp"]}"' in script
+    for name in ("compileSdk", "minSdk", "targetSdk"):
+        assert f"{name} = {versions[name]}\n" in script
+    needed = re.findall(r'^ +\w+\("(.*)"\)$', script.partition("dependencies {")[2], re.MULTILINE)
+    sample = ET.parse(PROJECT / "sample/pom.xml").getroot()
+    wanted = next(one for one in sample.iter(f"{POM}dependency") if "onnx" in _name(one))
+    assert needed == [f"{_name(wanted)}:{versions['edgeinfinite']}"]
+    assert "srcDir" not in script and (PROJECT / "sample/src/main/kotlin").is_dir()
+
+
 def test_executorch_is_in_a_flavour_of_its_own() -> None:
     script = gradle("app")
     assert 'create("executorch")' in script
