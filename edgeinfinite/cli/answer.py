@@ -19,6 +19,7 @@ from edgeinfinite.rows_file import write_rows
 from edgeinfinite.runtime_py.answer.conversation import Conversation
 from edgeinfinite.runtime_py.answer.generation import Interruption, Terminated, interruptible
 from edgeinfinite.runtime_py.answer.sampling import Sampler, SamplingOptions
+from edgeinfinite.runtime_py.answer.sampling_defaults import conversation_sampling
 from edgeinfinite.runtime_py.documents.document import Document
 from edgeinfinite.runtime_py.documents.isolated import document_isolated
 
@@ -26,9 +27,10 @@ from edgeinfinite.runtime_py.documents.isolated import document_isolated
 def generate(arguments: argparse.Namespace) -> int:
     """Reads one prompt and streams the answer to stdout."""
     prompt = _prompt(arguments)
-    sampler = Sampler(SamplingOptions(**given(arguments, SamplingOptions)))
+    sampling_of(arguments, {})  # refuses impossible options before the artifact is loaded
     check_writable(arguments.stats_json)
     conversation = opened(arguments, arguments.from_)
+    sampler = Sampler(sampling_of(arguments, conversation_sampling(arguments.artifact)))
     tokens, begins = _tokens(conversation, prompt, arguments)
     form = answer_form(arguments, conversation) | {"begins": begins}
     screen, limit = PlainScreen(), arguments.max_new_tokens
@@ -43,6 +45,18 @@ def generate(arguments: argparse.Namespace) -> int:
     if interrupted.terminated:
         raise Terminated
     return 130 if conversation.session.unread else 0
+
+
+def sampling_of(arguments: argparse.Namespace, defaults: dict[str, Any]) -> SamplingOptions:
+    """What the options say, and `defaults` for the rest, unless the answer is to be greedy.
+
+    Raises:
+        EdgeInfiniteError: an option is out of range, or contradicts --greedy.
+    """
+    asked = given(arguments, SamplingOptions)
+    if arguments.greedy and asked.get("temperature"):
+        raise EdgeInfiniteError("--greedy takes the likeliest token; leave --temperature out")
+    return SamplingOptions(**({} if arguments.greedy else defaults) | asked)
 
 
 def _tokens(

@@ -159,7 +159,12 @@ ANSWER = {
         default=MAX_NEW_TOKENS,
         metavar="N",
     ),
-    "--temperature": option("0 is greedy", type=float, metavar="T"),
+    "--greedy": option(
+        "always the likeliest token, with no penalty that isn't named",
+        action="store_true",
+        default=False,
+    ),
+    "--temperature": option("0 is the likeliest token", type=float, metavar="T"),
     "--top-k": option("sample among the K likeliest tokens, 0 for all", type=int, metavar="K"),
     "--top-p": option("sample among the likeliest that sum to P", type=float, metavar="P"),
     "--min-p": option(

@@ -21,6 +21,7 @@ from edgeinfinite.runtime_py.answer.answer_text import AnswerText
 from edgeinfinite.runtime_py.answer.generation import MAX_NEW_TOKENS, Generation, Grammar
 from edgeinfinite.runtime_py.answer.grammars.guidance import Guidance
 from edgeinfinite.runtime_py.answer.sampling import Sampler, SamplingOptions
+from edgeinfinite.runtime_py.answer.sampling_defaults import conversation_sampling
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.session.notes import ReadDocument, SessionNotes, notes_of
 from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
@@ -40,6 +41,8 @@ class Conversation:
     Attributes:
         model: name of the checkpoint; "" if it isn't known.
         message_is_open: documents were read for the user's next message, see `attach`.
+        sampling: of answers that are given no sampler. `open` takes what `generate` takes
+            (`sampling_defaults`); `SamplingOptions()` is greedy.
         document: the one that `edgeinfinite read` read into the session's file; None without.
     """
 
@@ -50,6 +53,7 @@ class Conversation:
         self.model = ""
         self.message_is_open = False
         self.document: ReadDocument | None = None
+        self.sampling = SamplingOptions()
         self._generation: Generation | None = None
         self._text: AnswerText | None = None
 
@@ -78,6 +82,7 @@ class Conversation:
         engine = load_engine(artifact, manifest=manifest, threads=threads)
         conversation = cls(Session(engine), tokenizer, artifact)
         conversation.model = manifest.backbone.name
+        conversation.sampling = SamplingOptions(**conversation_sampling(Path(artifact)))
         if session is not None:
             conversation.resume(session)
         return conversation
@@ -207,7 +212,7 @@ class Conversation:
 
         Args:
             message: the user's message.
-            sampler: chooses the tokens; None is greedy.
+            sampler: chooses the tokens; None makes one of `self.sampling`.
             max_new_tokens: the most tokens that the answer may have.
             stop: the answer ends before the first of these strings. The session then hasn't read
                 the tokens that have characters of it.
@@ -261,7 +266,7 @@ class Conversation:
         self._generation = generation = Generation(
             self.session,
             tokens,
-            sampler=sampler or Sampler(SamplingOptions()),
+            sampler=sampler or Sampler(self.sampling),
             stop_ids=self.tokenizer.stop_ids,
             max_new_tokens=max_new_tokens,
             text=text,

@@ -1,8 +1,8 @@
-"""How a conversation samples unless the user says otherwise.
+"""How `generate`, `chat` and `serve` sample unless the user says otherwise.
 
-`generate` stays greedy, so that its answers can be compared. A conversation with a small model
-falls into loops then, so `chat` and `serve` take what the checkpoint's authors recommend, or values
-that were measured to answer from what was read, and to end.
+A small model that always takes the likeliest token falls into loops. So they take what the
+checkpoint's authors recommend, or values that were measured to answer from what was read, and to
+end. `--greedy` is for answers that are to be compared.
 """
 
 from __future__ import annotations

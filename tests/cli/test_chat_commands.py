@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from greedy import open_greedy
 from tiny_documents import pdf
 
 from edgeinfinite.artifact.session_file import read_session_file
@@ -15,7 +16,6 @@ from edgeinfinite.cli.chat import talk
 from edgeinfinite.cli.chat.commands import command_of, message_of
 from edgeinfinite.cli.screen import PlainScreen
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.answer.conversation import Conversation
 
 LONG = "It was a bright cold day in April, and the clocks were striking thirteen. " * 3
 GREEDY = ("--temperature", "0", "--repetition-penalty", "1", "--max-new-tokens", "8")
@@ -115,7 +115,7 @@ def test_an_attached_document_begins_the_next_message(chat: Chat, tmp_path: Path
     (tmp_path / "may day.pdf").write_bytes(pdf("May was warm."))
     attach = f"/attach {tmp_path}/april.txt"
     answers = chat(attach, "and then?")
-    conversation = Conversation.open(chat.artifact)
+    conversation = open_greedy(chat.artifact)
     message = f"{LONG.strip()}\n\nand then?"
     assert answers == ["".join(conversation.ask(message, max_new_tokens=8))]
 
@@ -163,7 +163,7 @@ def test_regenerate_after_an_attached_document_has_no_message(chat: Chat, tmp_pa
 
 
 def test_two_slashes_send_a_message_that_begins_with_one(chat: Chat) -> None:
-    conversation = Conversation.open(chat.artifact)
+    conversation = open_greedy(chat.artifact)
     expected = "".join(conversation.ask("/etc/passwd?", max_new_tokens=8))
     assert chat("//etc/passwd?") == [expected]
 

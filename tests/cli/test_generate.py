@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from manifest_edit import edit_manifest
 
+from edgeinfinite.artifact.manifest import file_entry
 from edgeinfinite.cli import main
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.session.session import Session
@@ -37,7 +41,8 @@ def test_generate_streams_the_greedy_answer_of_a_long_prompt(
 ) -> None:
     file, rows = tmp_path / "long.txt", tmp_path / "rows.json"
     file.write_text(LONG, encoding="utf-8")
-    command = ["generate", str(artifact), "--prompt-file", str(file), "--max-new-tokens", "40"]
+    command = ["generate", str(artifact), "--prompt-file", str(file), "--greedy"]
+    command += ["--max-new-tokens", "40"]
     assert main([*command, "--stats", "--stats-json", str(rows)]) == 0
 
     tokens = load_tokenizer(artifact).encode_chat([{"role": "user", "content": LONG}])
@@ -58,7 +63,7 @@ def test_a_prompt_in_a_file_is_the_same_as_on_the_command_line(
 ) -> None:
     file = tmp_path / "prompt.txt"
     file.write_bytes(b"\xef\xbb\xbf" + "Wie heißt du? 你好".encode())  # with a byte order mark
-    command = ["generate", str(artifact), "--max-new-tokens", "5"]
+    command = ["generate", str(artifact), "--greedy", "--max-new-tokens", "5"]
     assert main([*command, "--prompt-file", str(file)]) == 0
     from_file = capsys.readouterr().out
     assert main([*command, "--prompt", "Wie heißt du? 你好"]) == 0
@@ -75,7 +80,8 @@ def test_raw_sends_the_text_without_the_chat_template(artifact: Path, tmp_path: 
 def test_without_a_chat_template_the_text_is_continued_with_a_note(
     base_artifact: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["generate", str(base_artifact), "--prompt", "abc", "--max-new-tokens", "9"]
+    command = ["generate", str(base_artifact), "--greedy", "--prompt", "abc"]
+    command += ["--max-new-tokens", "9"]
     assert main(command) == 0
     unasked = capsys.readouterr()
     assert main([*command, "--raw"]) == 0
@@ -94,6 +100,38 @@ def test_a_seed_fixes_the_sampled_answer(
         return capsys.readouterr().out
 
     assert answer("1") == answer("1") != answer("2")
+
+
+def test_the_defaults_are_a_chats_and_greedy_is_an_option(
+    artifact: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recommended = tmp_path / "recommended"
+    shutil.copytree(artifact, recommended)
+    config = recommended / "generation_config.json"
+    fields = json.loads(config.read_text("utf-8")) | {"do_sample": True, "temperature": 2.5}
+    config.write_text(json.dumps(fields), "utf-8")
+    entry = dataclasses.asdict(file_entry(config))
+    edit_manifest(recommended, lambda fields: fields["files"].update({config.name: entry}))
+
+    def answer(folder: Path, *options: str) -> str:
+        command = ["generate", str(folder), "--prompt", "abc", "--max-new-tokens", "20"]
+        assert main([*command, "--threads", "1", *options]) == 0
+        return capsys.readouterr().out
+
+    likeliest = answer(artifact, "--greedy")
+    assert likeliest == answer(recommended, "--greedy")
+    named = ("--temperature", "0.3", "--top-p", "0.9", "--repetition-penalty", "1.1")
+    assert answer(artifact, "--seed", "4") == answer(artifact, "--seed", "4", *named)
+    hot = ("--temperature", "2.5", "--top-p", "1", "--repetition-penalty", "1")
+    assert answer(recommended, "--seed", "4") == answer(artifact, "--seed", "4", *hot) != likeliest
+
+
+def test_greedy_with_a_temperature_is_refused(
+    artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["generate", str(artifact), "--prompt", "abc", "--greedy", "--temperature", "1"]
+    assert main(command) == 2
+    assert "leave --temperature out" in capsys.readouterr().err
 
 
 def test_generate_needs_neither_torch_nor_transformers(artifact: Path, tmp_path: Path) -> None:

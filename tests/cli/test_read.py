@@ -17,7 +17,7 @@ from edgeinfinite.cli import main
 
 SENTENCE = "It was a bright cold day in April, and the clocks were striking thirteen. "
 LONG = SENTENCE * 5
-ASK = ["--prompt", "What was striking?", "--max-new-tokens", "12"]
+ASK = ["--prompt", "What was striking?", "--max-new-tokens", "12", "--greedy"]
 
 
 def _read(artifact: Path, document: Path, output: Path, *options: str) -> int:
@@ -149,7 +149,7 @@ def test_a_prompt_file_may_be_any_document(
 ) -> None:
     (tmp_path / "question.pdf").write_bytes(pdf("What was striking?"))
     (tmp_path / "latin1.txt").write_bytes("Où était le café ?".encode("latin-1"))
-    command = ["generate", str(artifact), "--max-new-tokens", "6"]
+    command = ["generate", str(artifact), "--greedy", "--max-new-tokens", "6"]
     assert main([*command, "--prompt-file", str(tmp_path / "question.pdf")]) == 0
     from_file = capsys.readouterr().out
     assert main([*command, "--prompt", "What was striking?"]) == 0
@@ -164,7 +164,7 @@ def test_a_raw_reading_is_continued_as_text(
     file = tmp_path / "raw.session"
     assert _read(artifact, document, file, "--raw") == 0
     capsys.readouterr()
-    command = ["generate", str(artifact), "--max-new-tokens", "8"]
+    command = ["generate", str(artifact), "--greedy", "--max-new-tokens", "8"]
     assert main([*command, "--from", str(file), "--prompt", "Then"]) == 0
     printed = capsys.readouterr()
     assert "was read with --raw, so the text is continued" in printed.err

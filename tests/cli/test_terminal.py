@@ -14,7 +14,7 @@ from edgeinfinite.cli import main
 from edgeinfinite.cli.chat.lines import PlainLines, lines
 from edgeinfinite.cli.terminal import dimmed
 
-GREEDY = ("--max-new-tokens", "4")
+GREEDY = ("--greedy", "--max-new-tokens", "4")
 
 
 def run(*arguments: object, text: bytes = b"", **variables: str) -> subprocess.CompletedProcess:

@@ -141,7 +141,7 @@ def test_settings_that_change_nothing_are_passed_over_and_answers_end_where_the_
     }
     tokenizer = load_tokenizer(artifact, vocabulary=VOCABULARY)
     assert max(tokenizer.encode_text("[PAD]")) < VOCABULARY
-    answer = ("generate", str(artifact), "--prompt", "Hi", "--max-new-tokens", "9")
+    answer = ("generate", str(artifact), "--greedy", "--prompt", "Hi", "--max-new-tokens", "9")
     assert main([*answer, "--logit-bias", f"{END}=1000"]) == 0
     assert capsys.readouterr().out.strip() == ""
 

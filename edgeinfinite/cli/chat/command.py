@@ -7,22 +7,20 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
-from edgeinfinite.cli.answer import note_taken_over, opened
-from edgeinfinite.cli.arguments import given
+from edgeinfinite.cli.answer import note_taken_over, opened, sampling_of
 from edgeinfinite.cli.chat.commands import NAMES, WITH_FILES
 from edgeinfinite.cli.chat.lines import lines
 from edgeinfinite.cli.chat.talk import Talk
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import check_writable, held_alone
 from edgeinfinite.runtime_py.answer.conversation import Conversation
-from edgeinfinite.runtime_py.answer.sampling import Sampler, SamplingOptions
+from edgeinfinite.runtime_py.answer.sampling import Sampler
 from edgeinfinite.runtime_py.answer.sampling_defaults import conversation_sampling
 
 
 def chat(arguments: argparse.Namespace) -> int:
     """A conversation; /help lists its commands."""
-    asked = given(arguments, SamplingOptions)
-    SamplingOptions(**asked)  # before the artifact is loaded
+    sampling_of(arguments, {})  # refuses impossible options before the artifact is loaded
     path: Path | None = arguments.session
     check_writable(path, again=True)
     if path is not None and path.exists() and arguments.from_ is not None:
@@ -33,7 +31,7 @@ def chat(arguments: argparse.Namespace) -> int:
     asker = lines(NAMES, WITH_FILES, arguments.history)
     with nullcontext() if path is None else held_alone(path):
         conversation = opened(arguments)
-        sampling = SamplingOptions(**conversation_sampling(arguments.artifact) | asked)
+        sampling = sampling_of(arguments, conversation_sampling(arguments.artifact))
         begun = path if path is not None and path.exists() else arguments.from_
         if begun is not None:
             conversation.resume(begun)

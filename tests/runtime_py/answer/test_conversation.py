@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from greedy import open_greedy
 from tiny_artifact import tiny_artifact
 
 import edgeinfinite
@@ -23,7 +24,7 @@ def artifact(tmp_path_factory) -> Path:
 
 
 def test_a_message_is_answered_piece_by_piece_and_counted(artifact):
-    conversation = Conversation.open(artifact)
+    conversation = open_greedy(artifact)
     pieces = list(conversation.ask("What did the dog see?", max_new_tokens=12))
     figures = conversation.statistics()
     assert figures is not None
@@ -33,7 +34,7 @@ def test_a_message_is_answered_piece_by_piece_and_counted(artifact):
 
 
 def test_the_first_turn_begins_a_chat_and_later_ones_continue_it(artifact):
-    conversation = Conversation.open(artifact)
+    conversation = open_greedy(artifact)
     tokenizer = conversation.tokenizer
     assert conversation.turn("One.") == tokenizer.encode_chat([{"role": "user", "content": "One."}])
     list(conversation.ask("One.", max_new_tokens=4))
@@ -46,7 +47,7 @@ def test_the_first_turn_begins_a_chat_and_later_ones_continue_it(artifact):
 
 
 def test_a_reset_conversation_answers_as_a_new_one(artifact):
-    conversation = Conversation.open(artifact)
+    conversation = open_greedy(artifact)
     expected = list(conversation.ask("One.", max_new_tokens=4))
     list(conversation.ask("Two.", max_new_tokens=4))
     conversation.reset()
@@ -68,11 +69,11 @@ def letters(conversation, stop=(), *, of="ab", **more):
 @pytest.mark.parametrize("length", [1, 2, 5])
 @pytest.mark.parametrize("start", [0, 4, 11])
 def test_an_answer_ends_before_a_stop_string_and_so_does_what_was_read(artifact, start, length, of):
-    free = "".join(letters(Conversation.open(artifact), of=of))
+    free = "".join(letters(open_greedy(artifact), of=of))
     stop = free[start : start + length]
     expected = free[: free.index(stop)]
 
-    conversation = Conversation.open(artifact)
+    conversation = open_greedy(artifact)
     pieces = letters(conversation, ["not there", stop], of=of, logprobs=0)
 
     figures = conversation.statistics()
@@ -94,7 +95,7 @@ def test_an_answer_ends_before_a_stop_string_and_so_does_what_was_read(artifact,
 
 
 def test_stop_strings_that_do_not_come_change_nothing(artifact):
-    free, held = Conversation.open(artifact), Conversation.open(artifact)
+    free, held = open_greedy(artifact), open_greedy(artifact)
     text = "".join(letters(free))
     assert "".join(letters(held, [text[-3:] + "!", "aaab!", "baab!"])) == text
     assert held.statistics().token_ids == free.statistics().token_ids
@@ -103,7 +104,7 @@ def test_stop_strings_that_do_not_come_change_nothing(artifact):
 
 
 def test_logprobs_are_those_of_the_model_whatever_is_sampled(artifact):
-    conversation = Conversation.open(artifact)
+    conversation = open_greedy(artifact)
     letters(conversation, logprobs=4)
     figures = conversation.statistics()
     assert [one.token for one in figures.logprobs] == figures.token_ids
@@ -118,10 +119,10 @@ def test_logprobs_are_those_of_the_model_whatever_is_sampled(artifact):
 
 @pytest.mark.parametrize("kind", [str, Path])
 def test_files_are_named_by_text_or_by_path(artifact, kind, tmp_path):
-    conversation = Conversation.open(kind(artifact))
+    conversation = open_greedy(kind(artifact))
     conversation.attach("The dog saw a bird.")
     conversation.save(kind(tmp_path / "dog.session"))
-    resumed = Conversation.open(artifact)
+    resumed = open_greedy(artifact)
     resumed.resume(kind(tmp_path / "dog.session"))
     assert resumed.session.tokens_read == conversation.session.tokens_read > 0
     assert resumed.message_is_open
@@ -132,7 +133,7 @@ def test_files_are_named_by_text_or_by_path(artifact, kind, tmp_path):
     [(5, "is of type int; give text"), (None, "NoneType"), ("", "is empty"), (" \n", "is empty")],
 )
 def test_what_is_no_text_is_refused_before_anything_is_read(artifact, given, said):
-    conversation = Conversation.open(artifact)
+    conversation = open_greedy(artifact)
     for method in (conversation.ask, conversation.attach):
         with pytest.raises(EdgeInfiniteError, match=said):
             method(given)

@@ -7,8 +7,8 @@ import json
 
 import httpx
 import pytest
+from greedy import open_greedy
 
-from edgeinfinite.runtime_py.answer.conversation import Conversation
 from edgeinfinite.runtime_py.server import routes
 from edgeinfinite.runtime_py.server.replies import event
 
@@ -48,7 +48,7 @@ def test_slashes_that_clients_add_change_nothing(server, method, path):
 
 
 def test_an_assistants_last_message_is_continued_and_not_closed(server, artifact):
-    conversation = Conversation.open(artifact, threads=1)
+    conversation = open_greedy(artifact, threads=1)
     begun = "The dog saw"
     tokens = conversation.tokenizer.encode_chat(HI) + conversation.tokenizer.encode_more(begun)
     expected = "".join(conversation.answer(tokens, max_new_tokens=12))

@@ -10,9 +10,9 @@ import httpx
 import numpy as np
 import openai
 import pytest
+from greedy import open_greedy
 from tiny_server import serving
 
-from edgeinfinite.runtime_py.answer.conversation import Conversation
 from edgeinfinite.runtime_py.session.session import Session
 
 GREEDY = {"temperature": 0, "max_tokens": 12}
@@ -26,7 +26,7 @@ def user(text: str) -> list:
 
 
 def alone(artifact, *messages: str) -> list[str]:
-    conversation = Conversation.open(artifact, threads=1)
+    conversation = open_greedy(artifact, threads=1)
     return ["".join(conversation.ask(message, max_new_tokens=12)) for message in messages]
 
 
@@ -99,7 +99,7 @@ def test_another_question_about_the_same_text_reads_its_end_only(server):
 
 def test_reused_text_is_answered_as_by_one_session_that_read_the_same_pieces(server, artifact):
     first, second = continue_chat(server, LONG, "And then?")
-    conversation = Conversation.open(artifact, threads=1)
+    conversation = open_greedy(artifact, threads=1)
     tokenizer, session = conversation.tokenizer, conversation.session
     assert "".join(conversation.ask(LONG, max_new_tokens=12)) == first
     messages = [*user(LONG), {"role": "assistant", "content": first}, *user("And then?")]
@@ -114,7 +114,7 @@ def test_reused_text_is_answered_as_by_one_session_that_read_the_same_pieces(ser
 
 def test_a_state_that_the_server_saved_is_bit_for_bit_that_of_a_session_alone(server, artifact):
     chat(server, user(LONG))
-    conversation = Conversation.open(artifact, threads=1)
+    conversation = open_greedy(artifact, threads=1)
     list(conversation.ask(LONG, max_new_tokens=12))
     session = conversation.session
     saved = [kept.session for kept in server.service.states._saved.values()]

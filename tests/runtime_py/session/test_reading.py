@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from greedy import open_greedy
 from tiny_artifact import tiny_artifact
 
 from edgeinfinite.artifact.session_file import read_session_file
@@ -32,7 +33,7 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def begun(artifact: Path, *, raw: bool = False) -> Conversation:
-    conversation = Conversation.open(artifact)
+    conversation = open_greedy(artifact)
     digest = hashlib.sha256(TEXT.encode()).hexdigest()
     begin_reading(conversation, TEXT, name="april.txt", title="April", sha256=digest, raw=raw)
     return conversation
@@ -53,11 +54,11 @@ def test_a_reading_is_asked_like_one_prompt(artifact: Path, tmp_path: Path) -> N
     conversation = begun(artifact)
     continue_reading(conversation, tmp_path / "april.session")
 
-    from_file = Conversation.open(artifact, session=tmp_path / "april.session")
+    from_file = open_greedy(artifact, session=tmp_path / "april.session")
     assert from_file.document is not None and from_file.document.name == "april.txt"
     answered = "".join(from_file.ask(QUESTION, max_new_tokens=12))
 
-    anew = Conversation.open(artifact)
+    anew = open_greedy(artifact)
     assert answered == "".join(anew.ask(f"{TEXT.strip()}\n\n{QUESTION}", max_new_tokens=12))
     assert from_file.session.tokens_read == anew.session.tokens_read
     assert from_file.session.residual == anew.session.residual
@@ -83,7 +84,7 @@ def test_a_reading_that_was_stopped_again_and_again_equals_one_at_once(
             break
         except Cancelled:
             stops += 1
-            conversation = Conversation.open(artifact, session=path)
+            conversation = open_greedy(artifact, session=path)
             conversation.session.chunk_length = 16
     assert stops > 5
     at_once = begun(artifact)
@@ -116,7 +117,7 @@ def test_another_document_in_the_same_file_is_refused(artifact: Path, tmp_path: 
     assert document_in(path, TEXT.encode()).title == "April"
     with pytest.raises(EdgeInfiniteError, match=r"holds another document, april\.txt"):
         document_in(path, b"May")
-    bare = Conversation.open(artifact)
+    bare = open_greedy(artifact)
     list(bare.ask("Hi", max_new_tokens=1))
     bare.save(path)
     with pytest.raises(EdgeInfiniteError, match="a session without a document"):
@@ -128,7 +129,7 @@ def test_a_raw_reading_is_the_text_as_it_stands(artifact: Path, tmp_path: Path) 
     tokens = list(conversation.session.unread)
     assert tokens == conversation.tokenizer.encode_text(TEXT)
     continue_reading(conversation, tmp_path / "raw")
-    resumed = Conversation.open(artifact, session=tmp_path / "raw")
+    resumed = open_greedy(artifact, session=tmp_path / "raw")
     assert not resumed.message_is_open
     assert resumed.document is not None and resumed.document.raw
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from greedy import open_greedy
 from tiny_artifact import tiny_artifact
 
 from edgeinfinite.runtime_py.answer.conversation import Conversation
@@ -14,7 +15,7 @@ LONG = "It was a bright cold day in April, and the clocks were striking thirteen
 @pytest.fixture(scope="module", params=["reencode", "carry"])
 def conversation(request: pytest.FixtureRequest, tmp_path_factory) -> Conversation:
     folder = tmp_path_factory.mktemp("snapshots") / request.param
-    return Conversation.open(tiny_artifact(folder, "--policy", request.param))
+    return open_greedy(tiny_artifact(folder, "--policy", request.param))
 
 
 def _content(conversation: Conversation) -> dict[str, bytes]:
