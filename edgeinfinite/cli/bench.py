@@ -33,7 +33,7 @@ def bench(arguments: argparse.Namespace) -> int:
         return prepare_peer_model(kind, settings, model, options.peer_cache, note)
 
     rows, limits = run_bench(options, peer_model)
-    print(report.table(rows))
+    print(f"{report.table(rows)}\n\n{report.details(rows)}\n")
     print(
         f"memory reads {limits.read_bytes_per_s / 1e9:.1f} GB/s, float32 matrix products "
         f"{limits.multiply_flops / 1e9:.0f} GFLOP/s with {options.threads} threads"

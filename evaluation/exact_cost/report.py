@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from edgeinfinite.evaluation.exact_cost.case import BudgetRow, MemoryRow
-from edgeinfinite.files import save_figure
+from edgeinfinite.runtime_py.benchmark.panels import Line, plot_panels
 
 _HEADER = (
     "method",
@@ -89,33 +88,19 @@ def _ratio(value: float | None, other: float | None) -> str:
 
 
 def plot(rows: Sequence[MemoryRow], path: Path) -> None:
-    """Memory beside the weights, and time of the prefill, by length; both axes logarithmic.
+    """Memory beside the weights, and time of the prefill, by length.
 
     Args:
         rows: of one run.
         path: a .png, .svg or .pdf file.
     """
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    figure, panels = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+    lines = []
     for method in dict.fromkeys(row.method for row in rows):
-        line = [row for row in rows if row.method == method and not row.error]
-        style: dict[str, Any] = {"marker": "o", "label": method, "linewidth": 1.2}
-        if method == "mom":
-            style["linewidth"] = 2.5
-        lengths = [row.prompt_tokens for row in line]
-        panels[0].plot(lengths, [(row.activation_bytes or 0) / 1e6 for row in line], **style)
-        panels[1].plot(lengths, [row.prefill_cpu_s for row in line], **style)
-    labels = ("activations and cache in memory (MB)", "processor time of the prefill (s)")
-    ticks = sorted({row.prompt_tokens for row in rows})
-    for panel, label in zip(panels, labels, strict=True):
-        panel.set(xscale="log", yscale="log", xlabel="prompt (tokens)", ylabel=label)
-        panel.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
-        panel.minorticks_off()
-        panel.grid(alpha=0.3)
-    panels[0].legend(fontsize=8)
-    save_figure(figure, path)
-    pyplot.close(figure)
+        own = [row for row in rows if row.method == method and not row.error]
+        own.sort(key=lambda row: row.prompt_tokens)
+        memory = [row.activation_bytes and row.activation_bytes / 1e6 for row in own]
+        times = [row.prefill_cpu_s for row in own]
+        lengths = [row.prompt_tokens for row in own]
+        lines.append(Line(method, lengths, (memory, times), ours=method == "mom"))
+    titles = ("Activations and cache in memory (MB)", "Processor time of the prefill (s)")
+    plot_panels(titles, lines, path)

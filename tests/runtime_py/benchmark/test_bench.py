@@ -14,12 +14,14 @@ from tiny_artifact import tiny_artifact
 
 from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.benchmark import panels
 from edgeinfinite.runtime_py.benchmark.case import Case, Row, median_row
 from edgeinfinite.runtime_py.benchmark.machine import (
     MachineLimits,
     machine_limits,
     with_shares,
 )
+from edgeinfinite.runtime_py.benchmark.panels import Line, plot_panels
 from edgeinfinite.runtime_py.benchmark.plan import (
     missing_peers,
     plan_cases,
@@ -27,7 +29,7 @@ from edgeinfinite.runtime_py.benchmark.plan import (
     run_cases,
     with_losses,
 )
-from edgeinfinite.runtime_py.benchmark.report import table
+from edgeinfinite.runtime_py.benchmark.report import details, table
 from edgeinfinite.runtime_py.benchmark.systems import PEERS
 from edgeinfinite.runtime_py.benchmark.worker import prompt_of
 from edgeinfinite.runtime_py.engines import load_engine
@@ -90,8 +92,55 @@ def test_the_table_gives_ratios_to_the_best_peer_of_the_same_length():
         Row("transformers", "", "", "", 10, 5, 1, ttft_s=2.0),
         Row("llama.cpp", "", "", "f16", 20, 5, 1, ttft_s=0.1),
     ]
-    line = table([ours, *peers]).splitlines()[2]
+    line = details([ours, *peers]).splitlines()[2]
     assert "| 0.50 |" in line
+
+
+def test_the_five_figures_that_decide_come_first():
+    row = Row(
+        "edgeinfinite-onnx",
+        "int4",
+        "carry",
+        "x",
+        8000,
+        5,
+        1,
+        ttft_s=1.234,
+        decode_tokens_per_s=99.94,
+        peak_rss_bytes=3e8,
+        state_bytes=2.54e7,
+        nats_per_token=3.3984,
+        multiply_share=1.28,
+    )
+    failed = replace(row, error="too slow")
+    header, _, first, second = table([row, failed]).splitlines()
+    assert header.startswith("| system | settings | prompt | first token, s | decode, tokens/s | ")
+    assert first == "| edgeinfinite-onnx int4 | x | 8,000 | 1.23 | 99.9 | 300 | 25.4 | 3.398 |"
+    assert second == "| edgeinfinite-onnx int4 | x | 8,000 | too slow |"
+    assert details([row]).splitlines()[2].endswith(" | 128% |")
+
+
+def test_a_picture_has_axes_from_zero_and_its_legend_beside_the_lines(tmp_path, monkeypatch):
+    figures = []
+
+    def drawn(figure, path):
+        figure.canvas.draw()  # which lays it out
+        figures.append(figure)
+
+    monkeypatch.setattr(panels, "save_figure", drawn)
+    grows = Line("grows", (512, 8000), ((1.0, 30.0), (276.0, 330.0)), ours=True)
+    holes = Line("measured once", (512, 8000), ((2.0, None), (None, 300.0)))
+    plot_panels(("Time (s)", "Memory (MB)"), (grows, holes, Line("none", (), ((), ()))), tmp_path)
+    (figure,) = figures
+    assert [panel.get_title() for panel in figure.axes] == ["Time (s)", "Memory (MB)"]
+    for panel in figure.axes:
+        assert panel.get_xlim()[0] == panel.get_ylim()[0] == 0
+        assert panel.get_xscale() == panel.get_yscale() == "linear"
+        assert panel.get_legend() is None
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["grows", "measured once"]
+    below = min(panel.get_tightbbox().y0 for panel in figure.axes)
+    assert legend.get_window_extent().y1 <= below
 
 
 def test_missing_peers_are_named_with_the_command_and_unknown_ones_refused(monkeypatch):
@@ -177,4 +226,5 @@ def test_the_command_writes_rows_and_a_plot(artifact, tmp_path, capsys):
     assert [row["prompt_tokens"] for row in document["rows"]] == [40, 80]
     assert all(row["multiply_share"] > 0 and row["bandwidth_share"] for row in document["rows"])
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert capsys.readouterr().out.count("edgeinfinite-onnx") == 2
+    # In both tables.
+    assert capsys.readouterr().out.count("edgeinfinite-onnx") == 4
