@@ -21,6 +21,8 @@ from edgeinfinite.artifact.tensors import (
     COMPRESS,
     DECODE,
     PREFILL,
+    RECURRENT,
+    RECURRENT_DIMS,
     GraphSpec,
     OutputSpec,
     TensorSpec,
@@ -40,6 +42,7 @@ _TYPES = {
     **dict.fromkeys(
         ("logits", "has_memory", "scores", "memory", "memory_norm"), ("float32", "float16")
     ),
+    **dict.fromkeys(RECURRENT, ("float32",)),
 }
 """The types of what the host itself reads and writes, by role; caches may have any."""
 
@@ -137,8 +140,22 @@ def _state(manifest: Manifest) -> Iterator[str]:
         size += _bytes(spec)
     if size > _MOST_BYTES:
         yield f"its state would take {size:,} bytes"
+    yield from _updates(manifest)
     if len({spec.dtype for spec in manifest.state if spec.is_cache}) > 1:
         yield "its caches have several types"
+
+
+def _updates(manifest: Manifest) -> Iterator[str]:
+    """A state that layers read and no graph renews would stand still, in silence."""
+    held = {spec.name for spec in manifest.state if spec.role in RECURRENT}
+    for name in (PREFILL, DECODE):
+        graph = manifest.graphs.get(name)
+        if graph is None:
+            continue
+        renewed = {output.updates for output in graph.outputs}
+        read = {spec.name for spec in graph.inputs}
+        if missing := held - (renewed & read):
+            yield f"graph {name} doesn't carry on {min(missing)}"
 
 
 def _graphs(manifest: Manifest) -> Iterator[str]:
@@ -192,6 +209,9 @@ def _tensor(manifest: Manifest, spec: TensorSpec | OutputSpec) -> Iterator[str]:
     letters = spec.dims.split()
     if len(letters) != len(spec.shape):
         yield f"{spec.name} has {len(spec.shape)} axes, its layout says {spec.dims!r}"
+    if spec.role in RECURRENT:
+        yield from _recurrent(spec)
+        return
     if spec.layer is not None and not 0 <= spec.layer < manifest.backbone.layers:
         yield f"{spec.name} is of layer {spec.layer}"
     sizes = _sizes(manifest, spec.layer)
@@ -207,6 +227,16 @@ def _tensor(manifest: Manifest, spec: TensorSpec | OutputSpec) -> Iterator[str]:
             yield f"{spec.name} has room for {axis} tokens, the geometry says {sizes['C']}"
         elif letter != "T" and axis != sizes[letter]:
             yield f"{spec.name} has {axis} on the axis {letter}, it must be {sizes[letter]}"
+
+
+def _recurrent(spec: TensorSpec | OutputSpec) -> Iterator[str]:
+    """What is wrong with a state of a layer that doesn't attend: its own sizes are free."""
+    if spec.layer is None or not 0 <= spec.layer < _MOST_LAYERS:
+        yield f"{spec.name} is of layer {spec.layer}"
+    if spec.dims != RECURRENT_DIMS[spec.role]:
+        yield f"{spec.name} has the layout {spec.dims!r}"
+    if any(isinstance(axis, str) or axis < 1 for axis in spec.shape):
+        yield f"{spec.name} has the shape {list(spec.shape)}"
 
 
 def _sizes(manifest: Manifest, layer: int | None) -> dict[str, int]:

@@ -35,7 +35,7 @@ def last_token_only(model: PreTrainedModel) -> bool:
         False if the last layer's modules have other names; then nothing is changed.
     """
     last = model.get_decoder().layers[-1]
-    attention = last.self_attn
+    attention = getattr(last, "self_attn", None)
     if not isinstance(getattr(attention, "o_proj", None), nn.Module) or not hasattr(last, "mlp"):
         return False
     attention.o_proj = LastRow(attention.o_proj)
