@@ -140,22 +140,8 @@ def _state(manifest: Manifest) -> Iterator[str]:
         size += _bytes(spec)
     if size > _MOST_BYTES:
         yield f"its state would take {size:,} bytes"
-    yield from _updates(manifest)
     if len({spec.dtype for spec in manifest.state if spec.is_cache}) > 1:
         yield "its caches have several types"
-
-
-def _updates(manifest: Manifest) -> Iterator[str]:
-    """A state that layers read and no graph renews would stand still, in silence."""
-    held = {spec.name for spec in manifest.state if spec.role in RECURRENT}
-    for name in (PREFILL, DECODE):
-        graph = manifest.graphs.get(name)
-        if graph is None:
-            continue
-        renewed = {output.updates for output in graph.outputs}
-        read = {spec.name for spec in graph.inputs}
-        if missing := held - (renewed & read):
-            yield f"graph {name} doesn't carry on {min(missing)}"
 
 
 def _graphs(manifest: Manifest) -> Iterator[str]:
@@ -168,6 +154,18 @@ def _graphs(manifest: Manifest) -> Iterator[str]:
     for name, graph in manifest.graphs.items():
         for wrong in _graph(manifest, graph, reads_tokens=name in (PREFILL, DECODE)):
             yield f"graph {name}: {wrong}"
+    yield from _standing_still(manifest)
+
+
+def _standing_still(manifest: Manifest) -> Iterator[str]:
+    """A state that layers read and no graph renews would stand still, in silence."""
+    held = {spec.name for spec in manifest.state if spec.role in RECURRENT}
+    for name in (PREFILL, DECODE):
+        graph = manifest.graphs[name]
+        renewed = {output.updates for output in graph.outputs}
+        carried = renewed & {spec.name for spec in graph.inputs}
+        if missing := held - carried:
+            yield f"graph {name} doesn't carry on {min(missing)}"
 
 
 def _graph(manifest: Manifest, graph: GraphSpec, *, reads_tokens: bool) -> Iterator[str]:

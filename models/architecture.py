@@ -185,7 +185,7 @@ def _numbered(kinds: Sequence[str | None], kind: str) -> str:
 def _unsupported(model: PreTrainedModel, lacks: str) -> EdgeInfiniteError:
     return EdgeInfiniteError(
         f"{type(model).__name__} isn't supported: {lacks}. EdgeInfinite needs a RoPE decoder such "
-        "as Llama, Qwen2, Qwen3, Mistral, SmolLM, Phi-3, Granite, OLMo or Gemma"
+        "as Llama, Qwen2, Qwen3, Mistral, SmolLM, Phi-3, Granite, OLMo, LFM2 or Gemma"
     )
 
 

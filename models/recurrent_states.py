@@ -20,8 +20,8 @@ from transformers import Cache, PreTrainedModel
 from edgeinfinite.artifact.tensors import CONV_STATE, RecurrentTensor
 from edgeinfinite.errors import EdgeInfiniteError
 
-RECURRENT_MIXERS = {"Lfm2ShortConv": "conv", "Lfm2MoeShortConv": "conv"}
-"""The modules that are run so, by class, with transformers' name for the type of their layer."""
+RECURRENT_MIXERS = ("Lfm2ShortConv", "Lfm2MoeShortConv", "Lfm3ShortConv")
+"""Classes of the modules that are run so."""
 
 
 @dataclass(frozen=True)
