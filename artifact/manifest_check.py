@@ -37,7 +37,7 @@ _BYTES = {
     **{"float64": 8, "float32": 4, "float16": 2, "bool": 1},
     **{f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
-_TYPES = {
+_TYPES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("tokens", "length", "count"), ("int64",)),
     **dict.fromkeys(
         ("logits", "has_memory", "scores", "memory", "memory_norm"), ("float32", "float16")
@@ -202,7 +202,7 @@ def _tensor(manifest: Manifest, spec: TensorSpec | OutputSpec) -> Iterator[str]:
     """What is wrong with a tensor by itself, and against backbone and geometry."""
     if spec.dtype not in _BYTES:
         yield f"{spec.name} has the unknown type {spec.dtype!r}"
-    if spec.dtype not in _TYPES.get(spec.role, _BYTES):
+    if spec.dtype not in _TYPES.get(spec.role, tuple(_BYTES)):
         yield f"{spec.name} can't be of the type {spec.dtype}"
     letters = spec.dims.split()
     if len(letters) != len(spec.shape):

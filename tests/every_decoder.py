@@ -246,8 +246,8 @@ OUTCOMES = {
     ),
     "another layout of the decoder": (
         "bailing_hybrid blt codegen dbrx falcon falcon_h1 gpt_neox gpt_neox_japanese gptj "
-        "hrm_text jetmoe kimi_linear lfm2_moe llama4 llama4_text mllama modernbert-decoder moshi nemotron "
-        "roformer stablelm"
+        "hrm_text jetmoe kimi_linear lfm2_moe llama4 llama4_text mllama modernbert-decoder moshi "
+        "nemotron roformer stablelm"
     ),
     "layers that aren't attention": (
         "bamba falcon_mamba granitemoehybrid jamba mamba mamba2 minimax "

@@ -16,8 +16,8 @@ def layer_of(module: nn.Module) -> int:
 
     It isn't its layer's number where some layers don't attend (`masks.measure_windows`).
     """
-    number: int = getattr(module, "edgeinfinite_number", module.layer_idx)  # type: ignore[assignment]
-    return number
+    own: int = module.layer_idx  # type: ignore[assignment]
+    return getattr(module, "edgeinfinite_number", own)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ class Angles(NamedTuple):
 
 
 def kinds_of(model: PreTrainedModel) -> list[str | None]:
-    """For each layer that attends, the type by which the rotary embedding tells it apart; None if it doesn't."""
+    """Of each layer that attends, the type by which the rotary embedding tells it, or None."""
     count = len(architecture_of(model).layers)
     if not architecture_of(model).rotary_by_type:
         return [None] * count
