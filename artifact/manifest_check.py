@@ -21,6 +21,8 @@ from edgeinfinite.artifact.tensors import (
     COMPRESS,
     DECODE,
     PREFILL,
+    RECURRENT,
+    RECURRENT_DIMS,
     GraphSpec,
     OutputSpec,
     TensorSpec,
@@ -35,11 +37,12 @@ _BYTES = {
     **{"float64": 8, "float32": 4, "float16": 2, "bool": 1},
     **{f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
-_TYPES = {
+_TYPES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("tokens", "length", "count"), ("int64",)),
     **dict.fromkeys(
         ("logits", "has_memory", "scores", "memory", "memory_norm"), ("float32", "float16")
     ),
+    **dict.fromkeys(RECURRENT, ("float32",)),
 }
 """The types of what the host itself reads and writes, by role; caches may have any."""
 
@@ -151,6 +154,18 @@ def _graphs(manifest: Manifest) -> Iterator[str]:
     for name, graph in manifest.graphs.items():
         for wrong in _graph(manifest, graph, reads_tokens=name in (PREFILL, DECODE)):
             yield f"graph {name}: {wrong}"
+    yield from _standing_still(manifest)
+
+
+def _standing_still(manifest: Manifest) -> Iterator[str]:
+    """A state that layers read and no graph renews would stand still, in silence."""
+    held = {spec.name for spec in manifest.state if spec.role in RECURRENT}
+    for name in (PREFILL, DECODE):
+        graph = manifest.graphs[name]
+        renewed = {output.updates for output in graph.outputs}
+        carried = renewed & {spec.name for spec in graph.inputs}
+        if missing := held - carried:
+            yield f"graph {name} doesn't carry on {min(missing)}"
 
 
 def _graph(manifest: Manifest, graph: GraphSpec, *, reads_tokens: bool) -> Iterator[str]:
@@ -187,11 +202,14 @@ def _tensor(manifest: Manifest, spec: TensorSpec | OutputSpec) -> Iterator[str]:
     """What is wrong with a tensor by itself, and against backbone and geometry."""
     if spec.dtype not in _BYTES:
         yield f"{spec.name} has the unknown type {spec.dtype!r}"
-    if spec.dtype not in _TYPES.get(spec.role, _BYTES):
+    if spec.dtype not in _TYPES.get(spec.role, tuple(_BYTES)):
         yield f"{spec.name} can't be of the type {spec.dtype}"
     letters = spec.dims.split()
     if len(letters) != len(spec.shape):
         yield f"{spec.name} has {len(spec.shape)} axes, its layout says {spec.dims!r}"
+    if spec.role in RECURRENT:
+        yield from _recurrent(spec)
+        return
     if spec.layer is not None and not 0 <= spec.layer < manifest.backbone.layers:
         yield f"{spec.name} is of layer {spec.layer}"
     sizes = _sizes(manifest, spec.layer)
@@ -207,6 +225,16 @@ def _tensor(manifest: Manifest, spec: TensorSpec | OutputSpec) -> Iterator[str]:
             yield f"{spec.name} has room for {axis} tokens, the geometry says {sizes['C']}"
         elif letter != "T" and axis != sizes[letter]:
             yield f"{spec.name} has {axis} on the axis {letter}, it must be {sizes[letter]}"
+
+
+def _recurrent(spec: TensorSpec | OutputSpec) -> Iterator[str]:
+    """What is wrong with a state of a layer that doesn't attend: its own sizes are free."""
+    if spec.layer is None or not 0 <= spec.layer < _MOST_LAYERS:
+        yield f"{spec.name} is of layer {spec.layer}"
+    if spec.dims != RECURRENT_DIMS[spec.role]:
+        yield f"{spec.name} has the layout {spec.dims!r}"
+    if any(isinstance(axis, str) or axis < 1 for axis in spec.shape):
+        yield f"{spec.name} has the shape {list(spec.shape)}"
 
 
 def _sizes(manifest: Manifest, layer: int | None) -> dict[str, int]:

@@ -30,11 +30,13 @@ Role = Literal[
     "count",
     "k_new",
     "v_new",
+    "conv_state",
 ]
 """What a tensor holds. `k_recall` to `v_window` are what `compress_memory` returns under `carry`:
 the recall slots and the moved window of one layer, for the host to copy into the caches. Graphs of
 fixed shape (`docs/npu.md`) read `count`, how many of their T tokens belong to the text, and return
-`k_new` and `v_new`, for the host to write behind what a layer has in use."""
+`k_new` and `v_new`, for the host to write behind what a layer has in use. `conv_state` is of a
+layer that doesn't attend; such layers are counted by themselves."""
 
 SCORES: Role = "scores"
 """Of the pairs in a layer's recall slots, policy `carry`."""
@@ -46,6 +48,15 @@ CACHES: tuple[Role, ...] = ("k_cache", "v_cache")
 RECALL_PARTS: tuple[Role, ...] = ("k_recall", "v_recall")
 WINDOW_PARTS: tuple[Role, ...] = ("k_window", "v_window")
 NEW_PARTS: tuple[Role, ...] = ("k_new", "v_new")
+
+CONV_STATE: Role = "conv_state"
+"""The newest columns of what a causal convolution reads."""
+
+RECURRENT: tuple[Role, ...] = (CONV_STATE,)
+"""States of layers that don't attend: read and written whole, float32, of a constant size."""
+
+RECURRENT_DIMS: dict[Role, str] = {CONV_STATE: "B E R"}
+"""Their layouts. E channels, R columns: the length of the kernel less one."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,19 @@ class OutputSpec:
     layer: int | None = None
     alias: str | None = None
     updates: str | None = None
+
+
+@dataclass(frozen=True)
+class RecurrentTensor:
+    """What the state holds of a layer that doesn't attend.
+
+    Args:
+        role: one of `RECURRENT`.
+        shape: its sizes, in the layout `RECURRENT_DIMS` has for it.
+    """
+
+    role: Role
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -150,6 +174,7 @@ def state_specs(
     memory: bool,
     cache_type: str = "float32",
     scored: Mapping[int, int] | None = None,
+    recurrent: Sequence[RecurrentTensor] = (),
 ) -> tuple[TensorSpec, ...]:
     """The state in the layout `B K C D`, which PyTorch and ONNX Runtime use.
 
@@ -161,6 +186,7 @@ def state_specs(
         memory: whether there is a gate that reads M and z.
         cache_type: of K and V, `float32`, `float16` or `int8`; everything else is float32.
         scored: G of the layers whose recall slots have scores.
+        recurrent: of the layers that don't attend, in order.
     """
     caches = [
         tensor_spec(role, cache_type, (1, kv_heads, capacity, head_dim), "B K C D", layer)
@@ -179,4 +205,9 @@ def state_specs(
         tensor_spec("length", "int64", (layers,), "L"),
         tensor_spec("has_memory", "float32", (1,), "1"),
     ]
-    return tuple(caches + scores + (sums if memory else []) + counters)
+    held: list[TensorSpec] = []
+    for tensor in recurrent:
+        number = sum(spec.role == tensor.role for spec in held)
+        dims = RECURRENT_DIMS[tensor.role]
+        held.append(tensor_spec(tensor.role, "float32", tensor.shape, dims, number))
+    return tuple(caches + scores + held + (sums if memory else []) + counters)

@@ -17,10 +17,12 @@ import torch
 from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
+from edgeinfinite.artifact.tensors import RecurrentTensor
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.attention.interface import attention_implementation
 from edgeinfinite.models.attention.masks import measure_windows
+from edgeinfinite.models.recurrent_states import is_recurrent, recurrent_tensors
 from edgeinfinite.models.weights.row_modules import compute_dtype
 
 _LAYER_TYPES = {"full_attention", "sliding_attention"}
@@ -51,11 +53,12 @@ class Architecture:
 
     Args:
         name: class of the model, such as `LlamaForCausalLM`.
-        layers: how each layer attends, L of them.
+        layers: how each layer attends, L of them: those that don't attend aren't counted.
         query_heads, kv_heads, head_dim: H, K, D, the same in every layer.
         vocabulary: V, rows of the embedding.
         positions: how many the model was trained on.
         rotary_by_type: whether RoPE's angles depend on the layer's type too, not only the position.
+        recurrent: what the state holds of the layers that don't attend.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Architecture:
     vocabulary: int
     positions: int
     rotary_by_type: bool = False
+    recurrent: tuple[RecurrentTensor, ...] = ()
 
     @property
     def sliding_windows(self) -> tuple[int, ...]:
@@ -107,11 +111,11 @@ def check_supported(model: PreTrainedModel) -> None:
         lacks = others
     elif not hasattr(decoder, "rotary_emb"):
         lacks = _about_positions(model)
-    elif not len(layers) or not all(hasattr(layer, "self_attn") for layer in layers):
+    elif not _attending(layers) or len(_attending(layers)) < _not_recurrent(layers):
         lacks = "its layers hold no `self_attn`"
     elif not type(model)._supports_attention_backend:
         lacks = "it doesn't use transformers' attention interface"
-    elif unknown := set(getattr(text, "layer_types", None) or []) - _LAYER_TYPES:
+    elif unknown := _layer_types(layers, text) - _LAYER_TYPES:
         lacks = "; ".join(
             f"{_numbered(text.layer_types, kind)} of type {kind}" for kind in sorted(unknown)
         )
@@ -119,12 +123,26 @@ def check_supported(model: PreTrainedModel) -> None:
         lacks = "its layers share KV caches"
     elif getattr(text, "hidden_size_per_layer_input", 0):
         lacks = "each of its layers has an embedding of its own"
-    elif any(getattr(layer.self_attn, "sinks", None) is not None for layer in layers):
+    elif any(getattr(part, "sinks", None) is not None for part in _attending(layers)):
         lacks = "its attention has learned sinks"
     elif getattr(text, "kv_lora_rank", None):
         lacks = "its KV cache is a latent one (MLA)"
     if lacks:
         raise _unsupported(model, lacks)
+
+
+def _attending(layers: Sequence[nn.Module]) -> list[nn.Module]:
+    return [layer.self_attn for layer in layers if hasattr(layer, "self_attn")]  # type: ignore[misc]
+
+
+def _not_recurrent(layers: Sequence[nn.Module]) -> int:
+    return sum(not is_recurrent(layer) for layer in layers)
+
+
+def _layer_types(layers: Sequence[nn.Module], text: Any) -> set[str]:
+    """The types of the layers that attend, as the configuration has them."""
+    types = getattr(text, "layer_types", None) or []
+    return {kind for kind, layer in zip(types, layers, strict=False) if not is_recurrent(layer)}
 
 
 def _about_positions(model: PreTrainedModel) -> str:
@@ -137,7 +155,10 @@ def _about_positions(model: PreTrainedModel) -> str:
 
 def _layers_without_attention(layers: Sequence[nn.Module]) -> str | None:
     """Which layers are something else, such as an SSM or a convolution; None if all attend."""
-    kinds = [None if hasattr(layer, "self_attn") else _mixer(layer) for layer in layers]
+    kinds = [
+        None if hasattr(layer, "self_attn") or is_recurrent(layer) else _mixer(layer)
+        for layer in layers
+    ]
     kinds = [None if kind and "Attention" in kind else kind for kind in kinds]
     found = dict.fromkeys(kind for kind in kinds if kind)  # in the order of the layers
     return "; ".join(f"{_numbered(kinds, kind)} {kind}, not attention" for kind in found) or None
@@ -164,7 +185,7 @@ def _numbered(kinds: Sequence[str | None], kind: str) -> str:
 def _unsupported(model: PreTrainedModel, lacks: str) -> EdgeInfiniteError:
     return EdgeInfiniteError(
         f"{type(model).__name__} isn't supported: {lacks}. EdgeInfinite needs a RoPE decoder such "
-        "as Llama, Qwen2, Qwen3, Mistral, SmolLM, Phi-3, Granite, OLMo or Gemma"
+        "as Llama, Qwen2, Qwen3, Mistral, SmolLM, Phi-3, Granite, OLMo, LFM2 or Gemma"
     )
 
 
@@ -175,6 +196,7 @@ def _collected(model: PreTrainedModel) -> Architecture:
         raise _unsupported(model, "its configuration doesn't say how many positions it knows")
     try:
         measure_windows(model, positions)
+        recurrent = recurrent_tensors(model)
         calls = _attention_calls(model)
     except EdgeInfiniteError:
         raise
@@ -183,7 +205,7 @@ def _collected(model: PreTrainedModel) -> Architecture:
     except Exception as error:  # of code that no one here has seen
         lacks = f"its decoder doesn't run on its own ({type(error).__name__}: {error})"
         raise _unsupported(model, " ".join(lacks.split())) from error
-    if sorted(calls) != list(range(len(decoder.layers))):
+    if sorted(calls) != list(range(len(decoder.layers) - len(recurrent))):
         raise _unsupported(model, "not every layer hands its arguments to the attention interface")
     sizes = {(c.query.shape[1], *c.key.shape[1::2], *c.value.shape[1::2]) for c in calls.values()}
     query_heads, kv_heads, head_dim, *of_values = next(iter(sizes))
@@ -200,6 +222,7 @@ def _collected(model: PreTrainedModel) -> Architecture:
         head_dim=head_dim,
         vocabulary=text.vocab_size,
         positions=positions,
+        recurrent=recurrent,
         rotary_by_type="layer_type" in inspect.signature(decoder.rotary_emb.forward).parameters,
     )
 

@@ -63,6 +63,11 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
     config = replace(config, geometry=with_windows(config.geometry, facts))
     _check_positions(facts, config.geometry)
     check_length(model, config.geometry.capacity)
+    if facts.recurrent and config.geometry.policy != "carry":
+        raise EdgeInfiniteError(
+            f"{facts.name} has layers that don't attend, and --policy {config.geometry.policy} "
+            "reads its window again, which their states can't; give --policy carry"
+        )
     if config.geometry.policy == "carry":
         measure_movements(model, config.geometry.capacity)  # refuses keys that can't be moved
     layers = attention_layers(model)
@@ -106,8 +111,9 @@ def rank_rule_of(model: PreTrainedModel) -> RankRule:
 
 
 def attention_layers(model: PreTrainedModel) -> list[Any]:
-    """The attention modules in order, with `attach`'s own modules."""
-    return [layer.self_attn for layer in model.get_decoder().layers]
+    """The attention modules in order, with `attach`'s own modules; some layers may have none."""
+    layers = model.get_decoder().layers
+    return [layer.self_attn for layer in layers if hasattr(layer, "self_attn")]
 
 
 def gate_parameters(model: PreTrainedModel) -> list[nn.Parameter]:

@@ -31,6 +31,7 @@ class TensorState:
         has_memory: `[1]` float, 0 or 1.
         scores: per layer `[1, K, G]` float32 of the recall slots; None where no head scores.
         longest_layer: in which a token's position is its slot.
+        recurrent: of the layers that don't attend, see `recurrent_states`.
     """
 
     length: torch.Tensor
@@ -41,6 +42,12 @@ class TensorState:
     has_memory: torch.Tensor
     scores: list[torch.Tensor | None] = field(default_factory=list)
     longest_layer: int = 0
+    recurrent: list[torch.Tensor] = field(default_factory=list)
+
+    def carry_on(self, tensors: list[torch.Tensor]) -> None:
+        """See `RecurrentState.carry_on`; in place."""
+        for held, new in zip(self.recurrent, tensors, strict=True):
+            held.copy_(new)
 
     def positions(self, tokens: int) -> torch.Tensor:
         """See `AttentionState.positions`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +24,7 @@ class StateShape:
         cache_type: dtype of K and V, one of `CACHE_TYPES`.
         reads_memory: whether M and z (float32) belong to the state.
         positions: the backbone's trained positions, the largest cache.
+        recurrent_bytes: of the states of layers that don't attend.
     """
 
     layers: int
@@ -31,6 +33,7 @@ class StateShape:
     cache_type: str
     reads_memory: bool
     positions: int
+    recurrent_bytes: int = 0
 
     @classmethod
     def of(cls, facts: Architecture, cache_type: str, *, reads_memory: bool) -> StateShape:
@@ -42,6 +45,7 @@ class StateShape:
             cache_type,
             reads_memory,
             facts.positions,
+            sum(4 * math.prod(tensor.shape) for tensor in facts.recurrent),
         )
 
     @property
@@ -51,9 +55,10 @@ class StateShape:
 
     @property
     def fixed_bytes(self) -> int:
-        """Bytes of M, z and the counters, as in `runtime_py.state.state_specs`."""
+        """Bytes of M, z, the layers that don't attend and the counters (`tensors.state_specs`)."""
         memory = 4 * self.layers * self.kv_heads * self.head_dim * (self.head_dim + 1)
-        return (memory if self.reads_memory else 0) + 8 * self.layers + 4
+        counters = 8 * self.layers + 4
+        return (memory if self.reads_memory else 0) + self.recurrent_bytes + counters
 
     @property
     def score_bytes(self) -> int:

@@ -214,6 +214,7 @@ REASONS = {
     "layers that differ in heads": "differ in heads",
     "two attentions a layer": "attends 2 times",
     "embeddings by layer": "has an embedding of its own",
+    "layers whose state can't be read again": "give --policy carry",
     "keys that can't be moved": "once tokens have left|use --policy reencode",
 }
 """What a refusal says, by the name that it has in `table_of`; the first that is found counts."""
@@ -223,7 +224,7 @@ OUTCOMES = {
     "right": (
         "apertus arcee bitnet cohere cohere2 cohere_compass_text cwm emu3 ernie4_5 exaone4 fuyu "
         "gemma gemma2 gemma3 gemma3_text glm glm4 got_ocr2 granite helium hunyuan_v1_dense "
-        "hyperclovax internlm3 iquestcoder jais2 llama ministral ministral3 mistral "
+        "hyperclovax internlm3 iquestcoder jais2 lfm2 lfm3 llama ministral ministral3 mistral "
         "moss_transcribe_diarize nanochat olmo olmo2 olmo3 persimmon phi phi3 phi4_multimodal "
         "qwen2 qwen3 seed_oss smollm3 starcoder2 vaultgemma"
     ),
@@ -245,11 +246,11 @@ OUTCOMES = {
     ),
     "another layout of the decoder": (
         "bailing_hybrid blt codegen dbrx falcon falcon_h1 gpt_neox gpt_neox_japanese gptj "
-        "hrm_text jetmoe kimi_linear llama4 llama4_text mllama modernbert-decoder moshi nemotron "
-        "roformer stablelm"
+        "hrm_text jetmoe kimi_linear lfm2_moe llama4 llama4_text mllama modernbert-decoder moshi "
+        "nemotron roformer stablelm"
     ),
     "layers that aren't attention": (
-        "bamba falcon_mamba granitemoehybrid jamba lfm2 lfm2_moe lfm3 mamba mamba2 minimax "
+        "bamba falcon_mamba granitemoehybrid jamba mamba mamba2 minimax "
         "nemotron_h olmo_hybrid qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen3_next "
         "qwen4_exp qwen4_exp_text recurrent_gemma zamba zamba2 zaya"
     ),

@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import Manifest
 from edgeinfinite.artifact.tensors import COMPRESS
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Integers, Progress
 from edgeinfinite.export.executorch.exact.parity import exact_parity
 from edgeinfinite.export.executorch.graphs import Graph, graphs_of, state_of
@@ -61,7 +62,12 @@ class ExecuTorchBackend:
     tools = ("executorch", "torchao")
 
     def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
-        """See `export.backend.Backend.check_architecture`; all that `attach` takes is supported."""
+        """See `export.backend.Backend.check_architecture`."""
+        if facts.recurrent:
+            raise EdgeInfiniteError(
+                f"the back end executorch can't carry on the states of {facts.name}'s layers that "
+                "don't attend yet; use --backend onnx"
+            )
 
     def export_graphs(
         self,

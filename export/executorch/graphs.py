@@ -62,9 +62,9 @@ class ExecuTorchPrefill(PrefillSegment):
 
     def dynamic_shapes(self) -> tuple[Any, ...]:
         """T of the tokens, U of the caches."""
-        _, length, _, _, *memory = super().dynamic_shapes()
+        _, length, _, _, *others = super().dynamic_shapes()
         tokens = {1: torch.export.Dim("T", min=2, max=max_tokens(self.shape))}
-        return (tokens, length, *_used_axes(_kinds_of(self.model)), *memory)
+        return (tokens, length, *_used_axes(_kinds_of(self.model)), *others)
 
     def spec(self, file: str) -> GraphSpec:
         """The graph's signature for the manifest; its caches have `U` slots."""
@@ -95,8 +95,8 @@ class ExecuTorchDecode(DecodeStep):
 
     def dynamic_shapes(self) -> tuple[Any, ...]:
         """U of the caches."""
-        tokens, length, _, _, *memory = super().dynamic_shapes()
-        return (tokens, length, *_used_axes(_kinds_of(self.model)), *memory)
+        tokens, length, _, _, *others = super().dynamic_shapes()
+        return (tokens, length, *_used_axes(_kinds_of(self.model)), *others)
 
     def spec(self, file: str) -> GraphSpec:
         """The graph's signature for the manifest; its caches have `U` slots."""

@@ -64,6 +64,7 @@ class _ExecuTorchState:
         scales: Sequence[CacheScales | None],
     ) -> None:
         self._given = given
+        self.recurrent = list(given.recurrent)
         self._scales = scales
         self._kinds = kinds
         self._longest = longest_layer
@@ -79,6 +80,10 @@ class _ExecuTorchState:
     def _length_of(self, layer: int) -> torch.Tensor:
         """Slots in use, `[1]` int64."""
         return self._given.length[layer : layer + 1]
+
+    def carry_on(self, tensors: list[torch.Tensor]) -> None:
+        """See `RecurrentState.carry_on`."""
+        self.recurrent = tensors
 
     def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """See `AttentionState.memory_of`."""

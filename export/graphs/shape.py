@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.artifact.tensors import TensorSpec, state_specs
+from edgeinfinite.artifact.tensors import RecurrentTensor, TensorSpec, state_specs
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attention_layers, config_of, scored_layers
 
@@ -22,6 +22,7 @@ class ModelShape:
         reads_memory: whether there is a gate.
         cache_type: dtype of the KV cache.
         scored: G by number of each layer whose recall slots have scores.
+        recurrent: of the layers that don't attend.
     """
 
     layers: int
@@ -33,6 +34,7 @@ class ModelShape:
     reads_memory: bool
     cache_type: str
     scored: dict[int, int]
+    recurrent: tuple[RecurrentTensor, ...] = ()
 
     @classmethod
     def of(cls, model: PreTrainedModel) -> ModelShape:
@@ -48,6 +50,7 @@ class ModelShape:
             reads_memory=attention_layers(model)[0].memory_gate is not None,
             cache_type=config_of(model).cache_type,
             scored=scored_layers(model),
+            recurrent=facts.recurrent,
         )
 
     @property
@@ -70,4 +73,5 @@ class ModelShape:
             memory=self.reads_memory,
             cache_type=self.cache_type,
             scored=self.scored,
+            recurrent=self.recurrent,
         )

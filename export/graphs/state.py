@@ -6,13 +6,13 @@ Letters: L layers, K KV heads, C capacity, D head dimension.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
 
 from edgeinfinite.artifact.tensors import OutputSpec, TensorSpec, updated_in_place
-from edgeinfinite.models.attention.interface import AttentionState
+from edgeinfinite.models.attention.interface import RecurrentState
 
 
 @dataclass
@@ -25,6 +25,7 @@ class StateTensors:
         memory: M `[L, K, D, D]` float32; None without a gate.
         memory_norm: z `[L, K, D]` float32; None without a gate.
         has_memory: `[1]` float32; None without a gate.
+        recurrent: of the layers that don't attend, in order.
     """
 
     length: torch.Tensor
@@ -33,10 +34,11 @@ class StateTensors:
     memory: torch.Tensor | None
     memory_norm: torch.Tensor | None
     has_memory: torch.Tensor | None
+    recurrent: list[torch.Tensor] = field(default_factory=list)
 
 
-class GraphState(AttentionState, Protocol):
-    """An `AttentionState` in a back end's operators, over one graph's inputs."""
+class GraphState(RecurrentState, Protocol):
+    """A `RecurrentState` in a back end's operators, over one graph's inputs."""
 
     def outputs(self) -> list[torch.Tensor]:
         """The state tensors that the graph returns, in the order of the `OutputSpec`s."""

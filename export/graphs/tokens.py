@@ -14,10 +14,12 @@ from transformers import PreTrainedModel
 from edgeinfinite.artifact.tensors import (
     DECODE,
     PREFILL,
+    RECURRENT,
     GraphSpec,
     OutputSpec,
     TensorSpec,
     tensor_spec,
+    updated,
 )
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.graphs.state import StateFactory, StateTensors, example
@@ -51,7 +53,8 @@ class _TokensGraph(nn.Module):
         self.shape = ModelShape.of(model)
         self._new_state = new_state
         self._state = state
-        self._presents = presents
+        self._recurrent = tuple(spec for spec in state if spec.role in RECURRENT)
+        self._presents = (*presents, *(updated(spec) for spec in self._recurrent))
 
     def forward(
         self,
@@ -59,6 +62,7 @@ class _TokensGraph(nn.Module):
         length: torch.Tensor,
         k_cache: list[torch.Tensor],
         v_cache: list[torch.Tensor],
+        recurrent: list[torch.Tensor],
         memory: torch.Tensor | None = None,
         memory_norm: torch.Tensor | None = None,
         has_memory: torch.Tensor | None = None,
@@ -67,15 +71,17 @@ class _TokensGraph(nn.Module):
 
         Args:
             tokens: `[1, T]` int64.
-            length, k_cache, v_cache, memory, memory_norm, has_memory: as in `StateTensors`.
+            length, k_cache, v_cache, recurrent: as in `StateTensors`.
+            memory, memory_norm, has_memory: likewise.
 
         Returns:
-            Logits `[1, V]` of the last token, then `GraphState.outputs`.
+            Logits `[1, V]` of the last token, `GraphState.outputs`, then the new `recurrent`.
         """
-        given = StateTensors(length, list(k_cache), list(v_cache), memory, memory_norm, has_memory)
+        sums = memory, memory_norm, has_memory
+        given = StateTensors(length, list(k_cache), list(v_cache), *sums, list(recurrent))
         state = self._new_state(given)
         logits = run_tokens(self.model, tokens, state)
-        return logits[:, -1], *state.outputs()
+        return logits[:, -1], *state.outputs(), *state.recurrent
 
     def example_inputs(self) -> tuple[Any, ...]:
         """Arguments of `forward` for tracing."""
@@ -86,6 +92,7 @@ class _TokensGraph(nn.Module):
             tensors["length"],
             [tensors[f"k_cache_{layer}"] for layer in layers],
             [tensors[f"v_cache_{layer}"] for layer in layers],
+            [tensors[spec.name] for spec in self._recurrent],
         ]
         if self.shape.reads_memory:
             arguments += [tensors["memory"], tensors["memory_norm"], tensors["has_memory"]]
@@ -100,7 +107,8 @@ class _TokensGraph(nn.Module):
         """For `torch.export`: which axes of the arguments vary."""
         layers = self.shape.layers
         memory = [None, None, None] if self.shape.reads_memory else []
-        return (self._tokens_axes(), None, [None] * layers, [None] * layers, *memory)
+        caches = [None] * layers, [None] * layers, [None] * len(self._recurrent)
+        return (self._tokens_axes(), None, *caches, *memory)
 
     def _tokens_axes(self) -> Any:
         return None
@@ -123,7 +131,8 @@ class _TokensGraph(nn.Module):
         caches = [spec for spec in self._state if spec.is_cache]
         memory = ["memory", "memory_norm", "has_memory"] if self.shape.reads_memory else []
         tokens = tensor_spec("tokens", "int64", (1, self._tokens_size()), "B T")
-        return (tokens, by_name["length"], *caches, *(by_name[name] for name in memory))
+        held = (*caches, *self._recurrent)
+        return (tokens, by_name["length"], *held, *(by_name[name] for name in memory))
 
     def _tokens_size(self) -> int | str:
         return 1

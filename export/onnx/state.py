@@ -33,6 +33,7 @@ class GatedState:
         self, given: StateTensors, gates: list[MemoryGate], longest_layer: int = 0
     ) -> None:
         self._given = given
+        self.recurrent = list(given.recurrent)
         self._longest = longest_layer
         self._gates: FlatGates | None = None
         if given.memory is not None:
@@ -40,6 +41,10 @@ class GatedState:
             self.has_memory = given.has_memory
             self._gates = FlatGates(gates, given.memory, given.memory_norm, given.has_memory)
         self._positions: torch.Tensor | None = None
+
+    def carry_on(self, tensors: list[torch.Tensor]) -> None:
+        """See `RecurrentState.carry_on`."""
+        self.recurrent = tensors
 
     def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """See `AttentionState.memory_of`; the absorbed gates ignore the result."""

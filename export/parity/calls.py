@@ -17,13 +17,18 @@ from pathlib import Path
 import numpy as np
 
 from edgeinfinite.artifact.manifest import Manifest, cache_type_of, load_manifest
-from edgeinfinite.artifact.tensors import SCORES, SUMS
+from edgeinfinite.artifact.tensors import RECURRENT, SCORES, SUMS
 from edgeinfinite.export.backend import ExactParity, Progress
 from edgeinfinite.export.default_text import default_text
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.compression import CompressionParity
 from edgeinfinite.export.parity.sensitivity import nudged
-from edgeinfinite.export.parity.state_errors import cache_errors, copy_state, relative_error
+from edgeinfinite.export.parity.state_errors import (
+    cache_errors,
+    copy_state,
+    relative_error,
+    tensor_errors,
+)
 from edgeinfinite.models.configuration import INT8_CACHE
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -105,9 +110,9 @@ def check_parity(
     )
     tokens = _tokens(folder, text)
     session = read_through(probe, tokens, progress or (lambda *_: None))
-    limits = (_EMULATED_LIMITS if emulate else _limits(manifest)) | dict.fromkeys(
-        (*SUMS, SCORES), _MEMORY_LIMIT
-    )
+    limits = _EMULATED_LIMITS if emulate else _limits(manifest)
+    limits = {**limits, **dict.fromkeys(RECURRENT, limits["k_cache"])}
+    limits |= dict.fromkeys((*SUMS, SCORES), _MEMORY_LIMIT)
     checks = []
     for name, errors in probe.errors.items():
         computed = name in (*SUMS, SCORES)  # in float32, from equal caches
@@ -246,9 +251,12 @@ class ProbedEngine:
     def _note_caches(
         self, notes: dict[str, list[list[float]]], state: State, slots: list[slice]
     ) -> None:
-        """Errors in the given slots of every layer."""
+        """Errors in the given slots of every layer, and of what other layers keep."""
         for kind in ("k_cache", "v_cache"):
             notes[kind].append(cache_errors(kind, state, self._state, slots))
+        for role in RECURRENT:
+            if errors := tensor_errors(role, state, self._state):
+                notes[role].append(errors)
 
 
 def read_through(engine: ProbedEngine, tokens: Iterator[int], progress: Progress) -> Session:

@@ -49,6 +49,15 @@ def cache_errors(role: Role, state: State, wanted: State, slots: Sequence[slice]
     ]
 
 
+def tensor_errors(role: Role, state: State, wanted: State) -> list[float]:
+    """Relative errors of the whole tensors of a role, one per layer; none where there is none."""
+    return [
+        relative_error(state.arrays[spec.name], wanted.arrays[spec.name])
+        for spec in state.specs
+        if spec.role == role
+    ]
+
+
 def relative_error(value: np.ndarray, wanted: np.ndarray) -> float:
     """‖value - wanted‖ / ‖wanted‖; 0 for two zeros, NaN for any NaN."""
     value, wanted = value.astype(np.float32), wanted.astype(np.float32)

@@ -24,7 +24,7 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.state_errors import relative_error
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.attach import attach
+from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.weights.shared_copy import shared_copy
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -99,12 +99,13 @@ def refuse_other_results(model: PreTrainedModel, policy: str) -> list[Check]:
 
 
 def _kinds(model: PreTrainedModel) -> list[int]:
-    """The first layer of each kind."""
+    """The first of each kind of attention layer, by its number among them."""
     facts = architecture_of(model).layers
-    types = getattr(model.config.get_text_config(), "layer_types", None) or [None] * len(facts)
+    types = getattr(model.config.get_text_config(), "layer_types", None)
+    numbers = [layer.layer_idx for layer in attention_layers(model)]
     first: dict[Any, int] = {}
-    for index, kind in enumerate(zip(facts, types, strict=True)):
-        first.setdefault(kind, index)
+    for layer, (number, kind) in enumerate(zip(numbers, facts, strict=True)):
+        first.setdefault((kind, types[number] if types else None), layer)
     return list(first.values())
 
 
@@ -152,13 +153,14 @@ def _error_evicted(model: PreTrainedModel, layer: int, policy: str) -> float:
 def _single(model: PreTrainedModel, layer: int) -> tuple[PreTrainedModel, int]:
     """A model of one of the layers, with a short window if it has one; and the window or 0."""
     window = architecture_of(model).layers[layer].sliding_window or 0
-    single = shared_copy(model, [layer])
+    number = attention_layers(model)[layer].layer_idx
+    single = shared_copy(model, [number])
     if window <= _WINDOW:
         return single, window
     _replace_window(single, window)
     if architecture_of(single).layers[0].sliding_window == _WINDOW:
         return single, _WINDOW
-    single = shared_copy(model, [layer])
+    single = shared_copy(model, [number])
     return single, window if window <= _LONGEST_WINDOW else 0
 
 

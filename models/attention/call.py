@@ -11,12 +11,21 @@ import torch
 from torch import nn
 
 
+def layer_of(module: nn.Module) -> int:
+    """The number of an attention module among those of its model.
+
+    It isn't its layer's number where some layers don't attend (`masks.measure_windows`).
+    """
+    own: int = module.layer_idx  # type: ignore[assignment]
+    return getattr(module, "edgeinfinite_number", own)
+
+
 @dataclass(frozen=True, eq=False)
 class AttentionCall:
     """One call of transformers' attention interface, with its defaults filled in.
 
     Args:
-        layer: index of the layer.
+        layer: number of the layer among those that attend.
         query: `[B, H, T, D]`, after RoPE.
         key: `[B, K, T, D]`, after RoPE.
         value: `[B, K, T, D]`.
@@ -49,7 +58,6 @@ class AttentionCall:
         A window that stands only in the model's mask comes before `sliding_window`
         (`masks.measure_windows`).
         """
-        layer: int = module.layer_idx  # type: ignore[assignment]
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
         window: int | None = getattr(module, "edgeinfinite_window", sliding_window)
-        return cls(layer, query, key, value, scale, window, softcap)
+        return cls(layer_of(module), query, key, value, scale, window, softcap)

@@ -19,6 +19,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 
 from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.memory.gate import log_positions
+from edgeinfinite.models.recurrent_states import states_of
 
 ATTENTION_NAME = "edgeinfinite"
 STATE_ARGUMENT = "edgeinfinite_state"
@@ -27,6 +28,8 @@ LOG_POSITION_ARGUMENT = "edgeinfinite_log_position"
 
 class AttentionState(Protocol):
     """What a forward pass needs of the state: exact attention, and the memory to read.
+
+    A `RecurrentState` also carries on what layers keep that don't attend.
 
     Implementations: the reference in `models/state.py`, and one in `export/` for each set of
     operators.
@@ -49,6 +52,17 @@ class AttentionState(Protocol):
 
     def memory_of(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """M `[K, D, D]` and z `[K, D]` of a layer, float32."""
+        ...
+
+
+class RecurrentState(AttentionState, Protocol):
+    """A state for models in which some layers don't attend (`recurrent_states`)."""
+
+    recurrent: list[torch.Tensor]
+    """What each of these layers keeps."""
+
+    def carry_on(self, tensors: list[torch.Tensor]) -> None:
+        """Keeps what a pass has made of `recurrent`."""
         ...
 
 
@@ -113,15 +127,20 @@ def run_tokens(
         Logits `[1, logits_to_keep or T, V]`.
     """
     positions = state.positions(tokens.shape[1])
-    gate = getattr(model.get_decoder().layers[0].self_attn, "memory_gate", None)
+    first = next(layer for layer in model.get_decoder().layers if hasattr(layer, "self_attn"))
+    gate = getattr(first.self_attn, "memory_gate", None)
     by_place = getattr(gate, "opening", None) == "place"
     log_position = log_positions(positions[0]) if by_place else None  # once for all layers
+    recurrent = states_of(model, getattr(state, "recurrent", []))
     with attention_implementation(model, ATTENTION_NAME):
         output = model(
             input_ids=tokens,
             position_ids=positions,
             use_cache=False,
+            past_key_values=recurrent,
             logits_to_keep=logits_to_keep,
             **{STATE_ARGUMENT: state, LOG_POSITION_ARGUMENT: log_position},
         )
+    if recurrent is not None:
+        state.carry_on(recurrent.tensors)  # type: ignore[attr-defined]
     return output.logits

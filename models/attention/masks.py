@@ -101,14 +101,13 @@ def measure_windows(model: PreTrainedModel, positions: int) -> list[int | None]:
     module, as `edgeinfinite_window`, for `AttentionCall.of`.
 
     Args:
-        model: a causal LM whose layers hold a `self_attn`.
+        model: a causal LM whose layers hold a `self_attn`, but for those that don't attend.
         positions: that it was trained on.
 
     Raises:
         ValueError: says what of the layers' attention isn't understood.
     """
-    modules = [layer.self_attn for layer in model.get_decoder().layers]
-    _check_numbers(modules)
+    modules = _numbered(model)
     observed = observe_calls(model)
     windows = []
     for index, module in enumerate(modules):
@@ -126,11 +125,19 @@ def measure_windows(model: PreTrainedModel, positions: int) -> list[int | None]:
     return windows
 
 
-def _check_numbers(modules: list[nn.Module]) -> None:
+def _numbered(model: PreTrainedModel) -> list[nn.Module]:
+    """The attention modules in order; where some layers don't attend, they learn their numbers."""
+    layers = enumerate(model.get_decoder().layers)
+    held = {index: layer.self_attn for index, layer in layers if hasattr(layer, "self_attn")}
+    modules = list(held.values())
     if len({id(module) for module in modules}) < len(modules):
         raise ValueError("its layers share attention modules")
-    if [getattr(module, "layer_idx", None) for module in modules] != list(range(len(modules))):
+    if [getattr(module, "layer_idx", None) for module in modules] != list(held):
         raise ValueError("its attention modules don't know the numbers of their layers")
+    for number, (index, module) in enumerate(held.items()):
+        if number != index:
+            module.__dict__["edgeinfinite_number"] = number
+    return modules
 
 
 def _window(observed: Observed, call: ObservedCall, positions: int) -> int | None:

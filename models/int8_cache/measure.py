@@ -77,6 +77,7 @@ def _read(model: PreTrainedModel, tokens: Sequence[int]) -> TensorState:
         memory=torch.zeros(count, heads, size, size),
         memory_norm=torch.zeros(count, heads, size),
         has_memory=torch.zeros(1),
+        recurrent=[torch.zeros(tensor.shape) for tensor in facts.recurrent],
     )
     with torch.inference_mode():
         for chunk in torch.tensor([list(tokens)]).split(_CHUNK, dim=1):

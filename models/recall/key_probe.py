@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
+from edgeinfinite.models.attention.call import layer_of
 from edgeinfinite.models.attention.interface import attention_implementation
 from edgeinfinite.models.weights.row_modules import compute_dtype
 
@@ -69,7 +70,7 @@ def _note_keys(
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
     """The probe's attention function: keeps K and V and returns zeros `[B, T, H, D]`."""
-    kwargs[_SEEN_ARGUMENT][module.layer_idx] = Seen(key, value)
+    kwargs[_SEEN_ARGUMENT][layer_of(module)] = Seen(key, value)
     batch, heads, tokens, _dim = query.shape
     return value.new_zeros(batch, tokens, heads, value.shape[-1]), None
 

@@ -8,6 +8,7 @@ Letters: T new tokens, V vocabulary.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +122,7 @@ class OnnxEngine:
     def compress_memory(self, state: State) -> None:
         graph = self._graphs[COMPRESS]
         outputs = graph.run(state)
-        for output in graph.spec.outputs:
-            if output.updates is not None:
-                state.arrays[output.updates][...] = outputs[output.name]
+        _update(state, graph.spec, outputs)
         if self.geometry.policy == "carry":
             place_carried(state, self.geometry, outputs)
 
@@ -167,6 +166,13 @@ class OnnxEngine:
 ENGINE = OnnxEngine
 
 
+def _update(state: State, spec: GraphSpec, outputs: Mapping[str, np.ndarray]) -> None:
+    """Copies what replaces state tensors, only after the whole graph was computed."""
+    for output in spec.outputs:
+        if output.updates is not None:
+            state.arrays[output.updates][...] = outputs[output.name]
+
+
 class _Graph:
     """One graph, and a binding to the arrays of every live state."""
 
@@ -178,7 +184,9 @@ class _Graph:
 
     def logits(self, state: State, tokens: np.ndarray) -> np.ndarray:
         """Reads tokens `[1, T]`; returns logits `[V]` of the last one."""
-        return self.run(state, tokens)["logits"][0].copy()
+        outputs = self.run(state, tokens)
+        _update(state, self.spec, outputs)
+        return outputs["logits"][0].copy()
 
     def run(self, state: State, tokens: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Computes the graph; its outputs stay valid until the next call with this state."""

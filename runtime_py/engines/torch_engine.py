@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import digest_of_model
-from edgeinfinite.artifact.tensors import SCORES, state_specs
+from edgeinfinite.artifact.tensors import RECURRENT, SCORES, state_specs
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import (
     attention_layers,
@@ -66,7 +66,9 @@ class TorchEngine:
             memory=self.reads_memory,
             cache_type=config_of(model).cache_type,
             scored=scored_layers(model),
+            recurrent=facts.recurrent,
         )
+        self._recurrent = [spec.name for spec in self._specs if spec.role in RECURRENT]
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -154,4 +156,5 @@ class TorchEngine:
             has_memory=arrays["has_memory"].to(self.model.device),
             scores=[arrays.get(f"{SCORES}_{layer}") for layer in layers],
             longest_layer=self.geometry.longest_layer,
+            recurrent=[arrays[name] for name in self._recurrent],
         )

@@ -18,6 +18,8 @@ from rounding import rounding_tolerance
 from templates import CHATML
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
+    Lfm2Config,
+    Lfm2ForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
@@ -70,8 +72,8 @@ class Fixture:
     chunk_length: int | None = None
     seed: int = 5
     options: dict[str, Any] = field(default_factory=dict)
-    hybrid: bool = False
-    """Of a model whose second layer has a sliding window."""
+    model: str = "plain"
+    """`sliding`: its second layer has a sliding window; `states`: two of three don't attend."""
     most_loss: float | None = None
     """Nats a token: weights get formats of 4 to 8 bits, chosen to lose no more than this."""
 
@@ -118,7 +120,13 @@ _ALL = (
         "carry-sliding",
         Geometry(16, 4, 8, policy="carry", recall_slots=32),
         options=_UNTRAINED | {"gate": "none"},
-        hybrid=True,
+        model="sliding",
+    ),
+    Fixture(
+        "carry-states",
+        Geometry(16, 4, 8, policy="carry", recall_slots=32),
+        options=_UNTRAINED | {"gate": "none"},
+        model="states",
     ),
     Fixture("npu-reencode", Geometry(24, 4, 8), options=_NPU),
     Fixture(
@@ -138,16 +146,15 @@ def fixtures() -> tuple[Fixture, ...]:
 def write_sessions(folder: Path) -> None:
     """`NAME/artifact`, `NAME/steps.json`, `NAME/logits.f32`, `NAME/state_I.safetensors`."""
     with tempfile.TemporaryDirectory() as scratch:
-        checkpoint = byte_checkpoint(Path(scratch) / "tiny")
-        hybrid = byte_checkpoint(Path(scratch) / "hybrid", hybrid=True)
+        kinds = ("plain", "sliding", "states")
+        checkpoints = {kind: byte_checkpoint(Path(scratch) / kind, kind) for kind in kinds}
         # An export keeps one core busy.
         workers, fresh = min(4, os.cpu_count() or 1), multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(workers, fresh) as pool:
             written = []
             for fixture in fixtures():
-                chosen = hybrid if fixture.hybrid else checkpoint
                 where = folder / fixture.name, Path(scratch)
-                written.append(pool.submit(_write, fixture, chosen, *where))
+                written.append(pool.submit(_write, fixture, checkpoints[fixture.model], *where))
             for one in written:
                 one.result()
 
@@ -256,9 +263,9 @@ def write_steps(folder: Path, recorded: dict[str, Any]) -> None:
     (folder / "steps.json").write_text(json.dumps(recorded), encoding="utf-8")
 
 
-def byte_checkpoint(folder: Path, *, hybrid: bool = False) -> Path:
-    """A random Llama that reads and writes bytes, or a Qwen2 whose second layer slides; the same
-    one whenever it is made.
+def byte_checkpoint(folder: Path, kind: str = "plain") -> Path:
+    """A random Llama that reads and writes bytes, a Qwen2 whose second layer slides, or an LFM2;
+    the same one whenever it is made.
     """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     words = {word: index for index, word in enumerate([*SPECIAL, *alphabet])}
@@ -282,9 +289,13 @@ def byte_checkpoint(folder: Path, *, hybrid: bool = False) -> Path:
         "bos_token_id": 1,
         "eos_token_id": 2,
     }
-    if hybrid:
+    if kind == "sliding":
         slides = {"use_sliding_window": True, "sliding_window": 6, "max_window_layers": 1}
         Qwen2ForCausalLM(Qwen2Config(**sizes, **slides)).save_pretrained(folder)
+    elif kind == "states":
+        types = ["conv", "full_attention", "conv"]
+        sizes |= {"num_hidden_layers": 3, "layer_types": types, "block_auto_adjust_ff_dim": False}
+        Lfm2ForCausalLM(Lfm2Config(**sizes)).save_pretrained(folder)
     else:
         LlamaForCausalLM(LlamaConfig(**sizes)).save_pretrained(folder)
     return folder

@@ -16,6 +16,8 @@ from edgeinfinite.export.parity.untouched import check_untouched
 from edgeinfinite.models.architecture import architecture_of
 
 RIGHT = OUTCOMES["right"].split()
+WITH_STATES = {"lfm2", "lfm3"}
+"""Some of their layers don't attend: only `carry` never reads a token twice."""
 
 
 def test_the_list_has_every_type_of_transformers_once() -> None:
@@ -30,7 +32,8 @@ def test_a_decoder_is_right_or_refused_with_its_reason(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", RIGHT)
 def test_a_decoder_is_right_under_the_papers_policy(kind: str) -> None:
-    assert outcome(kind, "reencode") == "right"
+    wanted = "layers whose state can't be read again" if kind in WITH_STATES else "right"
+    assert outcome(kind, "reencode") == wanted
 
 
 @pytest.mark.parametrize("kind", [kind for kind in RIGHT if has_windows(kind)])

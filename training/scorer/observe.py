@@ -14,7 +14,7 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.attention.call import AttentionCall
+from edgeinfinite.models.attention.call import AttentionCall, layer_of
 from edgeinfinite.models.attention.exact import causal_attention
 from edgeinfinite.models.attention.interface import attention_implementation
 
@@ -92,7 +92,7 @@ def _observed_attention(
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
     watch: _Watch = kwargs[_WATCH_ARGUMENT]
-    layer: int = module.layer_idx  # type: ignore[assignment]
+    layer = layer_of(module)
     if layer not in watch.layers:
         call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
         return causal_attention(call, key, value).transpose(1, 2), None

@@ -7,6 +7,8 @@ broadcast it, so the earlier rows hold wrong values, but nothing reads them.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 from transformers import PreTrainedModel
@@ -35,7 +37,7 @@ def last_token_only(model: PreTrainedModel) -> bool:
         False if the last layer's modules have other names; then nothing is changed.
     """
     last = model.get_decoder().layers[-1]
-    attention = last.self_attn
+    attention: Any = getattr(last, "self_attn", None)
     if not isinstance(getattr(attention, "o_proj", None), nn.Module) or not hasattr(last, "mlp"):
         return False
     attention.o_proj = LastRow(attention.o_proj)

@@ -14,6 +14,7 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import NpuInfo
 from edgeinfinite.artifact.socs import Soc
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL, GraphSpec
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Integers, Progress
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.onnx.backend import FILES, OnnxBackend, info_of, operators_of
@@ -71,6 +72,11 @@ class QnnBackend(OnnxBackend):
 
     def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
         """See `Backend.check_architecture`; plain operators attend with heads of any size."""
+        if facts.recurrent:
+            raise EdgeInfiniteError(
+                f"graphs of fixed shape read a filled-up chunk, which {facts.name}'s layers that "
+                "don't attend would keep; export it for the CPU"
+            )
 
     def export_graphs(
         self,

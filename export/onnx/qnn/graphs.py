@@ -94,13 +94,15 @@ class QnnPrefill(PrefillSegment):
         count: torch.Tensor,
         k_cache: list[torch.Tensor],
         v_cache: list[torch.Tensor],
+        recurrent: list[torch.Tensor],
         memory: torch.Tensor | None = None,
         memory_norm: torch.Tensor | None = None,
         has_memory: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, ...]:
         """See `PrefillSegment.forward`; count `[1]` int64."""
         self._newest.index = count.to(torch.int32) - 1
-        return super().forward(tokens, length, k_cache, v_cache, memory, memory_norm, has_memory)
+        sums = memory, memory_norm, has_memory
+        return super().forward(tokens, length, k_cache, v_cache, recurrent, *sums)
 
     @property
     def example_tokens(self) -> int:

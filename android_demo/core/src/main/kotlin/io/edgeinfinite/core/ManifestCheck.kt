@@ -62,6 +62,7 @@ internal class ManifestCheck(
         val wanted = listOf(PREFILL, DECODE) + if (compresses) listOf(COMPRESS) else emptyList()
         wanted.find { it !in manifest.graphs }?.let { return "a graph is missing: $it" }
         return manifest.graphs.firstNotNullOfOrNull { (name, graph) -> graph(graph)?.let { "graph $name: $it" } }
+            ?: standsStill()
     }
 
     private fun graph(graph: GraphSpec): String? {
@@ -93,6 +94,7 @@ internal class ManifestCheck(
     ): String? {
         if (role !in ROLES) return "$name has the unknown role '$role'"
         elementBytesOf(dtype)
+        if (role in RECURRENT_DIMS) return recurrent(name, dtype, dims, shape, layer, role)
         val letters = dims.split(' ')
         if (letters.size != shape.size) return "$name has ${shape.size} axes, its layout says '$dims'"
         if (layer != null && layer !in 0 until backbone.layers) return "$name is of layer $layer"
@@ -107,6 +109,34 @@ internal class ManifestCheck(
             }
         }
         return null
+    }
+
+    /** What is wrong with a state of a layer that doesn't attend: its own sizes are free. */
+    private fun recurrent(
+        name: String,
+        dtype: String,
+        dims: String,
+        shape: List<Int>,
+        layer: Int?,
+        role: String,
+    ): String? =
+        when {
+            layer == null || layer !in 0 until MOST_LAYERS -> "$name is of layer $layer"
+            dims != RECURRENT_DIMS[role] || dims.split(' ').size != shape.size -> "$name has the layout '$dims'"
+            dtype != "float32" -> "$name can't be of the type $dtype"
+            shape.any { it < 1 } -> "$name has the shape $shape"
+            else -> null
+        }
+
+    /** A state that layers read and no graph renews would stand still, in silence. */
+    private fun standsStill(): String? {
+        val held = manifest.state.filter { it.role in RECURRENT_DIMS }.map { it.name }.toSet()
+        return listOf(PREFILL, DECODE).firstNotNullOfOrNull { name ->
+            val graph = manifest.graphs.getValue(name)
+            val renewed = graph.outputs.mapNotNull { it.updates }.toSet()
+            val carried = renewed intersect graph.inputs.map { it.name }.toSet()
+            (held - carried).minOrNull()?.let { "graph $name doesn't carry on $it" }
+        }
     }
 
     /** The size of an axis by its letter, see [Geometry]; null for one that isn't known. */
@@ -144,9 +174,12 @@ internal class ManifestCheck(
 
         /** Inputs that each call brings. */
         val CALLS_OWN = setOf("tokens", "count")
+        /** Of states of layers that don't attend, by role. */
+        val RECURRENT_DIMS = mapOf("conv_state" to "B E R")
         val ROLES =
             setOf("tokens", "logits", "length", "has_memory", "k_cache", "v_cache", "scores", "memory") +
-                setOf("memory_norm", "k_recall", "v_recall", "k_window", "v_window", "count", "k_new", "v_new")
+                setOf("memory_norm", "k_recall", "v_recall", "k_window", "v_window", "count", "k_new", "v_new") +
+                RECURRENT_DIMS.keys
         const val MOST_BYTES = 68_719_476_736.0 // 64 GiB; a phone's state has megabytes
     }
 }

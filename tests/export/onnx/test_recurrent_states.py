@@ -1,0 +1,140 @@
+"""An artifact of a model in which most layers don't attend, from command line to session."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from tiny_artifact import tiny_checkpoint
+from tiny_lfm2 import tiny_lfm2
+
+from edgeinfinite.artifact.manifest import MANIFEST_FILE, load_manifest
+from edgeinfinite.cli import main
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.attach import attach
+from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
+from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
+from tiny import random_tokens
+
+GEOMETRY = ["--segment-length", "16", "--sink-length", "4", "--window-length", "24"]
+
+
+def export(checkpoint, output, *options: str) -> int:
+    return main(
+        ["export", "--model", str(checkpoint), "--output", str(output), *GEOMETRY, *options]
+    )
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    return tiny_checkpoint(tmp_path_factory.mktemp("lfm2") / "lfm2", model=tiny_lfm2())
+
+
+@pytest.fixture(scope="module")
+def artifact(checkpoint):
+    assert export(checkpoint, checkpoint.parent / "float", "--quantize", "none") == 0
+    return checkpoint.parent / "float"
+
+
+@pytest.fixture(scope="module")
+def engine(artifact):
+    return load_engine(artifact, threads=1)
+
+
+def test_a_long_text_is_what_pytorch_computes_in_any_split(engine):
+    model = attach(tiny_lfm2(), EdgeInfiniteConfig(engine.geometry, NO_GATE))
+    tokens = random_tokens(150)
+    wanted, session = Session(TorchEngine(model)), Session(engine)
+    for start, end in ((0, 1), (1, 40), (40, 41), (41, 130), (130, 150)):
+        expected = wanted.append(tokens[start:end])
+        np.testing.assert_allclose(session.append(tokens[start:end]), expected, atol=1e-3)
+    for number in range(4):
+        name = f"conv_state_{number}"
+        np.testing.assert_allclose(
+            session.state.arrays[name], wanted.state.arrays[name], rtol=1e-4, atol=1e-4
+        )
+
+
+def test_forks_and_saved_sessions_hold_the_convolutions(engine, tmp_path):
+    tokens = random_tokens(90)
+    session = Session(engine)
+    session.append(tokens[:70])
+    save_session(session, tmp_path / "s")
+    fork, (restored, _) = session.fork(), load_session(engine, tmp_path / "s")
+    wanted = session.append(tokens[70:])
+    np.testing.assert_array_equal(fork.append(tokens[70:]), wanted)
+    np.testing.assert_array_equal(restored.append(tokens[70:]), wanted)
+
+
+def test_a_call_that_fails_leaves_the_state_as_it_was(engine, monkeypatch):
+    tokens = random_tokens(60)
+    session, other = Session(engine), Session(engine)
+    session.append(tokens[:30])
+    other.append(tokens[:30])
+    graph = engine._graphs["prefill_segment"]
+
+    def fails(*_: object) -> None:
+        raise EdgeInfiniteError("no memory")
+
+    with monkeypatch.context() as patched, pytest.raises(EdgeInfiniteError):
+        patched.setattr(graph, "run", fails)
+        session.append(tokens[30:])
+    np.testing.assert_array_equal(session.append([]), other.append(tokens[30:]))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--quantize", "int4"), ("--quantize", "none", "--cache-type", "int8")],
+    ids=["int4", "int8-cache"],
+)
+def test_rounded_weights_and_caches_pass_their_own_checks(checkpoint, tmp_path, options):
+    assert export(checkpoint, tmp_path / "artifact", *options) == 0
+    manifest = load_manifest(tmp_path / "artifact")
+    held = [spec for spec in manifest.state if spec.role == "conv_state"]
+    assert [spec.dtype for spec in held] == ["float32"] * 4
+    assert manifest.parity["parity:conv_state"] < 0.1
+    assert main(["verify", str(tmp_path / "artifact"), "--model", str(checkpoint)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--policy", "reencode"), "give --policy carry"),
+        (("--backend", "executorch"), "use --backend onnx"),
+        (("--target", "qnn-htp", "--soc", "sm8650"), "export it for the CPU"),
+    ],
+    ids=["reencode", "executorch", "npu"],
+)
+def test_what_cannot_carry_the_states_is_refused_in_a_line(
+    checkpoint, tmp_path, capsys, options, said
+):
+    assert export(checkpoint, tmp_path / "artifact", *options) == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "artifact").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda spec: spec.update(updates=None), "doesn't carry on conv_state_0"),
+        (lambda spec: spec.update(role="lstm_state"), "lstm_state"),
+        (lambda spec: spec.update(dims="B K D"), "the layout 'B K D'"),
+        (lambda spec: spec.update(layer=5000), "of layer 5000"),
+    ],
+    ids=["stands still", "unknown kind", "layout", "layer"],
+)
+def test_a_manifest_that_loses_a_state_is_refused_by_name(artifact, tmp_path, change, said):
+    broken = tmp_path / "artifact"
+    shutil.copytree(artifact, broken)
+    text = json.loads((broken / MANIFEST_FILE).read_text("utf-8"))
+    text.pop("own_sha256", None)
+    outputs = text["graphs"]["prefill_segment"]["outputs"]
+    change(next(spec for spec in outputs if spec["name"] == "conv_state_0_out"))
+    (broken / MANIFEST_FILE).write_text(json.dumps(text), "utf-8")
+    with pytest.raises(EdgeInfiniteError, match=said):
+        load_manifest(broken)
