@@ -174,6 +174,7 @@ internal class ManifestCheck(
 
         /** Inputs that each call brings. */
         val CALLS_OWN = setOf("tokens", "count")
+
         /** Of states of layers that don't attend, by role. */
         val RECURRENT_DIMS = mapOf("conv_state" to "B E R")
         val ROLES =
