@@ -10,6 +10,7 @@ import android.widget.TextView
 import io.edgeinfinite.app.ui.components.view
 import io.edgeinfinite.app.ui.screens.ChatActivity
 import io.edgeinfinite.app.ui.viewmodel.ChatItem
+import io.edgeinfinite.core.Library
 import io.edgeinfinite.core.SamplingOptions
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
@@ -169,6 +170,21 @@ class TurnsTest {
         assertEquals("Hello", shared(chat.activity))
         chat.choose(R.id.share_chat)
         assertEquals("**You:** Hello\n\n$answer", shared(chat.activity))
+        chat.leave()
+    }
+
+    @Test
+    fun `an answer is reported through the share sheet, with its question and the model`() {
+        val chat = ChatScreen.start(Fixture.ENDLESS)
+        chat.ask("Hello")
+        val answer = chat.ask("And now?").text
+        chat.longPress(3)
+        shadowOf(latestDialog()).clickOnItem(3)
+        val report = shared(chat.activity).orEmpty()
+        assertTrue(report, "Question:\nAnd now?\n\nAnswer:\n$answer" in report && "Hello" !in report)
+        assertTrue(report, chat.state.model in report && Library.version in report)
+        chat.longPress(2)
+        assertEquals(4, shadowOf(latestDialog()).items.size) // a question has none
         chat.leave()
     }
 

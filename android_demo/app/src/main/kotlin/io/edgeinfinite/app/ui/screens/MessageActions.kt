@@ -12,7 +12,9 @@ import android.widget.Toast
 import io.edgeinfinite.app.R
 import io.edgeinfinite.app.ui.components.view
 import io.edgeinfinite.app.ui.viewmodel.ChatItem
+import io.edgeinfinite.app.ui.viewmodel.ChatUiState
 import io.edgeinfinite.app.ui.viewmodel.ChatViewModel
+import io.edgeinfinite.core.Library
 
 /** What can be done with one message, in a list that a long press opens. */
 internal class MessageActions(
@@ -35,6 +37,8 @@ internal class MessageActions(
                 Pair(R.string.copy) { copy(text) },
                 Pair(R.string.select_text) { select(text) },
                 Pair(R.string.share) { activity.share(text) },
+                Pair(R.string.report_answer) { activity.share(report(state, position, text)) }
+                    .takeIf { item is ChatItem.Answer },
                 Pair(R.string.edit_question) { viewModel.edit() }
                     .takeIf { isNewest && item is ChatItem.User && state.canEdit },
                 Pair(R.string.try_again) { viewModel.tryAgain() }
@@ -45,6 +49,22 @@ internal class MessageActions(
             .Builder(activity)
             .setItems(names) { _, which -> actions[which].second() }
             .show()
+    }
+
+    /** What a store asks of apps that generate: the person says why, and chooses who hears it. */
+    private fun report(
+        state: ChatUiState,
+        position: Int,
+        answer: String,
+    ): String {
+        val question = state.items.take(position).lastOrNull { it is ChatItem.User } as ChatItem.User?
+        return activity.getString(
+            R.string.report_text,
+            state.model,
+            Library.version,
+            question?.text.orEmpty(),
+            answer,
+        )
     }
 
     private fun copy(text: String) {
