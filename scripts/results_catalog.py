@@ -12,7 +12,7 @@ from results_quantization import (
     QUANTIZERS,
     QUANTIZERS_GEMMA,
 )
-from results_recall import DIGITS, README_RECALL, RECALL
+from results_recall import DIGITS, OTHER_TASKS, README_RECALL, RECALL
 from results_server import SESSIONS, WAIT, WAIT_SHORT
 from results_speed import EXECUTORCH, GEMMA, INT8, SPEED
 from results_tables import BENCHMARKS, Grid, document, markdown
@@ -23,6 +23,7 @@ GRIDS: dict[str, Grid] = {
     "readme/speed": SPEED,
     "recall/digits": DIGITS,
     "recall/results": RECALL,
+    "recall/other-tasks": OTHER_TASKS,
     "recall/speed-int8": INT8,
     "gemma/beside-llama-cpp": GEMMA,
     "executorch/measured": EXECUTORCH,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from results_tables import Grid, Line, count, mean, percent
+from statistics import fmean
+
+from results_tables import Grid, Line, Row, count, mean, percent
 
 _FULL, _OURS, _STREAMING = "recall/full.json", "recall/slots-512.json", "recall/streaming-1152.json"
 _MORE, _STREAMING_MORE = "recall/slots-1920-two-networks.json", "recall/streaming-2548.json"
@@ -94,5 +96,33 @@ DIGITS = Grid(
         Line((when, f"{tokens:,}"), f"recall/digits-{when}.json", {"prompt_tokens": tokens})
         for tokens in (4000, 7500)
         for when in ("before", "after")
+    ),
+)
+
+
+def _nats(rows: list[Row]) -> str:
+    """The mean of what a task's rows call their loss."""
+    fields = ("nats_per_digit_token", "answer_nats", "nats_per_token")
+    field = next(name for name in fields if name in rows[0])
+    return f"{fmean(row[field] for row in rows):.2f}"
+
+
+def _exact(rows: list[Row]) -> str:
+    return _EXACT(rows) if "correct" in rows[0] else "–"
+
+
+def _task(label: str, name: str, method: str = "artifact") -> Line:
+    return Line((label,), f"recall/default-{name}.json", {"method": method}, default=True)
+
+
+OTHER_TASKS = Grid(
+    ("the default",),
+    (("rows", count), ("exact", _exact), ("nats", _nats)),
+    (
+        _task("facts told in a chat, thirty turns later, 7,500 tokens", "chat"),
+        _task("SQuAD, eight questions in turn, 7,500 tokens", "squad"),
+        _task("LongBench, English and code, to 7,900 tokens", "longbench"),
+        _task("the same without the text", "longbench", "empty"),
+        _task("ordinary text, by position, 6,144 tokens of four books", "text"),
     ),
 )
