@@ -24,11 +24,10 @@ from edgeinfinite.cli.arguments import (
 )
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.configuration import CACHE_TYPES, INT8_CACHE
-from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS
-from edgeinfinite.models.recall_slots import typed_slots
+from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS, TRAINED_SLOTS
 from edgeinfinite.runtime_py.answer.generation import MAX_NEW_TOKENS
 from edgeinfinite.runtime_py.answer.sampling_defaults import DEFAULTS
-from edgeinfinite.runtime_py.session.snapshots import UNDO_TURNS
+from edgeinfinite.runtime_py.snapshots import UNDO_TURNS
 
 
 def _length(name: str, metavar: str) -> dict[str, Any]:
@@ -339,6 +338,12 @@ SERVE = ARTIFACT | {
         "also keep saved states in this folder, for the next start", type=Path, metavar="FOLDER"
     ),
     "--cache-dir-mb": option("megabytes of saved states in that folder", type=int, metavar="N"),
+    "--responses-mb": option(
+        "megabytes of stored responses (previous_response_id); in --cache-dir, else in memory",
+        type=int,
+        metavar="N",
+    ),
+    "--responses-days": option("days after which they expire", type=int, metavar="N"),
     "--parallel": option("requests answered at once", type=int, metavar="N"),
     "--waiting": option("requests that may wait; those beyond get a 503", type=int, metavar="N"),
     "--allow-origin": option(

@@ -8,7 +8,7 @@ import msgspec
 
 from edgeinfinite.runtime_py.server.request_schemas import REF
 
-_Ends = Literal["stop", "length"]
+_Ends = Literal["stop", "length", "tool_calls"]
 
 
 class Error(msgspec.Struct):
@@ -27,9 +27,16 @@ class ErrorAnswer(msgspec.Struct):
 
 
 class CachedTokens(msgspec.Struct):
-    """Tokens of the prompt that a saved state had read already."""
+    """Tokens of the prompt that a saved state had read already; what the state holds at the end.
+
+    `exact_tokens` are held by every layer, the pairs of the `older_tokens` compete for recall
+    slots, of which `recall_slots` are in use.
+    """
 
     cached_tokens: int
+    exact_tokens: int
+    older_tokens: int
+    recall_slots: int
 
 
 class Usage(msgspec.Struct):
@@ -80,12 +87,30 @@ class CompletionLogprobs(msgspec.Struct):
     text_offset: list[int]
 
 
+class Function(msgspec.Struct):
+    """A called function; its arguments are JSON of an object, in a stream a piece of it."""
+
+    arguments: str
+    name: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class AnswerCall(msgspec.Struct):
+    """A call of a tool; in a stream with its `index`, and id and name in its first chunk alone."""
+
+    function: Function
+    id: str | msgspec.UnsetType = msgspec.UNSET
+    type: Literal["function"] | msgspec.UnsetType = msgspec.UNSET
+    index: int | msgspec.UnsetType = msgspec.UNSET
+
+
 class AnswerMessage(msgspec.Struct):
-    """The answer."""
+    """The answer; its text is null where it only calls tools."""
 
     role: Literal["assistant"]
-    content: str
+    content: str | None
     refusal: None
+    reasoning_content: str | msgspec.UnsetType = msgspec.UNSET
+    tool_calls: list[AnswerCall] | msgspec.UnsetType = msgspec.UNSET
 
 
 class ChatChoice(msgspec.Struct):
@@ -102,6 +127,8 @@ class Delta(msgspec.Struct):
 
     role: Literal["assistant"] | msgspec.UnsetType = msgspec.UNSET
     content: str | msgspec.UnsetType = msgspec.UNSET
+    reasoning_content: str | msgspec.UnsetType = msgspec.UNSET
+    tool_calls: list[AnswerCall] | msgspec.UnsetType = msgspec.UNSET
 
 
 class DeltaChoice(msgspec.Struct):

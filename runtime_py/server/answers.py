@@ -6,16 +6,16 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.answer.answer_text import AnswerText
 from edgeinfinite.runtime_py.answer.generation import Generation, Grammar
 from edgeinfinite.runtime_py.answer.grammars.guidance import Guidance
-from edgeinfinite.runtime_py.answer.logprobs import TokenLogprobs
-from edgeinfinite.runtime_py.answer.sampling import Sampler, SamplingOptions
+from edgeinfinite.runtime_py.answer.sampling import Sampler
+from edgeinfinite.runtime_py.server.ask import Ask
+from edgeinfinite.runtime_py.server.events import Finished, Held, Reading, Started
 from edgeinfinite.runtime_py.server.jobs import Job
 from edgeinfinite.runtime_py.server.metrics import Metrics
+from edgeinfinite.runtime_py.server.parts import AnswerParts
 from edgeinfinite.runtime_py.server.served import States
 from edgeinfinite.runtime_py.session.session import Cancelled, Session
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer
@@ -26,68 +26,6 @@ LONG_READING = 512
 _TAIL = 512
 """A long prompt is also saved where at most so many of its tokens are left, so that another
 question about the same text needn't read the text again."""
-
-
-@dataclass(frozen=True)
-class Ask:
-    """What to answer.
-
-    Args:
-        encode: makes the prompt's tokens.
-        sampling: how to choose the answer's tokens.
-        max_new_tokens: the most tokens that the answer may have; 0 only reads the prompt.
-        begins: whether the answer is a text of its own, rather than the rest of one.
-        stop: strings that end the answer.
-        logprobs: how many likely tokens to list for each token; None lists nothing.
-        schema: a JSON schema that the answer must follow, as JSON; None for any text.
-    """
-
-    encode: Callable[[TextTokenizer], list[int]]
-    sampling: SamplingOptions
-    max_new_tokens: int
-    begins: bool = True
-    stop: tuple[str, ...] = ()
-    logprobs: int | None = None
-    schema: str | None = None
-
-
-@dataclass(frozen=True)
-class Started:
-    """The prompt's tokens, and how many of them a saved state has read already."""
-
-    prompt_tokens: int
-    cached_tokens: int
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How many tokens of the prompt have been read, those of the saved state included.
-
-    `seconds` have passed since the reading began.
-    """
-
-    tokens: int
-    compressions: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A piece of the answer's text, and the log-probabilities of its tokens if asked for.
-
-    Text may come before its tokens' log-probabilities, where a stop string may follow.
-    """
-
-    text: str
-    logprobs: tuple[TokenLogprobs, ...] = ()
-
-
-@dataclass(frozen=True)
-class Finished:
-    """Why the answer ended, `stop` or `length`, and its tokens."""
-
-    reason: str
-    new_tokens: int
 
 
 class Answers:
@@ -107,29 +45,37 @@ class Answers:
         self._guidance: Guidance | None = None
 
     def answer(self, ask: Ask, job: Job) -> None:
-        """Emits `Started`, `Reading`s, `Piece`s and `Finished`."""
+        """Emits `Started`, `Reading`s, the answer's parts and `Finished`."""
+        tokens = ask.prompt.encode(self.tokenizer)
+        parts = AnswerParts(ask, tokens, self.tokenizer)
         try:
-            grammar = self._grammar(ask.schema, job)
+            grammar = self._grammar(parts, job)
         except Cancelled:
             self._metrics.cancelled.inc()
             return
-        tokens = ask.encode(self.tokenizer)
         if ask.max_new_tokens == 0:
-            if self.read(tokens, job):
-                job.emit(Finished("length", 0))
+            held = self.read(tokens, job)
+            if held is not None:
+                job.emit(Finished("length", 0, tokens=tuple(tokens), held=held))
             return
         session = self._begin(tokens, job)
         try:
-            finished = self._answer(ask, tokens, session, grammar, job)
+            finished = self._answer(ask, tokens, session, grammar, parts, job)
         finally:
             self._states.done(session)
         if finished is not None:  # told last: the client's next request finds the session
             job.emit(finished)
 
     def _answer(
-        self, ask: Ask, tokens: list[int], session: Session, grammar: Grammar | None, job: Job
+        self,
+        ask: Ask,
+        tokens: list[int],
+        session: Session,
+        grammar: Grammar | None,
+        parts: AnswerParts,
+        job: Job,
     ) -> Finished | None:
-        text = AnswerText(self.tokenizer.stream(begins=ask.begins), ask.stop)
+        text = parts.text
         generation = Generation(
             session,
             tokens[session.tokens_read :],
@@ -142,30 +88,43 @@ class Answers:
             cancelled=job.cancelled,
             progress=self._progress(tokens, session, job),
         )
-        told = 0
         with suppress(Cancelled):  # the grammar was at work when the client left
             for _ in generation:
                 if len(generation.token_ids) == 1:
                     self._metrics.first_token.observe(time.perf_counter() - job.created)
-                told = _tell(job, text.take(), generation.logprobs, told, text.whole_tokens)
+                parts.tell(job, generation.logprobs, text.whole_tokens)
         new_tokens = len(generation.token_ids)
-        _tell(job, text.take(), generation.logprobs, told, new_tokens)
+        parts.tell(job, generation.logprobs, new_tokens, ended=True)
         self._metrics.answer_tokens.inc(new_tokens)
-        self._save([*tokens, *generation.token_ids], session, job)
+        read = (*tokens, *generation.token_ids)
+        self._save(read, session, job)
         if generation.finish in ("cancelled", None):
             return None
-        return Finished(generation.finish, new_tokens)
+        reason = "calls" if generation.finish == "stop" and parts.calls else generation.finish
+        return Finished(
+            reason,
+            new_tokens,
+            text.stopped_by,
+            read,
+            Held.by(session),
+            min(parts.thought_tokens, new_tokens),
+        )
 
-    def _grammar(self, schema: str | None, job: Job) -> Grammar | None:
-        if schema is None:
+    def _grammar(self, parts: AnswerParts, job: Job) -> Grammar | None:
+        if not parts.wants_grammar:
             return None
-        with self._lock:
-            if self._guidance is None:
-                self._guidance = Guidance(self.tokenizer, self._states.engine.vocabulary)
-        return self._guidance.json_schema(schema, cancelled=job.cancelled)
+        try:
+            with self._lock:
+                if self._guidance is None:
+                    self._guidance = Guidance(self.tokenizer, self._states.engine.vocabulary)
+        except EdgeInfiniteError:
+            if parts.needs_grammar:
+                raise
+            return None  # a call may come, and is read as it comes
+        return parts.grammar(self._guidance, job)
 
-    def read(self, tokens: Sequence[int], job: Job) -> bool:
-        """Reads a text ahead; emits `Started` and `Reading`s. False: the client left before."""
+    def read(self, tokens: Sequence[int], job: Job) -> Held | None:
+        """Reads a text ahead; emits `Started` and `Reading`s. None: the client left before."""
         session = self._begin(tokens, job)
         try:
             session.append(
@@ -173,12 +132,12 @@ class Answers:
                 cancelled=job.cancelled,
                 progress=self._progress(tokens, session, job),
             )
+            return Held.by(session)
         except Cancelled:
             self._save(tokens, session, job)
-            return False
+            return None
         finally:
             self._states.done(session)
-        return True
 
     def _begin(self, tokens: Sequence[int], job: Job) -> Session:
         if not tokens:
@@ -214,11 +173,3 @@ class Answers:
         if not session.unread or session.may_stop_anywhere:
             session.drop_unread()
             self._states.keep(tokens, session, on_disk=True)
-
-
-def _tell(job: Job, text: str, logprobs: Sequence[TokenLogprobs], told: int, whole: int) -> int:
-    """Emits new text, and the log-probabilities from token `told` to `whole`, which it returns."""
-    new = tuple(logprobs[told:whole])
-    if text or new:
-        job.emit(Piece(text, new))
-    return whole

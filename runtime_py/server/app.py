@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.server.bodies import Bodies
+from edgeinfinite.runtime_py.server.error_shapes import problem_response
 from edgeinfinite.runtime_py.server.guard import Guard
 from edgeinfinite.runtime_py.server.openapi import description_route
 from edgeinfinite.runtime_py.server.options import ServeOptions
@@ -49,7 +50,7 @@ class _Cors(CORSMiddleware):
     """Tells browsers that the pages of some origins may ask."""
 
     def __init__(self, app: ASGIApp, origins: Origins) -> None:
-        super().__init__(app, allow_methods=["GET", "POST"], allow_headers=["*"])
+        super().__init__(app, allow_methods=["DELETE", "GET", "POST"], allow_headers=["*"])
         self._origins = origins
 
     def is_allowed_origin(self, origin: str) -> bool:
@@ -126,11 +127,18 @@ class _Server(uvicorn.Server):
 
 async def _no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if request.url.path == "/v1/embeddings":
+        message = (
+            "/v1/embeddings isn't supported: this is a model that writes text, and its states are "
+            "no vectors to search by; ask an embedding model's server"
+        )
+        return ApiProblem(404, message, code="unsupported_route").response()
     message = f"{request.method} {request.url.path[:80]}: {error.detail}; see docs/server.md"
-    response = ApiProblem(error.status_code, message).response()
+    response = problem_response(ApiProblem(error.status_code, message), request.url.path)
     response.headers.update(error.headers or {})  # Allow, of a method that isn't there
     return response
 
 
-async def _failed(_: Request, error: Exception) -> Response:
-    return ApiProblem(500, f"the server failed: {type(error).__name__}: {error}").response()
+async def _failed(request: Request, error: Exception) -> Response:
+    problem = ApiProblem(500, f"the server failed: {type(error).__name__}: {error}")
+    return problem_response(problem, request.url.path)

@@ -7,6 +7,7 @@ import hmac
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from edgeinfinite.runtime_py.server.error_shapes import problem_response
 from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.runtime_py.server.origins import Hosts, Origins, is_loopback, is_own, name_of
 from edgeinfinite.runtime_py.server.page_files import FOLDER
@@ -39,7 +40,7 @@ class Guard:
             try:
                 self._check(scope["path"], Headers(scope=scope))
             except ApiProblem as problem:
-                await problem.response()(scope, receive, send)
+                await problem_response(problem, scope["path"])(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
@@ -60,12 +61,19 @@ class Guard:
                 code="origin_not_allowed",
             )
         if self._key is not None and not is_open(path):
-            kind, _, given = headers.get("authorization", "").partition(" ")
-            given_key = given.strip().encode("latin-1", "replace")
-            same = hmac.compare_digest(given_key, self._key)
-            if kind.lower() != "bearer" or not same:
+            given = _key_of(headers).encode("latin-1", "replace")
+            if not hmac.compare_digest(given, self._key):
                 raise ApiProblem(
                     401,
-                    "the API key is missing or wrong; send it as `Authorization: Bearer KEY`",
+                    "the API key is missing or wrong; send it as `Authorization: Bearer KEY`, or "
+                    "as `x-api-key: KEY`",
                     code="invalid_api_key",
                 )
+
+
+def _key_of(headers: Headers) -> str:
+    """The key that a client sends, in the header of OpenAI's clients or of Anthropic's."""
+    kind, _, given = headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer":
+        return given.strip()
+    return headers.get("x-api-key", "").strip()

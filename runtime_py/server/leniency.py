@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from edgeinfinite.runtime_py.server.problems import ApiProblem
+from edgeinfinite.runtime_py.server.decoding import only_known
 
 MOST_TOKENS = 4_096
 """Of a chat's answer whose client sets no limit, or -1: some (aider) never do, and call an answer
@@ -18,12 +18,10 @@ that was cut a failure."""
 _SMALLEST_SHARE = 1e-9
 """Of `top_p`: the likeliest token alone."""
 
-_NAMES_SHOWN = 20
-
 # They say who asks, or how to store, bill and route; no answer depends on them.
 _IGNORED = {
     *("cache_prompt", "cache_salt", "chat_id", "conversation_id", "id", "keep_alive", "metadata"),
-    *("parallel_tool_calls", "prediction", "priority", "prompt_cache_key", "request_id"),
+    *("prediction", "priority", "prompt_cache_key", "request_id"),
     *("prompt_cache_retention", "repeat_last_n", "safety_identifier", "service_tier"),
     *("session_id", "store", "trace_id", "user", "user_id"),
 }
@@ -34,7 +32,6 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "audio": ({},),
     "bad_words": ([],),
     "best_of": (1,),
-    "chat_template_kwargs": ({},),
     "detokenize": (True,),
     "documents": ([],),
     "dry_multiplier": (0,),
@@ -60,7 +57,6 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "options": ({},),
     "plugins": ([],),
     "reasoning": ({},),
-    "reasoning_effort": ("none", "default"),
     "repeat_penalty": (1,),
     "response_format": ({"type": "text"},),
     "return_token_ids": (False,),
@@ -101,25 +97,9 @@ def known_fields(given: dict[str, Any], understood: Iterable[str]) -> dict[str, 
         ApiProblem: 400, a field isn't understood and may change the answer.
     """
     fields = {name: value for name, value in given.items() if value is not None}
-    if fields.get("tool_choice") == "none":  # no tool is called, whatever there is
-        fields.pop("tools", None)
     if fields.get("function_call") == "none":
         fields.pop("functions", None)
-    names = set(understood)
-    unknown = sorted(
-        name
-        for name in set(fields) - names - _IGNORED
-        if not any(_same(fields[name], neutral) for neutral in _NEUTRAL.get(name, ()))
-    )
-    if unknown:
-        named = ", ".join(name[:40] for name in unknown[:_NAMES_SHOWN])
-        raise ApiProblem(
-            400,
-            f"not supported here: {named}; leave it out",
-            param=unknown[0],
-            code="unsupported_parameter",
-        )
-    return _normalised({name: value for name, value in fields.items() if name in names})
+    return _normalised(only_known(fields, understood, ignored=_IGNORED, neutral=_NEUTRAL))
 
 
 def _normalised(fields: dict[str, Any]) -> dict[str, Any]:
@@ -196,8 +176,3 @@ def without_effect() -> dict[str, dict[str, Any]]:
 
 def _is(value: Any, number: int) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == number
-
-
-def _same(value: Any, neutral: Any) -> bool:
-    """Equality by which true isn't 1."""
-    return value == neutral and isinstance(value, bool) == isinstance(neutral, bool)

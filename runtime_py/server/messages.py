@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from edgeinfinite.runtime_py.text.chat_template import Message
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.text.chat_template import Message
 
@@ -12,7 +13,7 @@ _TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal"
 """The kinds of parts that are text, and where theirs stands."""
 
 # All other fields of a message say who made it, when, and how: no answer depends on them.
-_CONTENT = ("audio", "documents", "files", "function_call", "images", "tool_calls")
+_CONTENT = ("audio", "documents", "files", "function_call", "images")
 """Fields that are part of what is said."""
 
 
@@ -40,18 +41,25 @@ def also_in_messages(schemas: dict[str, dict[str, Any]]) -> None:
     """
     message = schemas["ChatMessage"]
     role, content = message["properties"]["role"], message["properties"]["content"]
+    calls = message["properties"]["tool_calls"]
     part = content["anyOf"][1]["items"]
     parts = {"anyOf": [part, {"type": "string"}]}
     text = {"anyOf": [{"type": "string"}, {"type": "array", "items": parts}, part]}
     nothing: dict[str, Any] = {name: {"enum": [None, [], {}, ""]} for name in _CONTENT}
-    others = [one for one in role["enum"] if one != "assistant"]
+    others = [one for one in role["enum"] if one not in ("assistant", "tool")]
     answer = {"anyOf": [*text["anyOf"], {"type": "null"}]}
+    called = {"anyOf": [calls, {"enum": [None, {}, ""]}]}
+    result = {"role": {"const": "tool"}, "content": text, "tool_call_id": {"type": "string"}}
     schemas["ChatMessage"] = {
         "title": message["title"],
         "description": f"{message['description']} Fields that say who made it are passed over.",
         "anyOf": [
             _object({"role": {"enum": others}, "content": text} | nothing, "role", "content"),
-            _object({"role": {"const": "assistant"}, "content": answer} | nothing, "role"),
+            _object(
+                {"role": {"const": "assistant"}, "content": answer, "tool_calls": called} | nothing,
+                "role",
+            ),
+            _object(result | nothing, "role", "content", "tool_call_id"),
         ],
     }
     schemas["TextPart"]["anyOf"] = [
@@ -85,6 +93,10 @@ def _normalised(message: Any, where: str) -> Any:
     if isinstance(content, list):
         content = [_part(part, where) for part in content]
     fields = {"role": message.get("role"), "content": content}
+    if message.get("tool_calls") and message.get("role") == "assistant":
+        fields["tool_calls"] = message["tool_calls"]
+    if message.get("role") == "tool":
+        fields["tool_call_id"] = message.get("tool_call_id")
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -12,12 +12,13 @@ from starlette.routing import Route
 
 from edgeinfinite.runtime_py.server.answer_schemas import answer_schemas
 from edgeinfinite.runtime_py.server.guard import is_open
+from edgeinfinite.runtime_py.server.openapi_apis import api_paths
 from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.runtime_py.server.patience import LARGEST_BODY, LARGEST_DOCUMENT
 from edgeinfinite.runtime_py.server.request_schemas import REF, request_schemas
 from edgeinfinite.version import __version__
 
-_ABOUT = """OpenAI's routes for one model whose state has a fixed size.
+_ABOUT = """OpenAI's routes, and Anthropic's, for one model whose state has a fixed size.
 
 A request is normalised before it is judged: null is as good as nothing, and parameters that
 change nothing are passed over. Every other parameter that isn't listed is refused with a 400
@@ -75,6 +76,7 @@ def _paths() -> dict[str, dict[str, _Object]]:
     return {
         "/v1/chat/completions": {"post": _answering("chat", "ChatRequest", "ChatCompletion")},
         "/v1/completions": {"post": _answering("complete", "CompletionRequest", "Completion")},
+        **api_paths(_responses),
         "/v1/models": {"get": _getting("models", "The one model", _json("ModelList"))},
         "/v1/models/{name}": {
             "get": _getting("model", "The model, if it has this name", _json("Model"), (404,))

@@ -20,6 +20,8 @@ class ServeOptions:
         cache_mb: megabytes of saved states in memory; 0 keeps none.
         cache_dir: folder for saved states that outlive the server; None keeps none.
         cache_dir_mb: megabytes of saved states in that folder.
+        responses_mb: megabytes of stored responses, which `previous_response_id` goes on from.
+        responses_days: after which a stored response has expired.
         parallel: requests that are answered at once; each holds one state.
         waiting: further requests that may wait; those beyond get a 503.
         allow_origin: web pages of other origins that may ask this server, as `http://host:port`;
@@ -37,6 +39,8 @@ class ServeOptions:
     cache_mb: int = 512
     cache_dir: Path | None = None
     cache_dir_mb: int = 4096
+    responses_mb: int = 256
+    responses_days: int = 30
     parallel: int = 4
     waiting: int = 64
     allow_origin: tuple[str, ...] = ()
@@ -45,7 +49,14 @@ class ServeOptions:
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:
             raise EdgeInfiniteError(f"port is {self.port}; give 0 to 65535 (0 takes a free one)")
-        for name, least in (("cache_mb", 0), ("cache_dir_mb", 0), ("parallel", 1), ("waiting", 0)):
+        for name, least in (
+            ("cache_mb", 0),
+            ("cache_dir_mb", 0),
+            ("responses_mb", 0),
+            ("responses_days", 0),
+            ("parallel", 1),
+            ("waiting", 0),
+        ):
             value = getattr(self, name)
             if value < least:
                 option = name.replace("_", "-")

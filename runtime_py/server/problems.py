@@ -43,11 +43,12 @@ class ApiProblem(Exception):
         error = {"message": self.message, "type": kind, "param": self.param, "code": self.code}
         return {"error": error}
 
-    def response(self) -> Response:
+    def response(self, body: dict[str, Any] | None = None) -> Response:
+        """The answer; `body` is the error object in another API's words."""
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
-        return json_response(self.body(), self.status, headers)
+        return json_response(body or self.body(), self.status, headers)
 
 
 def json_response(

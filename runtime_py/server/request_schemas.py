@@ -7,8 +7,13 @@ from typing import Any
 
 import msgspec
 
+from edgeinfinite.runtime_py.server.anthropic_messages import request as messages
+from edgeinfinite.runtime_py.server.anthropic_messages.request import MessageRequest
 from edgeinfinite.runtime_py.server.leniency import STREAM_NEUTRAL, also_taken, without_effect
 from edgeinfinite.runtime_py.server.messages import also_in_messages
+from edgeinfinite.runtime_py.server.openai_responses import request as responses
+from edgeinfinite.runtime_py.server.openai_responses.request import ResponseRequest
+from edgeinfinite.runtime_py.server.openapi_apis import passed_over
 from edgeinfinite.runtime_py.server.requests import ChatRequest, CompletionRequest
 
 Schema = dict[str, Any]
@@ -24,11 +29,17 @@ def request_schemas() -> dict[str, Schema]:
     What a schema refuses is refused. Some of what it takes is refused, too, where fields
     contradict each other or the model can't do what they ask for; then the answer says so.
     """
-    kinds = (ChatRequest, CompletionRequest)
+    completions = (ChatRequest, CompletionRequest)
+    kinds = (*completions, ResponseRequest, MessageRequest)
     made = msgspec.json.schema_components(kinds, ref_template=REF)[1]
     schemas: dict[str, Schema] = copy.deepcopy(made)
-    for kind in kinds:
-        _widen(schemas[kind.__name__])
+    for kind in completions:
+        _widen(schemas[kind.__name__], also_taken(), without_effect())
+    also, zero = also_taken(), {"top_p": {"const": 0}}
+    passed = passed_over(sorted(responses.IGNORED), responses.NEUTRAL)
+    _widen(schemas["ResponseRequest"], zero, passed)
+    passed = passed_over(sorted(messages.IGNORED), messages.NEUTRAL)
+    _widen(schemas["MessageRequest"], zero | {"top_k": also["top_k"]}, passed)
     neutral = {name: {"enum": [value]} for name, value in STREAM_NEUTRAL.items()}
     _open(schemas["StreamOptions"], neutral)
     also_in_messages(schemas)
@@ -40,17 +51,17 @@ def request_schemas() -> dict[str, Schema]:
     return schemas
 
 
-def _widen(schema: Schema) -> None:
+def _widen(schema: Schema, also: dict[str, Schema], passed: dict[str, Schema]) -> None:
     """Adds to a request's schema what is understood beside its type, and what is passed over."""
-    for name, also in also_taken().items():
+    for name, one in also.items():
         if name in schema["properties"]:
-            schema["properties"][name] = {"anyOf": [schema["properties"][name], also]}
+            schema["properties"][name] = {"anyOf": [schema["properties"][name], one]}
     about = "Passed over at these values, refused at others."
     _open(
         schema,
         {
             name: dict(one, description=about if one else "Passed over.")
-            for name, one in without_effect().items()
+            for name, one in passed.items()
             if name not in schema["properties"]
         },
     )
@@ -60,7 +71,7 @@ def _open(schema: Schema, passed: dict[str, Schema]) -> None:
     """Whatever isn't required may be null, and what isn't known may be nothing else."""
     properties = schema["properties"]
     for name, one in properties.items():
-        if name not in schema["required"]:
+        if name not in schema.get("required", ()):
             properties[name] = {"anyOf": [one, _NULL]}
     for name, one in passed.items():
         properties[name] = one if "enum" not in one else dict(one, enum=[*one["enum"], None])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-import re
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import msgspec
 
+from edgeinfinite.runtime_py.text.chat_template import Message
 from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
+from edgeinfinite.runtime_py.server.ask import sampling_of
+from edgeinfinite.runtime_py.server.declared import Calls, tool_of, tools_of, with_calls
+from edgeinfinite.runtime_py.server.decoding import converted, object_of
 from edgeinfinite.runtime_py.server.leniency import MOST_TOKENS, known_fields
 from edgeinfinite.runtime_py.server.messages import (
     continues_answer,
@@ -16,7 +18,7 @@ from edgeinfinite.runtime_py.server.messages import (
     wants_prefix,
 )
 from edgeinfinite.runtime_py.server.problems import ApiProblem
-from edgeinfinite.runtime_py.text.chat_template import Message
+from edgeinfinite.runtime_py.tools.tool import Choice, Tools
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 """Of tokens; 0 reads the prompt, so that a later request needn't."""
@@ -30,6 +32,8 @@ _SAMPLING = (
     *("temperature", "top_p", "top_k", "min_p"),
     *("presence_penalty", "frequency_penalty", "repetition_penalty"),
 )
+
+_ROLES = {"developer": "system"}
 
 _MOST_STOPS = 16
 _COMPLETION_TOKENS = 16
@@ -67,14 +71,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
         Whoever asks for temperature 0 wants the likeliest tokens, so no default changes them.
         """
-        if self.temperature == 0:
-            default = SamplingOptions()
-        given = {name: value for name in _SAMPLING if (value := getattr(self, name)) is not None}
+        given: dict[str, Any] = {name: getattr(self, name) for name in _SAMPLING}
         if self.seed is not None:
             given["seed"] = self.seed % 2**64  # OpenAI's may be negative; -1 never comes here
         if self.logit_bias is not None:
             given["logit_bias"] = {int(token): bias for token, bias in self.logit_bias.items()}
-        return dataclasses.replace(default, **given)
+        return sampling_of(default, **given)
 
     @property
     def stops(self) -> tuple[str, ...]:
@@ -104,18 +106,82 @@ class TextPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str
 
 
+class CalledFunction(msgspec.Struct, frozen=True):
+    """`function` of a call; its arguments are JSON of an object."""
+
+    name: str
+    arguments: str | dict[str, Any] = "{}"
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A call of a tool in an assistant's message."""
+
+    id: str
+    function: CalledFunction
+    type: Literal["function"] = "function"
+
+
 class ChatMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One message; its content is text, or a list of parts of text."""
 
-    role: Literal["system", "developer", "user", "assistant"]
+    role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[TextPart]
+    tool_calls: list[ToolCall] = []
+    tool_call_id: str | None = None
 
-    def plain(self) -> Message:
-        """The message as chat templates know it."""
+    def plain(self, calls: Calls, where: str) -> Message:
+        """The message as chat templates know it.
+
+        Args:
+            calls: those of the messages before it; its own are added.
+            where: it stands in the request.
+
+        Raises:
+            ApiProblem: 400; it is the result of no call, or a call's arguments are no object.
+        """
         text = self.content
         if not isinstance(text, str):
             text = "".join(part.text for part in text)
-        return {"role": "system" if self.role == "developer" else self.role, "content": text}
+        if self.role == "tool":
+            return calls.answered(self.tool_call_id, text, where)
+        made = [
+            calls.made(call.id, call.function.name, call.function.arguments, f"{where}.tool_calls")
+            for call in self.tool_calls
+        ]
+        return (
+            with_calls(text, made)
+            if made
+            else {"role": _ROLES.get(self.role, self.role), "content": text}
+        )
+
+
+class ToolFunction(msgspec.Struct, frozen=True):
+    """A function that may be called; `parameters` is a JSON schema."""
+
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class FunctionTool(msgspec.Struct, frozen=True):
+    """One of `tools`."""
+
+    type: Literal["function"]
+    function: ToolFunction
+
+
+class ChosenFunction(msgspec.Struct, frozen=True):
+    """The function of a `tool_choice`."""
+
+    name: str
+
+
+class ChosenTool(msgspec.Struct, frozen=True):
+    """A `tool_choice` of one tool."""
+
+    type: Literal["function"]
+    function: ChosenFunction
 
 
 class JsonSchema(msgspec.Struct, frozen=True):
@@ -142,13 +208,37 @@ class ChatRequest(Settings, frozen=True, kw_only=True):
     add_generation_prompt: bool | None = None
     max_completion_tokens: _Count | None = None
     response_format: ResponseFormat | None = None
+    tools: list[FunctionTool] = []
+    tool_choice: Choice | ChosenTool = "auto"
+    parallel_tool_calls: bool = True
+    reasoning_effort: str | None = None
+    chat_template_kwargs: dict[str, Any] = {}
     logprobs: bool = False
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] = 0
 
     @property
     def plain_messages(self) -> list[Message]:
         """The messages as chat templates know them."""
-        return [message.plain() for message in self.messages]
+        calls = Calls()
+        return [message.plain(calls, f"messages[{i}]") for i, message in enumerate(self.messages)]
+
+    @property
+    def declared(self) -> Tools:
+        """The tools that the model is told of.
+
+        Raises:
+            ApiProblem: one isn't understood, or the chosen one isn't there.
+        """
+        tools = [
+            tool_of(
+                msgspec.structs.asdict(one.function), f"tools[{i}].function", schema="parameters"
+            )
+            for i, one in enumerate(self.tools)
+        ]
+        chosen, parallel = self.tool_choice, self.parallel_tool_calls
+        if isinstance(chosen, ChosenTool):
+            return tools_of(tools, "required", [chosen.function.name], parallel=parallel)
+        return tools_of(tools, chosen, [], parallel=parallel)
 
     @property
     def continues(self) -> bool:
@@ -211,21 +301,18 @@ class CompletionRequest(Settings, frozen=True, kw_only=True):
         return _COMPLETION_TOKENS if self.max_tokens is None else self.max_tokens
 
 
-_Request = TypeVar("_Request", bound=Settings)
-
-
 def parse_chat(body: bytes) -> ChatRequest:
     """A request for a chat completion.
 
     Raises:
         ApiProblem: 400; the message says what is wrong.
     """
-    fields = _fields(body, ChatRequest)
+    fields = known_fields(object_of(body), ChatRequest.__struct_fields__)
     messages = fields.get("messages")
     if isinstance(messages, list):
         fields.setdefault("continue_final_message", wants_prefix(messages))
         fields["messages"] = normalised_messages(messages)
-    request = _convert(fields, ChatRequest)
+    request = converted(fields, ChatRequest)
     if request.top_logprobs and not request.logprobs:
         raise ApiProblem(
             400, "top_logprobs needs logprobs: true; give both or none", param="top_logprobs"
@@ -239,36 +326,10 @@ def parse_completion(body: bytes) -> CompletionRequest:
     Raises:
         ApiProblem: 400; the message says what is wrong.
     """
-    fields = _fields(body, CompletionRequest)
+    fields = known_fields(object_of(body), CompletionRequest.__struct_fields__)
     prompt = fields.get("prompt")
     if isinstance(prompt, list):
         if len(prompt) != 1 or not isinstance(prompt[0], str):
             raise ApiProblem(400, "prompt is a list; give one text, no token ids", param="prompt")
         fields["prompt"] = prompt[0]
-    return _convert(fields, CompletionRequest)
-
-
-def _fields(body: bytes, kind: type[Settings]) -> dict[str, Any]:
-    """The request's fields without those that say nothing."""
-    try:
-        fields = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ApiProblem(400, f"the body isn't JSON: {error}") from error
-    if not isinstance(fields, dict):
-        raise ApiProblem(400, f"the body is a JSON {_name(fields)}; give an object")
-    return known_fields(fields, kind.__struct_fields__)
-
-
-def _convert(fields: dict[str, Any], kind: type[_Request]) -> _Request:
-    try:
-        return msgspec.convert(fields, kind)
-    except msgspec.ValidationError as error:
-        message, _, path = str(error).partition(" - at ")
-        param = re.sub(r"^`\$\.?|`$", "", path) or None
-        where = f"{param}: " if param else ""
-        raise ApiProblem(400, f"{where}{message}", param=param) from error
-
-
-def _name(value: Any) -> str:
-    names = {list: "array", str: "string", bool: "boolean", type(None): "null"}
-    return names.get(type(value), "number")
+    return converted(fields, CompletionRequest)

@@ -1,23 +1,22 @@
-"""OpenAI's routes: from a request to a job, and from its events to a response."""
+"""The routes of OpenAI's completions, of the model, and for supervisors."""
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
-from edgeinfinite.runtime_py.server.answers import Ask, Finished, Piece, Reading, Started
-from edgeinfinite.runtime_py.server.jobs import Job
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.server.anthropic_messages import routes as anthropic_messages
+from edgeinfinite.runtime_py.server.ask import Ask, Talk, Text
+from edgeinfinite.runtime_py.server.error_shapes import problem_response
+from edgeinfinite.runtime_py.server.openai_responses import routes as openai_responses
 from edgeinfinite.runtime_py.server.patience import read_body
 from edgeinfinite.runtime_py.server.problems import ApiProblem, json_response
-from edgeinfinite.runtime_py.server.replies import DONE, Reply, comment, event
+from edgeinfinite.runtime_py.server.replies import Reply
 from edgeinfinite.runtime_py.server.requests import (
     ChatRequest,
     CompletionRequest,
@@ -26,20 +25,22 @@ from edgeinfinite.runtime_py.server.requests import (
     parse_completion,
 )
 from edgeinfinite.runtime_py.server.service import Service
-
-_COMMENT_SECONDS = 15.0
-"""At least, between two comments in a stream that has nothing to say yet."""
-
-_COMMENT_SHARE = 1 / 60
-"""Of the time that the stream has lasted: also at least between two comments. Clients bear so many
-lines without data (go-openai: 300), however long the text is."""
-
-_NO_CACHE = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+from edgeinfinite.runtime_py.server.streaming import answered
 
 
 def api_routes(service: Service) -> list[Route]:
     """The routes that programs use."""
-    posts = {"/v1/chat/completions": _chat, "/v1/completions": _completion}
+    handlers: dict[tuple[str, str], _Handler] = {
+        ("POST", "/v1/chat/completions"): _chat,
+        ("POST", "/v1/completions"): _completion,
+        ("POST", "/v1/responses"): openai_responses.create,
+        ("POST", "/v1/responses/input_tokens"): openai_responses.count,
+        ("GET", "/v1/responses/{id}"): openai_responses.retrieve,
+        ("DELETE", "/v1/responses/{id}"): openai_responses.delete,
+        ("GET", "/v1/responses/{id}/input_items"): openai_responses.list_input,
+        ("POST", "/v1/messages"): anthropic_messages.create,
+        ("POST", "/v1/messages/count_tokens"): anthropic_messages.count,
+    }
     gets = {
         "/v1/models": _models,
         "/v1/models/{name:path}": _model,
@@ -48,15 +49,18 @@ def api_routes(service: Service) -> list[Route]:
     }
     return [
         *(
-            Route(path, counted(service, path, post), methods=["POST"])
-            for path, post in posts.items()
+            Route(path, counted(service, path, handler), methods=[method])
+            for (method, path), handler in handlers.items()
         ),
         *(Route(path, partial(get, service), methods=["GET"]) for path, get in gets.items()),
     ]
 
 
+_Handler = Callable[[Service, Request], Awaitable[Response]]
+
+
 def counted(
-    service: Service, path: str, handle: Callable[[Service, Request], Awaitable[Response]]
+    service: Service, path: str, handle: _Handler
 ) -> Callable[[Request], Awaitable[Response]]:
     """A route that is counted by its status."""
 
@@ -64,7 +68,9 @@ def counted(
         try:
             response = await handle(service, request)
         except ApiProblem as problem:
-            response = problem.response()
+            response = problem_response(problem, path)
+        except EdgeInfiniteError as error:  # what a client's text brought about
+            response = problem_response(ApiProblem(400, str(error)), path)
         service.metrics.requests.labels(path, response.status_code).inc()
         return response
 
@@ -73,13 +79,18 @@ def counted(
 
 async def _chat(service: Service, request: Request) -> Response:
     asked: ChatRequest = parse_chat(await read_body(request))
-    messages, continues = asked.plain_messages, asked.continues
-    opens = asked.add_generation_prompt is not False
+    talk = Talk(
+        tuple(asked.plain_messages),
+        continues=asked.continues,
+        opens=asked.add_generation_prompt is not False,
+        tools=asked.declared,
+        effort=asked.reasoning_effort,
+        switches=asked.chat_template_kwargs,
+    )
     ask = Ask(
-        lambda tokenizer: tokenizer.encode_chat(messages, continues=continues, opens=opens),
+        talk,
         asked.sampling(service.sampling),
         asked.most_tokens,
-        begins=not continues,
         stop=asked.stops,
         logprobs=asked.listed_logprobs,
         schema=asked.schema,
@@ -90,10 +101,9 @@ async def _chat(service: Service, request: Request) -> Response:
 async def _completion(service: Service, request: Request) -> Response:
     asked: CompletionRequest = parse_completion(await read_body(request))
     ask = Ask(
-        lambda tokenizer: tokenizer.encode_text(asked.prompt),
+        Text(asked.prompt),
         asked.sampling(service.sampling),
         asked.most_tokens,
-        begins=False,
         stop=asked.stops,
         logprobs=asked.logprobs,
     )
@@ -104,109 +114,16 @@ async def _answer(
     service: Service, request: Request, asked: Settings, ask: Ask, *, chat: bool
 ) -> Response:
     service.check_model(asked.model)
-    job = service.jobs.start(partial(service.answers.answer, ask))
-    reply = service.reply(chat=chat, logprobs=ask.logprobs is not None)
-    async with cancelled_if_left(request, job):
-        started = await started_of(job)
-        if not asked.stream:
-            return await _whole(job, reply, started)
-    return JobStream(job, _events(job, reply, started, asked), "text/event-stream")
-
-
-async def started_of(job: Job) -> Started:
-    """The job's first event.
-
-    Raises:
-        ApiProblem: the request can't be answered, or nobody waits for the answer.
-    """
-    started = await job.next()
-    if not isinstance(started, Started):
-        raise _left()
-    return started
-
-
-async def _whole(job: Job, reply: Reply, started: Started) -> Response:
-    pieces: list[Piece] = []
-    async for happened in job.events():
-        if isinstance(happened, Piece):
-            pieces.append(happened)
-        elif isinstance(happened, Finished):
-            return json_response(reply.whole(pieces, started, happened))
-    raise _left()
-
-
-def _left() -> ApiProblem:
-    return ApiProblem(499, "the client left")  # which nobody reads
-
-
-class JobStream(StreamingResponse):
-    """A job's stream. Its end, also by a client that leaves before its start, ends the job."""
-
-    def __init__(self, job: Job, content: AsyncIterator[bytes], media_type: str) -> None:
-        super().__init__(content, media_type=media_type, headers=_NO_CACHE)
-        self._job = job
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._job.cancel()
-
-
-async def _events(
-    job: Job, reply: Reply, started: Started, asked: Settings
-) -> AsyncIterator[bytes]:
-    began = said = time.monotonic()
-    try:
-        yield reply.first()
-        if asked.return_progress:
-            yield reply.progress(started, Reading(started.cached_tokens, 0, 0.0))
-        async for happened in job.events():
-            if isinstance(happened, Piece):
-                yield reply.piece(happened)
-            elif isinstance(happened, Reading):
-                if asked.return_progress:
-                    yield reply.progress(started, happened)
-                    continue
-                now = time.monotonic()
-                if not comment_is_due(now - began, now - said):
-                    continue
-                said = now
-                yield comment(f"read {happened.tokens} of {started.prompt_tokens} tokens")
-            elif isinstance(happened, Finished):
-                yield reply.last(happened)
-                if asked.stream_options.include_usage:
-                    yield reply.usage(started, happened)
-                yield DONE
-    except ApiProblem as problem:
-        yield event(problem.body())
-
-
-def comment_is_due(lasted: float, silent: float) -> bool:
-    """Whether a stream that has lasted so many seconds, silent the last ones, needs a comment."""
-    return silent > max(_COMMENT_SECONDS, _COMMENT_SHARE * lasted)
-
-
-@asynccontextmanager
-async def cancelled_if_left(request: Request, job: Job) -> AsyncIterator[None]:
-    """Cancels the job when the client closes its connection, or the block fails."""
-
-    async def watch() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-        job.cancel()
-        job.emit(None)
-
-    watcher = asyncio.create_task(watch())
-    try:
-        yield
-    except BaseException:
-        job.cancel()
-        raise
-    finally:
-        watcher.cancel()
-        with suppress(asyncio.CancelledError):
-            await watcher
+    reply = Reply(
+        service.model,
+        service.fingerprint,
+        chat,
+        service.answers.tokenizer if ask.logprobs is not None else None,
+        streamed=asked.stream,
+        with_progress=asked.return_progress,
+        with_usage=asked.stream_options.include_usage,
+    )
+    return await answered(service, request, ask, reply, stream=asked.stream)
 
 
 async def _models(service: Service, _: Request) -> Response:

@@ -11,10 +11,13 @@ from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.answer.sampling_defaults import conversation_sampling
 from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
+from edgeinfinite.runtime_py.answer.sampling_defaults import conversation_sampling
 from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.runtime_py.server.shared_engine import SharedEngine
 from edgeinfinite.runtime_py.server.state_files import StateFolder
 from edgeinfinite.runtime_py.server.states import SavedStates
+from edgeinfinite.runtime_py.server.shared_engine import SharedEngine
 from edgeinfinite.runtime_py.session.session import Session
 from edgeinfinite.runtime_py.session.state import state_bytes
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer, load_tokenizer
@@ -61,6 +64,7 @@ class Served:
         states: know its engine.
         sampling: of a request that doesn't say how.
         about: what `/v1/models` says of it.
+        responses: the folder of stored responses; None keeps them in memory.
     """
 
     model: str
@@ -69,6 +73,7 @@ class Served:
     states: States
     sampling: SamplingOptions
     about: dict[str, Any]
+    responses: Path | None = None
 
 
 def served_artifact(artifact: Path, options: ServeOptions, *, threads: int | None = None) -> Served:
@@ -107,4 +112,5 @@ def served_artifact(artifact: Path, options: ServeOptions, *, threads: int | Non
                 2 * _HALF_FLOAT_BYTES * backbone.layers * backbone.kv_heads * backbone.head_dim
             ),
         },
+        responses=None if folder is None else folder.path / "responses",
     )

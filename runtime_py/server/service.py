@@ -9,12 +9,14 @@ from typing import Any
 from edgeinfinite.runtime_py.server.answers import Answers
 from edgeinfinite.runtime_py.server.jobs import Jobs
 from edgeinfinite.runtime_py.server.metrics import Metrics
+from edgeinfinite.runtime_py.server.openai_responses.stored import ResponseStore
 from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.runtime_py.server.patience import LARGEST_DOCUMENT
 from edgeinfinite.runtime_py.server.problems import ApiProblem
-from edgeinfinite.runtime_py.server.replies import Reply
 from edgeinfinite.runtime_py.server.requests import default_settings
 from edgeinfinite.runtime_py.server.served import Served
+
+_MB = 1_000_000
 
 
 class Service:
@@ -33,10 +35,16 @@ class Service:
         self.jobs = Jobs(options.parallel, options.waiting)
         self.answers = Answers(served.tokenizer, self.states, self.metrics)
         self.sampling = served.sampling
-        self._tokenizer = served.tokenizer
         self._created = int(time.time())
-        self._fingerprint = hashlib.sha256(served.fingerprint.encode()).hexdigest()[:16]
+        self.fingerprint = hashlib.sha256(served.fingerprint.encode()).hexdigest()[:16]
         self._about = served.about
+        self.responses = ResponseStore(
+            self.fingerprint,
+            options.api_key,
+            options.responses_mb * _MB,
+            options.responses_days,
+            served.responses,
+        )
         self._watch()
 
     def about(self) -> dict[str, Any]:
@@ -52,10 +60,6 @@ class Service:
                 "largest_document": LARGEST_DOCUMENT,
             },
         }
-
-    def reply(self, *, chat: bool, logprobs: bool) -> Reply:
-        """How an answer is written."""
-        return Reply(self.model, self._fingerprint, chat, self._tokenizer if logprobs else None)
 
     def check_model(self, name: str | None) -> None:
         """Whether a request asks for the model that is here; without a name it does.
@@ -84,4 +88,7 @@ class Service:
         watch("saved_state_bytes", "Their bytes.", lambda: figures()["bytes"])
         watch("state_files", "Saved states on disk.", lambda: figures()["files"])
         watch("state_file_bytes", "Their bytes.", lambda: figures()["file_bytes"])
+        kept = self.responses.figures
+        watch("stored_responses", "Stored responses.", lambda: kept()["responses"])
+        watch("stored_response_bytes", "Their bytes.", lambda: kept()["bytes"])
         watch("state_write_errors", "States not written.", lambda: self.states.write_errors)

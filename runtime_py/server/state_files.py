@@ -41,6 +41,9 @@ class StateFolder:
         folder: made if it isn't there; one sub-folder for each model and geometry in it.
         most_bytes: of all files.
 
+    Attributes:
+        path: the sub-folder of this model and geometry.
+
     Raises:
         EdgeInfiniteError: another server uses the folder.
         OSError: it can't be made or read.
@@ -50,17 +53,17 @@ class StateFolder:
         self._engine = engine
         self._most_bytes = most_bytes
         owner = f"{engine.fingerprint} {msgspec.json.encode(engine.geometry).decode()}"
-        self._folder = folder / hashlib.sha256(owner.encode()).hexdigest()[:16]
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path = folder / hashlib.sha256(owner.encode()).hexdigest()[:16]
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._held = ExitStack()
-        self._held.enter_context(held_alone(self._folder / "states"))
+        self._held.enter_context(held_alone(self.path / "states"))
         self._lock = threading.Lock()
         self._sizes: OrderedDict[Key, int] = OrderedDict()  # least recently used first
         self._index()
 
     def _index(self) -> None:
         found = []
-        for path in self._folder.iterdir():
+        for path in self.path.iterdir():
             name = _NAME.fullmatch(path.name)
             if name:
                 try:
@@ -136,4 +139,4 @@ class StateFolder:
                 self._path(key).unlink(missing_ok=True)
 
     def _path(self, key: Key) -> Path:
-        return self._folder / f"{key[0]}-{key[1]}.session"
+        return self.path / f"{key[0]}-{key[1]}.session"

@@ -1,7 +1,7 @@
 """The artifact's chat template: the same sandbox, settings and helpers that transformers gives it.
 
 A template is code from a stranger. It runs in jinja2's immutable sandbox with limits on time and
-size (`template_limits.py`), and sees strings only.
+size (`template_limits.py`), and sees what JSON can say.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.text.template_budget import BUDGET, Budget, check_pattern
 from edgeinfinite.runtime_py.text.template_limits import LimitedEnvironment
 
-Message = Mapping[str, str]
-"""`{"role": "system" | "user" | "assistant", "content": text}`."""
+Message = Mapping[str, Any]
+"""`{"role": "system" | "user" | "assistant" | "tool", "content": text}`; an assistant's may have
+`tool_calls`, as transformers has them."""
 
 _ANSWER = "EDGEINFINITE-ANSWER-7F3A"
 
@@ -64,7 +65,12 @@ class ChatTemplate:
             raise _unreadable(_shortened(error)) from error
 
     def render(
-        self, messages: Sequence[Message], *, opens: bool = True, seconds: float | None = None
+        self,
+        messages: Sequence[Message],
+        *,
+        opens: bool = True,
+        seconds: float | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> str:
         """The conversation as the model reads it, ending where its next answer starts.
 
@@ -72,22 +78,23 @@ class ChatTemplate:
             messages: the conversation; further fields of strings are given to the template.
             opens: whether the template writes how an answer begins; it is `add_generation_prompt`.
             seconds: that it may take; None: `SECONDS`.
+            more: what else the template is given: `tools`, and switches of its own.
 
         Raises:
             EdgeInfiniteError: the template refuses the conversation, fails, takes too long or
                 writes too much.
         """
-        given = sum(len(text) for message in messages for text in message.values())
+        given = _characters(messages) + _characters(more)
         token = BUDGET.set(
             Budget(SECONDS if seconds is None else seconds, _CHARACTERS + _TIMES_AS_LONG * given)
         )
         try:
             return self._template.render(
                 messages=[dict(message) for message in messages],
-                tools=None,
                 documents=None,
                 add_generation_prompt=opens,
                 **self._special_tokens,
+                **{"tools": None} | dict(more or {}),
             )
         except Exception as error:  # whatever a template can bring Python to, memory too
             raise EdgeInfiniteError(
@@ -96,7 +103,9 @@ class ChatTemplate:
         finally:
             BUDGET.reset(token)
 
-    def render_open(self, messages: Sequence[Message]) -> str:
+    def render_open(
+        self, messages: Sequence[Message], *, more: Mapping[str, Any] | None = None
+    ) -> str:
         """The conversation up to the end of its last message, which the next answer continues.
 
         White space at the message's end stays where the template keeps it, as in transformers'
@@ -107,7 +116,9 @@ class ChatTemplate:
         """
         text = messages[-1]["content"]
         marked = _message(messages[-1]["role"], f"{text}{_ANSWER} ")
-        head, found, tail = self.render([*messages[:-1], marked], opens=False).rpartition(_ANSWER)
+        head, found, tail = self.render(
+            [*messages[:-1], marked], opens=False, more=more
+        ).rpartition(_ANSWER)
         if not tail.startswith(" "):  # the template strips messages
             head = head.rstrip()
         if not found or not head.rstrip().endswith(text.strip()):
@@ -118,7 +129,13 @@ class ChatTemplate:
         return head
 
     def render_turn(self, text: str) -> tuple[str, str]:
-        """What follows an assistant's answer when the user goes on with `text`.
+        """`render_after` where the user goes on with `text`."""
+        return self.render_after([_message("user", text)])
+
+    def render_after(
+        self, messages: Sequence[Message], *, more: Mapping[str, Any] | None = None
+    ) -> tuple[str, str]:
+        """What follows an assistant's answer when the conversation goes on with `messages`.
 
         A state can't be read again, so only the text after the answer may be appended to it. It is
         taken from the rendering of a stand-in conversation; a default system prompt, a date or
@@ -133,10 +150,10 @@ class ChatTemplate:
             EdgeInfiniteError: the template drops earlier answers, or what it writes after an
                 answer depends on the turns before it.
         """
-        turn = [_message("user", "Hi"), _message("assistant", _ANSWER), _message("user", text)]
+        turn = [_message("user", "Hi"), _message("assistant", _ANSWER), *messages]
         earlier = [_message("user", "Hello"), _message("assistant", "Yes?")]
-        head, found, tail = self.render(turn).partition(_ANSWER)
-        _, found_later, tail_later = self.render(earlier + turn).partition(_ANSWER)
+        head, found, tail = self.render(turn, more=more).partition(_ANSWER)
+        _, found_later, tail_later = self.render(earlier + turn, more=more).partition(_ANSWER)
         if not (found and found_later) or tail != tail_later:
             raise EdgeInfiniteError(
                 "this artifact's chat template rewrites earlier turns, so a turn can't be appended "
@@ -147,6 +164,17 @@ class ChatTemplate:
 
 def _message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
+
+
+def _characters(value: Any) -> int:
+    """Of all texts in what JSON can say."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(len(str(key)) + _characters(one) for key, one in value.items())
+    if isinstance(value, list | tuple):
+        return sum(map(_characters, value))
+    return 8  # a number
 
 
 def _unreadable(wrong: str) -> EdgeInfiniteError:

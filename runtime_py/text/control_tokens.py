@@ -77,10 +77,26 @@ class ControlTokens:
                     return True
         return False
 
-    def mark(self, message: Mapping[str, str]) -> dict[str, str]:
+    def mark(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """The message, with marks in what would be control tokens."""
-        names = self._always if message.get("role") == "assistant" else self._all
-        return {key: self._mark_text(text, names) for key, text in message.items()}
+        is_answer = message.get("role") == "assistant"
+        return {
+            key: self._marked(value, self._always if is_answer and key == "content" else self._all)
+            for key, value in message.items()
+        }
+
+    def mark_all(self, value: Any) -> Any:
+        """What JSON can say, with marks in all of its texts."""
+        return self._marked(value, self._all)
+
+    def _marked(self, value: Any, names: set[str]) -> Any:
+        if isinstance(value, str):
+            return self._mark_text(value, names)
+        if isinstance(value, Mapping):
+            return {self._marked(key, names): self._marked(v, names) for key, v in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._marked(one, names) for one in value]
+        return value
 
     def encode(self, rendering: str) -> list[int]:
         """The tokens of what the template made of marked messages, of valid Unicode.

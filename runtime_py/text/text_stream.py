@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Collection
 
 from tokenizers import Tokenizer
 
@@ -23,11 +24,19 @@ class TextStream:
         tokens: the vocabulary's bytes, or the tokenizer that has them.
         begins: whether the text begins here. SentencePiece's decoders then leave the space before
             the first word out, as `TextTokenizer.decode` does; a text that goes on needs it.
+        shown: special tokens whose texts aren't left out.
     """
 
-    def __init__(self, tokens: TokenBytes | Tokenizer, *, begins: bool = False) -> None:
+    def __init__(
+        self,
+        tokens: TokenBytes | Tokenizer,
+        *,
+        begins: bool = False,
+        shown: Collection[int] = (),
+    ) -> None:
         self._tokens = tokens if isinstance(tokens, TokenBytes) else TokenBytes(tokens)
         self._begins = begins
+        self._shown = frozenset(shown)
         self._previous: int | None = None
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
@@ -39,7 +48,8 @@ class TextStream:
     def push(self, token: int) -> str:
         """The text that `token` completes, often empty."""
         if self._tokens.is_special(token):
-            return ""
+            # Behind one that is shown the next token is as behind any other.
+            return self._decoder.decode(self._tokens.of(token)) if token in self._shown else ""
         if self._begins:
             content = self._tokens.first(token)
         else:

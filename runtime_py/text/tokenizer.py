@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,14 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.answer.generation_config import stop_ids
-from edgeinfinite.runtime_py.engines.malloc_options import give_back_freed
-from edgeinfinite.runtime_py.text.answer_ends import answer_ends
 from edgeinfinite.runtime_py.text.chat_template import ChatTemplate, Message
 from edgeinfinite.runtime_py.text.control_tokens import ControlTokens
+from edgeinfinite.runtime_py.engines.malloc_options import give_back_freed
+from edgeinfinite.runtime_py.answer.generation_config import stop_ids
 from edgeinfinite.runtime_py.text.text_stream import TextStream
 from edgeinfinite.runtime_py.text.token_bytes import TokenBytes
 from edgeinfinite.runtime_py.text.tokenizer_check import as_json, check_parts, guarded
+from edgeinfinite.runtime_py.text.answer_ends import turn_ends
 
 
 class TextTokenizer:
@@ -84,7 +84,12 @@ class TextTokenizer:
         return self.encode_chat([{"role": "user", "content": text}])
 
     def encode_chat(
-        self, messages: Sequence[Message], *, continues: bool = False, opens: bool = True
+        self,
+        messages: Sequence[Message],
+        *,
+        continues: bool = False,
+        opens: bool = True,
+        more: Mapping[str, Any] | None = None,
     ) -> list[int]:
         """A whole conversation, ending where the assistant's next answer starts.
 
@@ -94,6 +99,7 @@ class TextTokenizer:
             messages: at least one.
             continues: the last message stays open, and the answer is the rest of it.
             opens: whether the template writes the beginning of an answer; `continues` never does.
+            more: what else the template is given: `tools`, and switches of its own.
 
         Raises:
             EdgeInfiniteError: there is no chat template, it refuses the conversation, or it changes
@@ -101,25 +107,37 @@ class TextTokenizer:
         """
         template = self._template()
         render = template.render_open if continues else partial(template.render, opens=opens)
-        if not self._spell_control_tokens(messages):
-            return self._encode(render(messages), add_special_tokens=False)
-        return self._control.encode(render([self._control.mark(m) for m in messages]))
+        if not self._spell_control_tokens([*messages, more]):
+            return self._encode(render(messages, more=more), add_special_tokens=False)
+        marked = [self._control.mark(message) for message in messages]
+        return self._control.encode(render(marked, more=self._control.mark_all(more)))
 
     def encode_turn(self, text: str) -> list[int]:
-        """The tokens to append after an answer when the user goes on with `text`.
+        """`encode_after` where the user goes on with `text`."""
+        return self.encode_after([{"role": "user", "content": text}])
+
+    def encode_after(
+        self, messages: Sequence[Message], *, more: Mapping[str, Any] | None = None
+    ) -> list[int]:
+        """The tokens to append after an answer when the conversation goes on with `messages`.
 
         They begin with the template's own end of the answer, so the token that stopped the answer
         must not have been appended (`generation.Generation` doesn't); an answer that was cut
         short by Ctrl-C or by its length is closed in the same way.
 
+        Args:
+            messages: at least one; the next answer starts behind them.
+            more: as in `encode_chat`.
+
         Raises:
             EdgeInfiniteError: there is no chat template, or it rewrites earlier turns.
         """
-        message = {"role": "user", "content": text}
         encode: Callable[[str], list[int]] = partial(self._encode, add_special_tokens=False)
-        if self._spell_control_tokens([message]):
-            encode, text = self._control.encode, self._control.mark(message)["content"]
-        head, tail = self._template().render_turn(text)
+        if self._spell_control_tokens([*messages, more]):
+            encode = self._control.encode
+            messages = [self._control.mark(message) for message in messages]
+            more = self._control.mark_all(more)
+        head, tail = self._template().render_after(messages, more=more)
         # The whole is encoded and its start cut off, because some tokenizers treat the first
         # characters of a text differently. Where a token reaches over the cut, the tail stands
         # alone, as the sampled answer's last token stands alone too.
@@ -152,17 +170,29 @@ class TextTokenizer:
         """
         return self._bytes.of(token)
 
-    def stream(self, *, begins: bool = True) -> TextStream:
+    @property
+    def template_source(self) -> str:
+        """The chat template's; "" without one."""
+        return "" if self._chat_template is None else self._chat_template.source
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """Ids by text of the tokens that an answer's text leaves out."""
+        added = self._tokenizer.get_added_tokens_decoder()
+        return {token.content: number for number, token in added.items() if token.special}
+
+    def stream(self, *, begins: bool = True, shown: Collection[int] = ()) -> TextStream:
         """A new decoder for one answer, token by token.
 
         Args:
             begins: whether the answer is a text of its own, as in a chat; False where it goes on
                 in the middle of a text, whose first space must stay.
+            shown: special tokens whose texts aren't left out.
         """
-        return TextStream(self._bytes, begins=begins)
+        return TextStream(self._bytes, begins=begins, shown=shown)
 
-    def _spell_control_tokens(self, messages: Sequence[Message]) -> bool:
-        texts = [text for message in messages for text in message.values()]
+    def _spell_control_tokens(self, given: Any) -> bool:
+        texts = list(_texts_in(given))
         for text in texts:
             _check_unicode(text)
         return self._control.are_spelled_in(texts)
@@ -185,6 +215,19 @@ class TextTokenizer:
             ),
         )
         return list(encoded.ids)
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """The texts of what JSON can say."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _texts_in(key)
+            yield from _texts_in(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts_in(one)
 
 
 def _check_unicode(text: str) -> None:

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from greedy import open_greedy
 
-from edgeinfinite.runtime_py.server import routes
-from edgeinfinite.runtime_py.server.replies import event
+from edgeinfinite.runtime_py.server import streaming
+from edgeinfinite.runtime_py.server.streaming import event
 
 HI = [{"role": "user", "content": "Hi"}]
 GREEDY = {"temperature": 0, "max_tokens": 12}
@@ -130,7 +130,7 @@ def test_an_event_is_one_line_however_a_client_splits_lines(sign):
 
 def test_a_long_prompt_has_few_lines_without_data(server, monkeypatch):
     body = {"messages": [{"role": "user", "content": "x" * 20_000}], "stream": True} | GREEDY
-    monkeypatch.setattr(routes, "_COMMENT_SECONDS", 0.0)
+    monkeypatch.setattr(streaming, "_COMMENT_SECONDS", 0.0)
     with httpx.stream("POST", f"{server.url}/v1/chat/completions", json=body, timeout=60) as reply:
         lines = list(reply.iter_lines())
     longest = count = 0
@@ -142,7 +142,7 @@ def test_a_long_prompt_has_few_lines_without_data(server, monkeypatch):
 
 
 def test_progress_comes_as_data_to_clients_that_ask_for_it(server, monkeypatch):
-    monkeypatch.setattr(routes, "_COMMENT_SECONDS", 0.0)
+    monkeypatch.setattr(streaming, "_COMMENT_SECONDS", 0.0)
     text = "A long story. " * 100
     for path, first in (
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": text}]}),
@@ -194,7 +194,7 @@ def test_comments_come_after_15_seconds_and_rarer_the_longer_it_takes():
     said, began, now, comments = 0.0, 0.0, 0.0, []
     while now < 12 * 3600:
         now += 0.5
-        if routes.comment_is_due(now - began, now - said):
+        if streaming.comment_is_due(now - began, now - said):
             said = now
             comments.append(now)
     assert comments[0] >= 15

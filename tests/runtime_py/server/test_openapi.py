@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 
 import httpx
 import msgspec
 import pytest
 
 from edgeinfinite.runtime_py.server import answer_schemas as answers
+from edgeinfinite.runtime_py.server.anthropic_messages.request import (
+    MessageRequest,
+    parse_message,
+)
 from edgeinfinite.runtime_py.server.app import build_app
+from edgeinfinite.runtime_py.server.openai_responses.request import (
+    ResponseRequest,
+    parse_response,
+)
 from edgeinfinite.runtime_py.server.openapi import description
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.requests import (
@@ -66,12 +75,14 @@ def test_it_needs_a_key_where_the_server_has_one_and_says_so(serve):
     [
         (ChatRequest, parse_chat, {"messages": HI}),
         (CompletionRequest, parse_completion, {"prompt": "x"}),
+        (ResponseRequest, parse_response, {"input": "x"}),
+        (MessageRequest, partial(parse_message, counts=True), {"messages": HI}),
     ],
 )
 def test_what_it_says_of_a_parameter_is_what_becomes_of_it(kind, parse, least):
     schema = SCHEMAS[kind.__name__]
     assert set(kind.__struct_fields__) <= set(schema["properties"])
-    assert schema["required"] == list(least)
+    assert schema["required"] == ([] if kind is ResponseRequest else list(least))
     for name, said in schema["properties"].items():
         if name not in least:
             parse(json.dumps(least | {name: None}).encode())

@@ -156,7 +156,7 @@ def test_a_full_disk_is_counted_and_the_states_in_memory_stay(tmp_path: Path) ->
     text = random_tokens(20)
     folder = StateFolder(engine(), tmp_path, MANY)
     states = SavedStates(engine(), MANY, folder)
-    folder._folder = tmp_path / "gone"
+    folder.path = tmp_path / "gone"
     states.keep(text, read(text), on_disk=True)
     states.flush(seconds=20)
     assert states.write_errors == 1

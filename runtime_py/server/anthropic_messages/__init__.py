@@ -1,0 +1,1 @@
+"""Anthropic's Messages API: an adapter to `ask.Ask`."""

@@ -1,0 +1,17 @@
+"""Problems in the words of the API whose route was asked."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from edgeinfinite.runtime_py.server.anthropic_messages.errors import error_of
+from edgeinfinite.runtime_py.server.problems import ApiProblem
+
+MESSAGES = "/v1/messages"
+
+
+def problem_response(problem: ApiProblem, path: str) -> Response:
+    """The answer to a request of a path."""
+    if path == MESSAGES or path.startswith(MESSAGES + "/"):
+        return problem.response(error_of(problem))
+    return problem.response()
