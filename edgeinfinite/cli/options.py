@@ -24,10 +24,11 @@ from edgeinfinite.cli.arguments import (
 )
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.configuration import CACHE_TYPES, INT8_CACHE
-from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS, TRAINED_SLOTS
+from edgeinfinite.models.geometry_options import CARRY_LENGTHS, CARRY_SLOTS
+from edgeinfinite.models.recall_slots import typed_slots
 from edgeinfinite.runtime_py.answer.generation import MAX_NEW_TOKENS
 from edgeinfinite.runtime_py.answer.sampling_defaults import DEFAULTS
-from edgeinfinite.runtime_py.snapshots import UNDO_TURNS
+from edgeinfinite.runtime_py.session.snapshots import UNDO_TURNS
 
 
 def _length(name: str, metavar: str) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.text.chat_template import Message
 from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
+from edgeinfinite.runtime_py.text.chat_template import Message
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer
 from edgeinfinite.runtime_py.tools.abilities import Abilities
 from edgeinfinite.runtime_py.tools.plain import plain_messages

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from edgeinfinite.runtime_py.text.chat_template import Message
 from edgeinfinite.runtime_py.server.problems import ApiProblem
+from edgeinfinite.runtime_py.text.chat_template import Message
 from edgeinfinite.runtime_py.tools.tool import Choice, Tool, Tools
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")

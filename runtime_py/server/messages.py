@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from edgeinfinite.runtime_py.text.chat_template import Message
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.text.chat_template import Message
 

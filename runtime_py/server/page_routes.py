@@ -12,7 +12,6 @@ from starlette.routing import Route
 
 from edgeinfinite.runtime_py.documents.document import Document
 from edgeinfinite.runtime_py.documents.isolated import document_unless
-from edgeinfinite.runtime_py.open_message import SEPARATOR, beginning_of_message
 from edgeinfinite.runtime_py.server.answers import Answers
 from edgeinfinite.runtime_py.server.events import Reading, Started
 from edgeinfinite.runtime_py.server.jobs import Job
@@ -22,6 +21,7 @@ from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.routes import counted
 from edgeinfinite.runtime_py.server.service import Service
 from edgeinfinite.runtime_py.server.streaming import JobStream, cancelled_if_left, started_of
+from edgeinfinite.runtime_py.text.open_message import SEPARATOR, beginning_of_message
 
 
 def page_routes(service: Service) -> list[Route]:

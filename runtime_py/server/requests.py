@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from edgeinfinite.runtime_py.text.chat_template import Message
 from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server.ask import sampling_of
 from edgeinfinite.runtime_py.server.declared import Calls, tool_of, tools_of, with_calls
@@ -18,6 +17,7 @@ from edgeinfinite.runtime_py.server.messages import (
     wants_prefix,
 )
 from edgeinfinite.runtime_py.server.problems import ApiProblem
+from edgeinfinite.runtime_py.text.chat_template import Message
 from edgeinfinite.runtime_py.tools.tool import Choice, Tools
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]

@@ -11,13 +11,10 @@ from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.answer.sampling_defaults import conversation_sampling
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
-from edgeinfinite.runtime_py.answer.sampling_defaults import conversation_sampling
 from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.runtime_py.server.shared_engine import SharedEngine
 from edgeinfinite.runtime_py.server.state_files import StateFolder
 from edgeinfinite.runtime_py.server.states import SavedStates
-from edgeinfinite.runtime_py.server.shared_engine import SharedEngine
 from edgeinfinite.runtime_py.session.session import Session
 from edgeinfinite.runtime_py.session.state import state_bytes
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer, load_tokenizer

@@ -11,14 +11,14 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.answer.generation_config import stop_ids
+from edgeinfinite.runtime_py.engines.malloc_options import give_back_freed
+from edgeinfinite.runtime_py.text.answer_ends import answer_ends
 from edgeinfinite.runtime_py.text.chat_template import ChatTemplate, Message
 from edgeinfinite.runtime_py.text.control_tokens import ControlTokens
-from edgeinfinite.runtime_py.engines.malloc_options import give_back_freed
-from edgeinfinite.runtime_py.answer.generation_config import stop_ids
 from edgeinfinite.runtime_py.text.text_stream import TextStream
 from edgeinfinite.runtime_py.text.token_bytes import TokenBytes
 from edgeinfinite.runtime_py.text.tokenizer_check import as_json, check_parts, guarded
-from edgeinfinite.runtime_py.text.answer_ends import turn_ends
 
 
 class TextTokenizer:

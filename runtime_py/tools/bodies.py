@@ -61,6 +61,13 @@ def _parameters(tool: Tool) -> str:
     return json_rule({"type": "object"} | dict(tool.parameters), strict=tool.strict)
 
 
+def _until(rule: str, end: str, quoted: Quote) -> str:
+    """A rule for any text that ends where `end` first comes."""
+    mark = quoted(end)
+    is_special = mark.startswith("<")
+    return f"{rule}{'' if is_special else '[lazy]'}: /(?s:.*)/ {mark}"
+
+
 def _any_of(tools: Sequence[Tool]) -> str:
     return " | ".join(f"tool_{i}" for i in range(len(tools)))
 
@@ -188,18 +195,24 @@ class XmlCall:
 
     def rules(self, tools: Sequence[Tool], quoted: Quote, *, parallel: bool) -> Iterator[str]:
         yield f"body: {_any_of(tools)}"
-        end = quoted("\n</parameter>\n")
-        yield r"TEXT: /(?s:.*)/ & ~/(?s:.*)\n<\/parameter>(?s:.*)/"
+        end = "\n</parameter>\n"
+        yield _until("text", end, quoted)
         for i, tool in enumerate(tools):
             head = quoted(f"\n<function={tool.name}>\n")
             yield f"tool_{i}: {head} arg_{i}_0 {quoted('</function>' + chr(10))}"
             values = {
                 key: f"{quoted(f'<parameter={key}>' + chr(10))} "
-                + (json_rule(schema, strict=tool.strict) if _is_json(schema) else "TEXT")
-                + f" {end}"
+                + self._value(schema, quoted, end, strict=tool.strict)
                 for key, schema in _properties(tool)
             }
             yield from _in_order(f"arg_{i}", values, _required(tool), "")
+
+    def _value(self, schema: Mapping[str, Any], quoted: Quote, end: str, *, strict: bool) -> str:
+        if _is_json(schema):
+            return f"{json_rule(schema, strict=strict)} {quoted(end)}"
+        if isinstance(schema.get("enum"), list):
+            return f"({' | '.join(quoted(str(one)) for one in schema['enum'])}) {quoted(end)}"
+        return "text"
 
     def calls(self, body: str, tools: Mapping[str, Tool]) -> list[Call]:
         found = re.fullmatch(r"\s*<function=([^>\n]+)>(.*?)</function>\s*", body, re.DOTALL)
@@ -223,11 +236,10 @@ class GemmaCall:
 
     def rules(self, tools: Sequence[Tool], quoted: Quote, *, parallel: bool) -> Iterator[str]:
         yield f"body: {_any_of(tools)}"
-        yield r"TEXT: /(?s:.*)/ & ~/(?s:.*)<escape>(?s:.*)/"
+        yield _until("text_end", "<escape>", quoted)
         yield r"INTEGER: /-?(0|[1-9][0-9]*)/"
         yield r"NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/"
-        escape = quoted("<escape>")
-        yield f"text: {escape} TEXT {escape}"
+        yield f"text: {quoted('<escape>')} text_end"
         yield 'any: text | NUMBER | "true" | "false" | "null" | list | object'
         yield 'list: "[" (any ("," any)*)? "]"'
         yield 'object: "{" (pair ("," pair)*)? "}"'

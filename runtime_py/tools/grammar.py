@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from edgeinfinite.errors import EdgeInfiniteError
@@ -120,7 +121,7 @@ def _answers(
     plain = f"{_ANY} & ~/(?s:.*){_pattern(form.begin)}(?s:.*)/" if marked else _ANY
     if not form.begin and callable_tools:
         plain = r"/([^{ \n](?s:.*))?/"
-    said = "TEXT" if schema is None else json_rule(json.loads(schema), strict=True)
+    said = "SAID" if schema is None else json_rule(json.loads(schema), strict=True)
     if not callable_tools:
         yield f"start: {start}{said}"
     else:
@@ -136,13 +137,13 @@ def _answers(
         elif schema is None and marked:
             # Text before a call: the longest one that doesn't hold the mark, which then ends it.
             yield f"begun[lazy]: {_ANY} {json.dumps(form.begin)}"
-            yield f"start: {start}(begun body{tail}{more} | TEXT)"
+            yield f"start: {start}(begun body{tail}{more} | SAID)"
         elif schema is None and form.begin:
-            yield f"start: {start}TEXT (calls)?"
+            yield f"start: {start}SAID calls?"
         else:
             yield f"start: {start}(calls | {said})"
     if schema is None:
-        yield f"TEXT: {plain}"
+        yield f"SAID: {plain}"
 
 
 def _split(text: str, special: Mapping[str, int]) -> list[str]:
@@ -157,4 +158,4 @@ def _split(text: str, special: Mapping[str, int]) -> list[str]:
 
 def _pattern(text: str) -> str:
     """A text as a part of a regular expression within slashes."""
-    return "".join(sign if sign.isalnum() or sign in "_ " else f"\\{sign}" for sign in text)
+    return re.sub(r"[][\\/.*+?(){}|^$]", lambda found: "\\" + found[0], text)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from edgeinfinite.runtime_py.text.chat_template import Message
 from edgeinfinite.runtime_py.server.declared import Calls, with_calls
 from edgeinfinite.runtime_py.server.problems import ApiProblem
+from edgeinfinite.runtime_py.text.chat_template import Message
 
 _ROLES = ("user", "assistant", "system")
 _PASSED_OVER = ("thinking", "redacted_thinking")

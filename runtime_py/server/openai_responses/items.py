@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from edgeinfinite.runtime_py.text.chat_template import Message
 from edgeinfinite.runtime_py.server.declared import Calls, with_calls
 from edgeinfinite.runtime_py.server.problems import ApiProblem
+from edgeinfinite.runtime_py.text.chat_template import Message
 
 _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 """The kinds of parts that are text, and where theirs stands."""

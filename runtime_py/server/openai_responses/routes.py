@@ -9,7 +9,6 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from edgeinfinite.runtime_py.text.chat_template import Message
 from edgeinfinite.runtime_py.server.ask import Ask, Talk
 from edgeinfinite.runtime_py.server.declared import Calls, with_calls
 from edgeinfinite.runtime_py.server.events import Finished, Started
@@ -30,6 +29,7 @@ from edgeinfinite.runtime_py.server.patience import read_body
 from edgeinfinite.runtime_py.server.problems import ApiProblem, json_response
 from edgeinfinite.runtime_py.server.service import Service
 from edgeinfinite.runtime_py.server.streaming import answered
+from edgeinfinite.runtime_py.text.chat_template import Message
 
 
 async def create(service: Service, request: Request) -> Response:
