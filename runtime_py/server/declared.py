@@ -65,7 +65,11 @@ def tools_of(
         raise ApiProblem(400, f"tools: {twice} is declared twice", param="tools")
     missing = next((name for name in only if name not in names), None)
     if missing is not None or (choice == "required" and not tools):
-        what = f"tool_choice: there is no tool {missing!r:.80}" if missing else "tools are missing"
+        what = (
+            f"tool_choice: there is no tool {missing!r:.80}"
+            if missing
+            else "tool_choice: tools are missing"
+        )
         raise ApiProblem(400, f"{what}; declare it", param="tool_choice")
     return Tools(tools, choice, tuple(only), parallel)
 

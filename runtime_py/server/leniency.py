@@ -97,6 +97,10 @@ def known_fields(given: dict[str, Any], understood: Iterable[str]) -> dict[str, 
         ApiProblem: 400, a field isn't understood and may change the answer.
     """
     fields = {name: value for name, value in given.items() if value is not None}
+    if not fields.get("tools"):  # how to call what isn't there
+        fields.pop("parallel_tool_calls", None)
+        if fields.get("tool_choice") in ("none", "auto"):
+            del fields["tool_choice"]
     if fields.get("function_call") == "none":
         fields.pop("functions", None)
     return _normalised(only_known(fields, understood, ignored=_IGNORED, neutral=_NEUTRAL))

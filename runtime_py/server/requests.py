@@ -313,6 +313,7 @@ def parse_chat(body: bytes) -> ChatRequest:
         fields.setdefault("continue_final_message", wants_prefix(messages))
         fields["messages"] = normalised_messages(messages)
     request = converted(fields, ChatRequest)
+    _ = request.declared, request.plain_messages  # or they are refused
     if request.top_logprobs and not request.logprobs:
         raise ApiProblem(
             400, "top_logprobs needs logprobs: true; give both or none", param="top_logprobs"

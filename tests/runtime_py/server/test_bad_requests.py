@@ -45,9 +45,12 @@ def refused(request: object, parse=parse_chat) -> ApiProblem:
         ({"messages": "Hi"}, "Expected `array`"),
         ({"messages": [1]}, "Expected `object`"),
         ({"messages": [{"role": "user"}]}, "missing required field `content`"),
-        ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role: Invalid enum"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0] is the result of no call"),
         ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
-        ({"messages": [*HI, {"role": "assistant", "tool_calls": [{}]}]}, "[1] has tool_calls"),
+        (
+            {"messages": [*HI, {"role": "assistant", "tool_calls": [{}]}]},
+            "[1].tool_calls[0]: object miss",
+        ),
         ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "`text`"),
         ({"messages": [{"role": "user", "content": None}]}, "`content`"),
         ({"messages": HI, "max_tokens": "many"}, "max_tokens: Expected `int | null`"),
@@ -73,8 +76,8 @@ def test_what_is_wrong_is_said_in_one_line(body, says):
 
 
 def test_every_parameter_that_isn_t_there_is_named():
-    problem = refused({"messages": HI, "tools": [{}], "n": 2, "frobnicate": True, "suffix": ""})
-    assert "frobnicate, n, tools" in problem.message
+    problem = refused({"messages": HI, "plugins": [{}], "n": 2, "frobnicate": True, "suffix": ""})
+    assert "frobnicate, n, plugins" in problem.message
     assert problem.code == "unsupported_parameter"
 
 
@@ -89,7 +92,7 @@ def test_images_are_refused_by_their_name_and_parts_of_text_are_joined():
     assert "image_url" in problem.message and "text only" in problem.message
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     request = parse_chat(json.dumps({"messages": [{"role": "user", "content": parts}]}).encode())
-    assert request.messages[0].plain()["content"] == "ab"
+    assert request.plain_messages[0]["content"] == "ab"
 
 
 def test_stop_strings_are_few():

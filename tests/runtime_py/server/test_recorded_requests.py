@@ -33,7 +33,8 @@ def test_what_clients_sent_is_answered_or_refused_as_it_was_then() -> None:
     for asked in posted:
         chat = asked["route"].endswith("chat/completions")
         body = json.dumps(asked["body"]).encode()
-        if asked["status"] == 200:
+        # They were recorded before there were tools.
+        if asked["status"] == 200 or re.search("tools;", asked["refused"]):
             (parse_chat if chat else parse_completion)(body)
         else:
             with pytest.raises(ApiProblem, match=re.escape(asked["refused"])):
