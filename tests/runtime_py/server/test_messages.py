@@ -84,6 +84,9 @@ def test_blocks_are_paragraphs_and_a_growing_history_is_read_once(server):
         assert usage.cache_read_input_tokens >= read
         assert usage.input_tokens < 60
         read = usage.cache_read_input_tokens + usage.input_tokens
+        held = usage.to_dict()
+        assert held["exact_tokens"] + held["older_tokens"] == read + usage.output_tokens
+    assert held["older_tokens"] > 100 > held["exact_tokens"] and held["recall_slots"] >= 0
 
 
 def test_an_answers_beginning_is_continued(server):
