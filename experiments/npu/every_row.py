@@ -60,7 +60,7 @@ class EveryRow(PrefillSegment):
         length: torch.Tensor,
         k_cache: list[torch.Tensor],
         v_cache: list[torch.Tensor],
-        recurrent: list[torch.Tensor],  # noqa: ARG002  (an NPU's models all attend)
+        recurrent: list[torch.Tensor],
         memory: torch.Tensor | None = None,
         memory_norm: torch.Tensor | None = None,
         has_memory: torch.Tensor | None = None,
