@@ -7,6 +7,11 @@ ways: it must call, by the grammar (`required`), or the model is told of the too
 it likes (`free`). A call is valid if its tool is declared and its
 arguments are what the tool's schema says, judged by a check of its own below; one that was cut at
 120 tokens isn't. Texts have at most 60 characters: a small model repeats itself without end.
+
+The rows (tool_calls.json) are no test set. A first run on the same prompts, at 60 tokens and with
+texts of any length, ended in 162 valid calls; the other 38 were cut. So texts and lists were
+bounded and the limit raised, and the 200 were run again: 199 valid, one cut. The two ways were run
+one after the other, `free` by a copy of this script with that way alone, and joined.
 """
 
 from __future__ import annotations
