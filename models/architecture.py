@@ -95,6 +95,25 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
     return known
 
 
+def check_all_attend(model: PreTrainedModel, what: str) -> Architecture:
+    """The facts about a model, for what can neither cut nor restore a state but KV caches.
+
+    Args:
+        model: a causal LM.
+        what: needs it, for the message.
+
+    Raises:
+        EdgeInfiniteError: see `check_supported`; or some layers don't attend.
+    """
+    facts = architecture_of(model)
+    if facts.recurrent:
+        raise EdgeInfiniteError(
+            f"{what} can't carry on the states of {facts.name}'s layers that don't attend; export "
+            "it for a state of fixed size instead"
+        )
+    return facts
+
+
 def check_supported(model: PreTrainedModel) -> None:
     """Refuses a model that isn't a RoPE decoder using transformers' attention interface.
 

@@ -20,7 +20,7 @@ from transformers import Cache, PreTrainedModel
 from edgeinfinite.artifact.tensors import CONV_STATE, RecurrentTensor
 from edgeinfinite.errors import EdgeInfiniteError
 
-RECURRENT_MIXERS = ("Lfm2ShortConv", "Lfm2MoeShortConv", "Lfm3ShortConv")
+RECURRENT_MIXERS = ("Lfm2ShortConv", "Lfm3ShortConv")
 """Classes of the modules that are run so."""
 
 
@@ -83,7 +83,7 @@ class RecurrentStates(Cache):
         return 0
 
     def get_query_offset(self, layer_idx: int = 0) -> int:
-        """0: the state of attention masks."""
+        """0: attention's own state masks."""
         return 0
 
     def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:

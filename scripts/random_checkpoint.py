@@ -53,22 +53,22 @@ SHAPES: dict[str, dict[str, Any]] = {
         "rms_norm_eps": 1e-6,
         "rope_parameters": {"rope_type": "default", "rope_theta": 1_000_000.0},
     },
-}
-SHAPES["lfm2-1.2b"] = {
-    "model_type": "lfm2",
-    "hidden_size": 2048,
-    "intermediate_size": 12_288,  # of which two thirds, see its model
-    "num_hidden_layers": 16,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "vocab_size": 65_536,
-    "max_position_embeddings": 128_000,
-    "tie_word_embeddings": True,
-    "conv_L_cache": 3,
-    "layer_types": [
-        "full_attention" if layer in (2, 5, 8, 10, 12, 14) else "conv" for layer in range(16)
-    ],
-    "rope_parameters": {"rope_type": "default", "rope_theta": 1_000_000.0},
+    "lfm2-1.2b": {
+        "model_type": "lfm2",
+        "hidden_size": 2048,
+        "intermediate_size": 12_288,  # of which two thirds, see its model
+        "num_hidden_layers": 16,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "vocab_size": 65_536,
+        "max_position_embeddings": 128_000,
+        "tie_word_embeddings": True,
+        "conv_L_cache": 3,
+        "layer_types": [
+            "full_attention" if layer in (2, 5, 8, 10, 12, 14) else "conv" for layer in range(16)
+        ],
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1_000_000.0},
+    },
 }
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 

@@ -246,11 +246,11 @@ OUTCOMES = {
     ),
     "another layout of the decoder": (
         "bailing_hybrid blt codegen dbrx falcon falcon_h1 gpt_neox gpt_neox_japanese gptj "
-        "hrm_text jetmoe kimi_linear lfm2_moe llama4 llama4_text mllama modernbert-decoder moshi "
+        "hrm_text jetmoe kimi_linear llama4 llama4_text mllama modernbert-decoder moshi "
         "nemotron roformer stablelm"
     ),
     "layers that aren't attention": (
-        "bamba falcon_mamba granitemoehybrid jamba mamba mamba2 minimax "
+        "bamba falcon_mamba granitemoehybrid jamba lfm2_moe mamba mamba2 minimax "
         "nemotron_h olmo_hybrid qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen3_next "
         "qwen4_exp qwen4_exp_text recurrent_gemma zamba zamba2 zaya"
     ),

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from edgeinfinite.models.architecture import architecture_of
+from edgeinfinite.models.architecture import check_all_attend
 from edgeinfinite.models.mini_sequence import LastTokens, MiniSequence, decoder_layers
 from edgeinfinite.models.mom.row_rounding import chunks
 
@@ -45,7 +45,7 @@ class LayerChunks(MiniSequence):
 
     def __init__(self, model: PreTrainedModel, size: int) -> None:
         super().__init__()
-        architecture_of(model)  # refuses what isn't supported
+        check_all_attend(model, "reading layer by layer")
         self.size = size
         self.before_chunk: Callable[[int], None] | None = None
         layers = decoder_layers(model)

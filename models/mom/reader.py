@@ -15,7 +15,7 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.models.architecture import architecture_of
+from edgeinfinite.models.architecture import check_all_attend
 from edgeinfinite.models.attention.interface import attention_implementation
 from edgeinfinite.models.mom.attention import (
     EXACT_ATTENTION,
@@ -57,7 +57,7 @@ class MomReader:
                 "DynamicCache(config, offloading=True)"
             )
         with _one_at_a_time:
-            self._facts = architecture_of(model)  # refuses an unsupported model now
+            self._facts = check_all_attend(model, "exact attention in little memory")
         self.model = model
         self.cache = DiskCache(model.config, folder)
         self._chunk = chunk

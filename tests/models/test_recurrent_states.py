@@ -15,6 +15,8 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.attention.interface import run_tokens
 from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_SCORER, EdgeInfiniteConfig
+from edgeinfinite.models.mom.layer_chunks import LayerChunks
+from edgeinfinite.models.mom.reader import MomReader
 from edgeinfinite.models.state import TensorState
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
@@ -145,6 +147,13 @@ def test_a_state_that_drops_the_convolutions_is_refused():
     fields = {name: value for name, value in vars(shared).items() if name != "recurrent"}
     with pytest.raises(EdgeInfiniteError, match="layers with a state of their own"):
         run_tokens(model, torch.tensor([[1, 2]]), TensorState(**fields))
+
+
+def test_what_holds_kv_caches_alone_refuses_it_in_a_line():
+    with pytest.raises(EdgeInfiniteError, match=r"exact attention .* can't carry on the states"):
+        MomReader(tiny_lfm2())
+    with pytest.raises(EdgeInfiniteError, match="layer by layer can't carry on the states"):
+        LayerChunks(tiny_lfm2(), 8)
 
 
 def test_the_papers_policy_is_refused():

@@ -10,10 +10,9 @@ from pathlib import Path
 import httpx
 import openai
 import pytest
+from greedy import open_greedy
 from tiny_server import serving
 
-from edgeinfinite.runtime_py.answer.conversation import Conversation
-from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server.openai_responses.stored import (
     ResponseStore,
     Stored,
@@ -68,8 +67,7 @@ def test_an_id_goes_on_with_the_tokens_that_were_sampled(server, artifact):
     client = server.client()
     first = client.responses.create(input="Once upon a time", **GREEDY)
     second = client.responses.create(input="And then?", previous_response_id=first.id, **GREEDY)
-    conversation = Conversation.open(artifact, threads=1)
-    conversation.sampling = SamplingOptions()
+    conversation = open_greedy(artifact, threads=1)
     before = "".join(conversation.ask("Once upon a time", max_new_tokens=12))
     after = "".join(conversation.ask("And then?", max_new_tokens=12))
     assert (first.output_text, second.output_text) == (before, after)
@@ -314,8 +312,7 @@ def test_what_changes_nothing_is_passed_over(server):
 def test_an_assistants_last_item_is_continued(server, artifact):
     items = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "The dog saw"}]
     said = server.client().responses.create(input=items, **GREEDY)
-    conversation = Conversation.open(artifact, threads=1)
-    conversation.sampling = SamplingOptions()
+    conversation = open_greedy(artifact, threads=1)
     tokens = conversation.tokenizer.encode_chat(items[:1])
     tokens += conversation.tokenizer.encode_more("The dog saw")
     assert said.output_text == "".join(conversation.answer(tokens, max_new_tokens=12))
