@@ -67,8 +67,11 @@ def cached(figures: str) -> int:
     return int(found[1].replace(",", ""))
 
 
-def answers_with(page: Page, *answers: str) -> list[dict[str, Any]]:
-    """Puts words into the model's mouth, one answer a request; returns what is asked."""
+def answers_with(page: Page, *answers: str, thought: str = "") -> list[dict[str, Any]]:
+    """Puts words into the model's mouth, one answer a request; returns what is asked.
+
+    Each answer comes after the reasoning `thought`.
+    """
     asked: list[dict[str, Any]] = []
     waiting = list(answers)
 
@@ -77,7 +80,9 @@ def answers_with(page: Page, *answers: str) -> list[dict[str, Any]]:
         said = waiting.pop(0)
         usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
         usage |= {"prompt_tokens_details": {"cached_tokens": 4}}
+        reasoned = [{"delta": {"reasoning_content": thought}, "finish_reason": None}]
         parts = [
+            *([{"choices": reasoned}] if thought else []),
             {"choices": [{"delta": {"content": said}, "finish_reason": None}]},
             {"choices": [{"delta": {}, "finish_reason": "stop"}]},
             {"choices": [], "usage": usage},

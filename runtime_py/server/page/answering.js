@@ -55,7 +55,7 @@ async function write(conversation, place, last) {
     await take(conversation, message, job, events(response));
   });
   if (problem !== "") message.finish ??= "stopped";
-  if (!message.content && message.finish === "stopped") {
+  if (!message.content && !message.thought && message.finish === "stopped") {
     withdraw(conversation, place);
     conversation.messages[message.parent].problem = problem ?? "Stopped before it was answered.";
   } else if (problem) {
@@ -71,15 +71,16 @@ async function take(conversation, message, job, said) {
   for await (const { choices: [choice], prompt_progress: read, usage: used } of said) {
     usage = used ?? usage;
     if (read) job.read = { ...read, seconds: read.time_ms / 1000 };
-    const piece = choice?.delta.content;
-    if (piece) {
-      message.content += piece;
+    const { content: piece, reasoning_content: thought } = choice?.delta ?? {};
+    if (thought) message.thought = (message.thought ?? "") + thought;
+    if (piece) message.content += piece;
+    if (piece || thought) {
       first ??= performance.now();
       pieces += 1;
       keepSometimes(conversation, job);
     }
     message.finish = choice?.finish_reason ?? message.finish;
-    tell(piece ? "piece" : "progress", conversation);
+    tell(piece || thought ? "piece" : "progress", conversation);
   }
   if (!message.finish) throw new Error("The connection broke off amid the answer.");
   if (!usage) return;

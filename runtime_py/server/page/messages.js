@@ -59,7 +59,7 @@ function turn(conversation, place, i, isGrowing) {
     return item;
   }
   const said = make("div", { class: "said" });
-  item.append(said);
+  item.append(...thought(message), said);
   if (message.role === "user") said.textContent = message.content;
   else markdown.draw(said, message.content);
   if (isGrowing) {
@@ -86,15 +86,28 @@ function drawGrowing() {
     if (job?.kind !== "answer" || !note) return;
     const message = app.current.messages[path(app.current).at(-1)];
     markdown.draw(item.querySelector(".said"), message.content);
-    note.textContent = message.content ? "" : progressWords(job.read) || "waiting for the model …";
+    drawThought(item, message);
+    note.textContent = message.content || message.thought ? "" : progressWords(job.read) || "waiting for the model …";
   });
 }
 
-function notes(conversation, place, { content, finish, problem }) {
+/** What the model reasoned before its answer, folded away. */
+function thought({ thought: text }) {
+  return text ? [make("details", { class: "thought" }, make("summary", { text: "Reasoning" }),
+    make("div", { class: "quiet", text }))] : [];
+}
+
+function drawThought(item, message) {
+  const shown = item.querySelector(".thought > div");
+  if (shown) shown.textContent = message.thought;
+  else item.querySelector(".said").before(...thought(message));
+}
+
+function notes(conversation, place, { content, thought: reasoned, finish, problem }) {
   const isEnd = conversation.chosen[place] === undefined;
   const why = problem ?? { length: "This answer reached its most tokens.", stopped: "Stopped.",
     null: "This answer was cut off." }[finish];
-  const found = content ? [] : [make("p", { class: "quiet", text: "The model said nothing." })];
+  const found = content || reasoned ? [] : [make("p", { class: "quiet", text: "The model said nothing." })];
   if (why) {
     found.push(make("p", { class: problem ? "bad" : "quiet" }, `${why} `, isEnd && content
       ? button("Continue", () => goOn(conversation, place), { class: "small" }) : null));

@@ -126,3 +126,18 @@ def test_an_answer_is_stopped_continued_and_kept(page, server):
     page.get_by_role("button", name="Continue").click()
     expect(page.locator("li.assistant .said")).to_contain_text("and an end.")
     assert [message["role"] for message in asked[0]["messages"]] == ["user", "assistant"]
+
+
+@pytest.mark.parametrize("answer", ["The moon.", ""], ids=["answer", "reasoning alone"])
+def test_reasoning_is_shown_folded_away_and_stays(desk, answer):
+    asked = answers_with(desk, answer, "So it is.", thought="First <b>this</b>,\nthen that.")
+    ask(desk, "What is round?")
+    desk.reload()
+    thought = desk.locator("li.assistant details.thought").first
+    expect(thought.locator("div")).to_be_hidden()
+    thought.get_by_text("Reasoning").click()
+    expect(thought.locator("div")).to_have_text("First <b>this</b>,\nthen that.")
+    expect(desk.locator("li.assistant .said").first).to_have_text(answer)
+    expect(desk.get_by_text("The model said nothing.")).to_have_count(0)
+    ask(desk, "Sure?")
+    assert "then that" not in str(asked[1]["messages"])
