@@ -20,6 +20,9 @@ from onnx import helper
 
 HEADS, KV_HEADS, DIM, TOKENS, BEFORE = 9, 3, 64, 128, 1700
 SLOTS = BEFORE + TOKENS
+STEP = 1 / 32
+"""What a byte of the cache is worth. Its numbers are standard normal: with larger ones weights of the
+softmax would be denormal, which takes many times as long."""
 QUERIES = HEADS // KV_HEADS * TOKENS
 
 
@@ -51,17 +54,18 @@ def attention(*, as_bytes: bool) -> float:
     random = np.random.default_rng(0)
     new = random.standard_normal((1, TOKENS, KV_HEADS * DIM)).astype(np.float32)
     size = (1, KV_HEADS, SLOTS if as_bytes else BEFORE, DIM)
-    cache: np.ndarray = random.integers(-127, 127, size).astype(np.int8)
+    codes = np.clip(random.standard_normal(size) / STEP, -127, 127)
+    cache: np.ndarray = codes.astype(np.int8)
     inputs: dict[str, Any] = {
         "query": random.standard_normal((1, TOKENS, HEADS * DIM)).astype(np.float32),
         **{"key": new, "value": new},
-        **dict.fromkeys(("k_cache", "v_cache"), cache if as_bytes else cache.astype(np.float32)),
+        **dict.fromkeys(("k_cache", "v_cache"), cache if as_bytes else cache * np.float32(STEP)),
         "last": np.array([SLOTS - 1], np.int32),
         "total": np.array(SLOTS, np.int32),
     }
     names, more = [*inputs], {}
     if as_bytes:
-        scale = np.full((1, KV_HEADS, 1, DIM), 0.02, np.float32)
+        scale = np.full((1, KV_HEADS, 1, DIM), STEP, np.float32)
         inputs |= {"k_scale": scale, "v_scale": scale}
         names += ["", "", "", "", "", "k_scale", "v_scale"]
         kinds = dict.fromkeys(("k_quant_type", "v_quant_type"), "PER_CHANNEL")
@@ -94,9 +98,11 @@ def product(operator: str, columns: int, inner: int) -> float:
 
 def row_by_row(operator: str, dtype: type, **attributes: int) -> float:
     """An operator over all scores `[H, T, SLOTS]`."""
-    scores = np.random.default_rng(0).integers(-99, 99, (HEADS, TOKENS, SLOTS)).astype(dtype)
+    scores = 2 * np.random.default_rng(0).standard_normal((HEADS, TOKENS, SLOTS))
     return milliseconds(
-        helper.make_node(operator, ["x"], ["out"], **attributes), {"x": scores}, ["out"]
+        helper.make_node(operator, ["x"], ["out"], **attributes),
+        {"x": scores.astype(dtype)},
+        ["out"],
     )
 
 
