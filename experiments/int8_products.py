@@ -21,8 +21,8 @@ from onnx import helper
 HEADS, KV_HEADS, DIM, TOKENS, BEFORE = 9, 3, 64, 128, 1700
 SLOTS = BEFORE + TOKENS
 STEP = 1 / 32
-"""What a byte of the cache is worth. Its numbers are standard normal: with larger ones weights of the
-softmax would be denormal, which takes many times as long."""
+"""What a byte of the cache is worth. Its numbers are standard normal: with larger ones weights of
+the softmax would be denormal, which takes many times as long."""
 QUERIES = HEADS // KV_HEADS * TOKENS
 
 
