@@ -50,6 +50,8 @@ def add_token(checkpoint: Path, content: str, number: int) -> None:
     path.write_text(json.dumps(fields), encoding="utf-8")
 
 
+CALIBRATED = ("--quantize", "int4", "--calibrate", "default")
+
 REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "an end past the vocabulary": (
         lambda folder: edit(folder / "generation_config.json", eos_token_id=[1, VOCABULARY]),
@@ -104,7 +106,9 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-@pytest.mark.parametrize("more", [(), ("--dry-run",), ("--calibrate", "default")])
+@pytest.mark.parametrize(
+    "more", [(), ("--dry-run",), ("--quantize", "int4", "--calibrate", "default")]
+)
 @pytest.mark.usefixtures("no_weights")
 def test_what_a_run_would_refuse_is_refused_before_the_first_weight(
     checkpoint: Path, capsys: pytest.CaptureFixture[str], case: str, more: tuple[str, ...]

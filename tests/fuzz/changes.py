@@ -17,7 +17,8 @@ ODD: list[Any] = [
     *([], {}, [[]], {"a": 1}, [None]),
 ]
 
-JSON_KINDS = ("manifest", "tokenizer", "tokenizer_config", "generation_config", "request")
+ASKED = ("request", "response", "message")
+JSON_KINDS = ("manifest", "tokenizer", "tokenizer_config", "generation_config", *ASKED)
 
 Place = tuple[Any, ...]
 

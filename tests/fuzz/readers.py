@@ -31,12 +31,24 @@ from edgeinfinite.runtime_py.answer.grammars.guidance import Guidance
 from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.answer.sampling_defaults import conversation_sampling
 from edgeinfinite.runtime_py.documents.document import document_of
+from edgeinfinite.runtime_py.server.anthropic_messages import routes as messages
+from edgeinfinite.runtime_py.server.anthropic_messages.request import parse_message
+from edgeinfinite.runtime_py.server.ask import Talk
+from edgeinfinite.runtime_py.server.openai_responses import routes as responses
+from edgeinfinite.runtime_py.server.openai_responses.request import parse_response
 from edgeinfinite.runtime_py.server.problems import ApiProblem
-from edgeinfinite.runtime_py.server.requests import Settings, parse_chat, parse_completion
+from edgeinfinite.runtime_py.server.requests import (
+    ChatRequest,
+    Settings,
+    parse_chat,
+    parse_completion,
+)
 from edgeinfinite.runtime_py.session.notes import notes_of
 from edgeinfinite.runtime_py.session.saved_session import load_session
 from edgeinfinite.runtime_py.text import chat_template
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer, load_tokenizer
+from edgeinfinite.runtime_py.tools.forms import HERMES
+from edgeinfinite.runtime_py.tools.grammar import tool_grammar
 
 CORPUS = Path(__file__).parent / "corpus"
 """`READER/read` holds files that are read, `READER/refused` others."""
@@ -246,10 +258,43 @@ def _asked(asked: Settings) -> None:
     schema = getattr(asked, "schema", None)
     if schema is not None:
         _guidance().json_schema(schema).allowed()
-    messages = [message.plain() for message in getattr(asked, "messages", ())]
-    if messages:
-        tokenizer = load_tokenizer(_tokenizer_folder("guidance"))
-        msgspec.json.encode(tokenizer.encode_chat(messages))
+    if isinstance(asked, ChatRequest):
+        _encoded(
+            Talk(
+                tuple(asked.plain_messages),
+                continues=asked.continues,
+                tools=asked.declared,
+                effort=asked.reasoning_effort,
+                switches=asked.chat_template_kwargs,
+            )
+        )
+
+
+def _encoded(talk: Talk) -> None:
+    """The prompt, and the grammar of its tools."""
+    tokenizer = load_tokenizer(_tokenizer_folder("guidance"))
+    msgspec.json.encode(talk.encode(tokenizer))
+    if talk.tools.all:
+        tool_grammar(_guidance(), HERMES, talk.tools, special=tokenizer.special_tokens).allowed()
+
+
+def response(data: bytes) -> None:
+    """The body of a request to `/v1/responses`."""
+    asked = parse_response(data)
+    asked.sampling(SamplingOptions(temperature=0.5)).check_vocabulary(VOCABULARY)
+    _encoded(responses.talk_of(asked, None)[0])
+    if asked.schema is not None:
+        _guidance().json_schema(asked.schema).allowed()
+
+
+def message(data: bytes) -> None:
+    """The body of a request to `/v1/messages`."""
+    asked = parse_message(data)
+    asked.sampling(SamplingOptions(temperature=0.5)).check_vocabulary(VOCABULARY)
+    len(asked.stops)
+    _encoded(messages.talk_of(asked))
+    if asked.schema is not None:
+        _guidance().json_schema(asked.schema).allowed()
 
 
 READERS: dict[str, Reader] = {
@@ -262,4 +307,6 @@ READERS: dict[str, Reader] = {
     "gguf": gguf,
     "document": document,
     "request": request,
+    "response": response,
+    "message": message,
 }

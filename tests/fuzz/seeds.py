@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from fuzz.changes import ASKED
 from fuzz.readers import HEAD_DIM, HEADS, KV_HEADS, LAYERS, TOKENIZER_FILES, VOCABULARY
 from gguf import GGMLQuantizationType, GGUFWriter
 from gguf.quants import quantize
-from runtime_py.test_template_limits import ENDLESS
+from runtime_py.text.test_template_limits import ENDLESS
 from tiny_artifact import tiny_artifact
 from tiny_documents import archive, epub, page_of, pdf
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -54,6 +55,12 @@ CONFIGS = {
     "none": {"eos_token_id": None, "pad_token_id": -1, "repetition_penalty": 1.1},
 }
 HI = {"role": "user", "content": "Hi"}
+PARAMETERS = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}, "b": {"enum": ["x", None]}},
+    "required": ["a"],
+}
+CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 REQUESTS: dict[str, object] = {
     "chat": {"model": "tiny", "messages": [HI], "stream": True, "max_tokens": 9},
     "parts": {
@@ -70,15 +77,58 @@ REQUESTS: dict[str, object] = {
             "type": "json_schema",
             "json_schema": {
                 "name": "n",
-                "schema": {
-                    "type": "object",
-                    "properties": {"a": {"type": "integer"}, "b": {"enum": ["x", None]}},
-                    "required": ["a"],
-                },
+                "schema": PARAMETERS,
             },
         },
     },
     "completion": {"prompt": ["Once"], "temperature": 0.5, "top_p": 0.9, "n": 1, "stream": False},
+    "tools": {
+        "messages": [
+            HI,
+            {"role": "assistant", "content": None, "tool_calls": [CALL]},
+            {"role": "tool", "tool_call_id": "1", "content": "42"},
+        ],
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": PARAMETERS}}],
+        "tool_choice": "required",
+    },
+}
+RESPONSES: dict[str, object] = {
+    "text": {"input": "Hi", "instructions": "Be brief.", "max_output_tokens": 9, "stream": True},
+    "items": {
+        "input": [
+            {"role": "user", "content": [{"type": "input_text", "text": "a"}]},
+            {"type": "function_call", "call_id": "1", "name": "f", "arguments": '{"a": 1}'},
+            {"type": "function_call_output", "call_id": "1", "output": "42"},
+        ],
+        "tools": [{"type": "function", "name": "f", "parameters": PARAMETERS, "strict": True}],
+        "tool_choice": {"type": "function", "name": "f"},
+        "store": False,
+    },
+    "schema": {
+        "input": "A pet?",
+        "text": {"format": {"type": "json_schema", "name": "n", "schema": PARAMETERS}},
+        "include": ["message.output_text.logprobs"],
+        "top_logprobs": 2,
+    },
+}
+MESSAGES: dict[str, object] = {
+    "text": {"system": "Be brief.", "messages": [HI], "max_tokens": 9, "stop_sequences": ["x"]},
+    "blocks": {
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "a"}]},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "1", "name": "f", "input": {"a": 1}}],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "1", "content": "42"}],
+            },
+        ],
+        "tools": [{"name": "f", "description": "d", "input_schema": PARAMETERS}],
+        "tool_choice": {"type": "any"},
+        "max_tokens": 9,
+    },
 }
 
 
@@ -94,7 +144,10 @@ def files(folder: Path) -> dict[str, Files]:
         "weights": _weights(folder),
         "gguf": _ggufs(folder),
         "document": _documents(),
-        "request": {f"{name}.json": _json(value) for name, value in REQUESTS.items()},
+        **{
+            reader: {f"{name}.json": _json(value) for name, value in asked.items()}
+            for reader, asked in zip(ASKED, (REQUESTS, RESPONSES, MESSAGES), strict=True)
+        },
     }
 
 
@@ -104,7 +157,7 @@ def hostile() -> dict[str, Files]:
     templates = {f"endless-{i:02}.jinja": t.encode() for i, t in enumerate(ENDLESS)}
     return {
         "chat_template": {n: data for n, data in templates.items() if len(data) < 4000},
-        **{kind: {"deep.json": deep} for kind in ("manifest", "tokenizer", "request")},
+        **{kind: {"deep.json": deep} for kind in ("manifest", "tokenizer", *ASKED)},
         "tokenizer_config": {"deep.json": deep, "latin.json": b'{"eos_token": "\xe9"}'},
         "generation_config": {"deep.json": deep, "twice.json": b'{"eos_token_id": 1e400}'},
         "session": {"empty.session": b"", "long.session": b"\xff" * 8 + b"{}"},

@@ -28,7 +28,7 @@ async def create(service: Service, request: Request) -> Response:
     service.check_model(asked.model)
     assert asked.max_tokens is not None
     ask = Ask(
-        _talk(asked),
+        talk_of(asked),
         asked.sampling(service.sampling),
         asked.max_tokens,
         stop=asked.stops,
@@ -42,11 +42,16 @@ async def count(service: Service, request: Request) -> Response:
     """`POST /v1/messages/count_tokens`."""
     asked = parse_message(await read_body(request), counts=True)
     service.check_model(asked.model)
-    tokens = await asyncio.to_thread(_talk(asked).encode, service.answers.tokenizer)
+    tokens = await asyncio.to_thread(talk_of(asked).encode, service.answers.tokenizer)
     return json_response({"input_tokens": len(tokens)})
 
 
-def _talk(asked: MessageRequest) -> Talk:
+def talk_of(asked: MessageRequest) -> Talk:
+    """The prompt.
+
+    Raises:
+        ApiProblem: 400; a message or a tool isn't understood.
+    """
     messages = messages_of(asked.system, asked.messages)
     continues = continues_answer(messages, None, None)
     if continues and asked.schema is not None:

@@ -37,7 +37,7 @@ async def create(service: Service, request: Request) -> Response:
     asked = parse_response(await read_body(request))
     service.check_model(asked.model)
     before = await _before(service.responses, asked)
-    talk, messages = _talk(asked, before)
+    talk, messages = talk_of(asked, before)
     ask = Ask(
         talk,
         asked.sampling(service.sampling),
@@ -72,7 +72,7 @@ async def count(service: Service, request: Request) -> Response:
     """`POST /v1/responses/input_tokens`: how many tokens a request has."""
     asked = parse_response(await read_body(request))
     service.check_model(asked.model)
-    talk, _ = _talk(asked, await _before(service.responses, asked))
+    talk, _ = talk_of(asked, await _before(service.responses, asked))
     tokens = await asyncio.to_thread(talk.encode, service.answers.tokenizer)
     return json_response({"object": "response.input_tokens", "input_tokens": len(tokens)})
 
@@ -126,8 +126,16 @@ async def _before(store: ResponseStore, asked: ResponseRequest) -> Stored | None
     return stored
 
 
-def _talk(asked: ResponseRequest, before: Stored | None) -> tuple[Talk, list[Message]]:
-    """The prompt, and its messages without the instructions."""
+def talk_of(asked: ResponseRequest, before: Stored | None) -> tuple[Talk, list[Message]]:
+    """The prompt, and its messages without the instructions.
+
+    Args:
+        asked: the request.
+        before: the response that it goes on from; None for none.
+
+    Raises:
+        ApiProblem: 400; an item or a tool isn't understood.
+    """
     earlier: list[Message] = [] if before is None else list(before.messages)
     news = messages_of(asked.input, earlier)
     messages = [*earlier, *news]
