@@ -77,6 +77,12 @@ def _heads(name: str, head: int) -> dict[str, np.ndarray]:
     return found
 
 
+def _convolutions(kernel: int) -> dict[str, np.ndarray]:
+    """LFM2's kernels, of another length."""
+    names = [name for name in tiny_gguf.shapes_of("lfm2") if name.endswith("shortconv.conv.weight")]
+    return {name: tiny_gguf.drawn(name, (tiny_gguf.WIDTH, kernel)) for name in names}
+
+
 def _factors(count: int) -> dict[str, np.ndarray]:
     random = np.random.default_rng(2)
     return {
@@ -200,6 +206,9 @@ OTHERS = (
         "granite",
         {"residual_scale": None, "embedding_scale": None, "attention.scale": None},
     ),
+    Case("lfm2 epsilon", "lfm2", {"attention.layer_norm_rms_epsilon": 0.1}),
+    Case("lfm2 head", "lfm2", more={"output.weight": tiny_gguf.drawn("output.weight", (320, 64))}),
+    Case("lfm2 longer convolution", "lfm2", {"shortconv.l_cache": 4}, _convolutions(4)),
     Case("mixtral one expert", "mixtral", {"expert_used_count": 1}),
     Case("qwen3moe default width", "qwen3moe", {"expert_feed_forward_length": None}),
     Case("llama window that isn't used", "llama", {"attention.sliding_window": 40}),

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gguf import GGUFValueType, GGUFWriter
+from gguf import GGMLQuantizationType, GGUFValueType, GGUFWriter
+from gguf.quants import quantize
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 WIDTH, INNER, LAYERS, VOCABULARY, CONTEXT = 64, 96, 2, 320, 8192
@@ -32,12 +33,13 @@ _MOE = ("mixtral", "qwen2moe", "qwen3moe")
 ARCHITECTURES = (
     "llama", "mixtral", "mistral3", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "gemma", "gemma2",
     "gemma3", "phi3", "granite", "smollm3", "olmo2", "starcoder2", "nemotron",
+    "lfm2",
 )  # fmt: skip
 
 
 def layers_of(name: str) -> int:
     """How many layers a tiny file of this architecture has."""
-    return {"gemma3": 6, "smollm3": 4}.get(name, LAYERS)
+    return {"gemma3": 6, "smollm3": 4, "lfm2": 4}.get(name, LAYERS)
 
 
 def keys_of(name: str) -> dict[str, Any]:
@@ -69,6 +71,8 @@ def keys_of(name: str) -> dict[str, Any]:
     if name == "granite":
         keys |= {"logit_scale": 3.0, "residual_scale": 0.4, "embedding_scale": 2.0}
         keys["attention.scale"] = 0.2
+    if name == "lfm2":
+        keys |= {"attention.head_count_kv": [0, kv_heads, 0, kv_heads], "shortconv.l_cache": 3}
     return keys
 
 
@@ -121,15 +125,29 @@ def shapes_of(name: str) -> dict[str, tuple[int, ...]]:
             "ffn_up_shexp.weight": (INNER, WIDTH),
             "ffn_down_shexp.weight": (WIDTH, INNER),
         }
+    if name == "lfm2":
+        layer |= {"attn_q_norm.weight": (head,), "attn_k_norm.weight": (head,)}
     found: dict[str, tuple[int, ...]] = {"token_embd.weight": (VOCABULARY, WIDTH)}
     for index in range(layers_of(name)):
-        found |= {f"blk.{index}.{part}": shape for part, shape in layer.items()}
-    found["output_norm.weight"] = (WIDTH,)
+        parts = _convolution(layer) if name == "lfm2" and index % 2 == 0 else layer
+        found |= {f"blk.{index}.{part}": shape for part, shape in parts.items()}
+    found["token_embd_norm.weight" if name == "lfm2" else "output_norm.weight"] = (WIDTH,)
     if name in _LAYER_NORM:
         found["output_norm.bias"] = (WIDTH,)
     if name in ("olmo2", "nemotron", "qwen2moe", "mistral3"):
         found["output.weight"] = (VOCABULARY, WIDTH)
     return found
+
+
+def _convolution(layer: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """The tensors of a layer with a convolution in the place of attention."""
+    kept = {name: shape for name, shape in layer.items() if not name.startswith("attn_")}
+    return kept | {
+        "attn_norm.weight": (WIDTH,),
+        "shortconv.conv.weight": (WIDTH, 3),
+        "shortconv.in_proj.weight": (3 * WIDTH, WIDTH),
+        "shortconv.out_proj.weight": (WIDTH, WIDTH),
+    }
 
 
 def drawn(tensor: str, shape: tuple[int, ...], name: str = "") -> np.ndarray:
@@ -153,8 +171,9 @@ def write(
     more: Mapping[str, np.ndarray] | None = None,
     without: str = "",
     split: int = 0,
+    kind: str = "F32",
 ) -> Path:
-    """A file in float32.
+    """A file.
 
     Args:
         path: to write.
@@ -164,6 +183,7 @@ def write(
         more: further or other tensors.
         without: a tensor to leave out.
         split: at most so many tensors a part.
+        kind: of the matrices, `Q8_0` and the like; norms and convolutions are float32.
     """
     architecture = "llama" if name == "mixtral" else name
     writer = GGUFWriter(path, architecture, split_max_tensors=split)
@@ -175,7 +195,12 @@ def write(
     _add_tokens(writer, pre="gpt-2" if "tokenizer.ggml.pre" not in written else None)
     tensors = {part: drawn(part, shape, name) for part, shape in shapes_of(name).items()}
     for part, values in (tensors | dict(more or {})).items():
-        if part != without:
+        if part == without:
+            continue
+        if kind != "F32" and values.ndim > 1 and not part.endswith("conv.weight"):
+            form = GGMLQuantizationType[kind]
+            writer.add_tensor(part, quantize(values, form), raw_dtype=form)
+        else:
             writer.add_tensor(part, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

@@ -38,6 +38,13 @@ _SHARED_EXPERT = {
     "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
 }
 _DENSE = _ATTENTION | _MLP | _NORMS
+_LFM2_BOTH = {
+    "attn_norm": "operator_norm",
+    "ffn_norm": "ffn_norm",
+    "ffn_gate": "feed_forward.w1",
+    "ffn_up": "feed_forward.w3",
+    "ffn_down": "feed_forward.w2",
+}
 _QKV = ("attn_q", "attn_k", "attn_v")
 _ROPE_TENSORS = ("rope_freqs", "rope_factors")
 
@@ -49,6 +56,9 @@ class GgufArchitecture:
     Args:
         model_type: of transformers' configuration.
         layer: tensors of a layer, without `blk.{i}.` and suffix, to modules of transformers'.
+        other_layer: those of a layer that doesn't attend, which has no KV heads in the header;
+            none: every layer attends.
+        last_norm: the tensor of the last norm, and its module.
         biases: those of `layer` that may have a bias, each in any layer or none.
         needs_biases: all of `biases`, and of the norms, must be there.
         settings: what transformers' configuration needs beside the header.
@@ -69,6 +79,8 @@ class GgufArchitecture:
 
     model_type: str
     layer: Mapping[str, str] = field(default_factory=lambda: MappingProxyType(_DENSE))
+    other_layer: Mapping[str, str] = field(default_factory=dict)
+    last_norm: tuple[str, str] = ("output_norm", "model.norm")
     biases: tuple[str, ...] = ()
     needs_biases: bool = False
     settings: Mapping[str, object] = field(default_factory=dict)
@@ -222,6 +234,28 @@ ARCHITECTURES: Mapping[str, GgufArchitecture] = {
         norm_offset=True,
         partial=True,
     ),
+    "lfm2": GgufArchitecture(
+        "lfm2",
+        layer={
+            "attn_q": "self_attn.q_proj",
+            "attn_k": "self_attn.k_proj",
+            "attn_v": "self_attn.v_proj",
+            "attn_output": "self_attn.out_proj",
+            "attn_q_norm": "self_attn.q_layernorm",
+            "attn_k_norm": "self_attn.k_layernorm",
+            **_LFM2_BOTH,
+        },
+        other_layer={
+            "shortconv.conv": "conv.conv",
+            "shortconv.in_proj": "conv.in_proj",
+            "shortconv.out_proj": "conv.out_proj",
+            **_LFM2_BOTH,
+        },
+        last_norm=("token_embd_norm", "model.embedding_norm"),
+        settings={"block_auto_adjust_ff_dim": False, "conv_bias": False},
+        epsilon="norm_eps",
+        bias_setting=None,
+    ),
 }
 
 _NO_ROPE = "it has no rotary position embedding (RoPE)"
@@ -237,7 +271,7 @@ REFUSED: Mapping[str, str] = {
     "nomic-bert": "it is an encoder",
     "mamba": _RECURRENT,
     "mamba2": _RECURRENT,
-    "lfm2": _RECURRENT,
+    "lfm2moe": "its experts are chosen with biases that aren't read from GGUF",
     "qwen3next": _RECURRENT,
     "falcon": "transformers' model doesn't use the attention interface",
     "stablelm": "transformers' model doesn't use the attention interface",

@@ -17,7 +17,7 @@ from edgeinfinite.models.checkpoint.gguf.rope import Rope, read_rope, rope_tenso
 Ropes = dict[str, Rope]
 """By layer type; those of transformers' names."""
 
-_FULL, _SLIDING = "full_attention", "sliding_attention"
+_FULL, _SLIDING, _OTHER = "full_attention", "sliding_attention", "conv"
 _SOFTMAX = 1
 _LAYERS_OF_27B = {"gemma2": 46, "gemma3": 62}
 """llama.cpp knows the models that scale queries by their width from the number of layers."""
@@ -88,8 +88,8 @@ def _check_plain(header: Header) -> None:
 
 
 def _sizes(header: Header, file: GgufFile) -> dict[str, Any]:
-    heads = header.positive("attention.head_count")
-    kv_heads = header.positive("attention.head_count_kv", heads)
+    heads, layers = header.positive("attention.head_count"), header.positive("block_count")
+    kv_heads, types = _kv_heads(header, layers, heads)
     if heads % kv_heads:
         raise header.refuse("attention.head_count_kv", f"is {kv_heads}, of {heads} heads")
     shapes = {tensor.name: tensor.shape for tensor in file.tensors}
@@ -101,7 +101,6 @@ def _sizes(header: Header, file: GgufFile) -> dict[str, Any]:
         raise refusal(
             file.path, f"it lists {file.tokens} tokens, token_embd.weight has {vocabulary} rows"
         )
-    layers = header.positive("block_count")
     blocks = {name.split(".")[1] for name in shapes if name.startswith("blk.")}
     if layers > len(blocks):
         raise header.refuse("block_count", f"is {layers}, it has tensors of {len(blocks)} layers")
@@ -117,7 +116,20 @@ def _sizes(header: Header, file: GgufFile) -> dict[str, Any]:
         "bos_token_id": None,  # the tokenizer's, later
         "eos_token_id": None,
         "pad_token_id": None,
+        **types,
     }
+
+
+def _kv_heads(header: Header, layers: int, heads: int) -> tuple[int, dict[str, Any]]:
+    """KV heads of the layers that attend, and, where others are known, the type of each layer."""
+    key = "attention.head_count_kv"
+    if not header.row.other_layer:
+        return header.positive(key, heads), {}
+    found = header.by_layer(key, layers, heads)
+    counts = set(found) - {0}
+    if len(counts) != 1:
+        raise header.refuse(key, f"is {found}; all layers that attend must have the same, above 0")
+    return counts.pop(), {"layer_types": [_FULL if count else _OTHER for count in found]}
 
 
 def _head(header: Header, width: int, heads: int) -> int:
@@ -278,6 +290,14 @@ def _granite(header: Header, settings: dict[str, Any], _ropes: Ropes) -> dict[st
     return found
 
 
+def _lfm2(header: Header, _settings: dict[str, Any], _ropes: Ropes) -> dict[str, Any]:
+    header.must_be("attention.sliding_window", 0, "LFM2 without a window is read")
+    kernel = header.whole("shortconv.l_cache")
+    if kernel < 2:
+        raise header.refuse("shortconv.l_cache", f"is {kernel}; it must be 2 or more")
+    return {"conv_L_cache": kernel}
+
+
 def _olmo2(header: Header, settings: dict[str, Any], ropes: Ropes) -> dict[str, Any]:
     """OLMo 2, or OLMo 3, whose window says so."""
     if not header.whole("attention.sliding_window", 0):
@@ -294,5 +314,6 @@ _SPECIAL: Mapping[str, Callable[[Header, dict[str, Any], Ropes], dict[str, Any]]
     "gemma2": _gemma2,
     "gemma3": _gemma3,
     "granite": _granite,
+    "lfm2": _lfm2,
     "olmo2": _olmo2,
 }

@@ -89,6 +89,18 @@ class Header:
             if len(set(found)) != 1:
                 raise self.refuse(key, f"differs by layer ({_short(found)}), which isn't supported")
             found = found[0]
+        return self._checked(key, found)
+
+    def by_layer(self, key: str, layers: int, default: int) -> list[int]:
+        """A whole number from 0 for each layer; one number in the file is that of all."""
+        found = self.value(key, default)
+        if not isinstance(found, list):
+            found = [found] * layers
+        if len(found) != layers:
+            raise self.refuse(key, f"has {len(found)} entries for {layers} layers")
+        return [self._checked(key, entry) for entry in found]
+
+    def _checked(self, key: str, found: Any) -> int:
         if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= _LARGEST:
             raise self.refuse(key, f"is {_short(found)}, which is no whole number from 0")
         return found

@@ -18,7 +18,7 @@ from edgeinfinite.models.checkpoint.gguf.file import GgufFile, refusal
 from edgeinfinite.models.checkpoint.gguf.header import Header
 from edgeinfinite.models.checkpoint.gguf.rope import rope_tensor_names
 
-_EMBEDDING, _HEAD, _LAST_NORM = "token_embd.weight", "output.weight", "output_norm"
+_EMBEDDING, _HEAD = "token_embd.weight", "output.weight"
 _BARE = ("experts.gate_up_proj", "experts.down_proj")
 """Parameters of modules that hold the weights of all experts."""
 
@@ -44,7 +44,7 @@ class Place:
         found = [int(size) for size in reversed(tensor.shape)]
         if self.half is not None and len(found) == 3:
             found[1] *= 2
-        if len(found) == 1 and list(wanted) == [1, *found]:  # a gate of one output
+        if found == [size for size in wanted if size != 1]:  # a gate of one output, a convolution
             return list(wanted)
         return found
 
@@ -132,18 +132,21 @@ def _named(header: Header, config: PretrainedConfig) -> dict[str, Place]:
     """The place of every tensor that such a file may have."""
     row = header.row
     less = 1.0 if row.norm_offset else 0.0
+    norm, module = row.last_norm
     found = {
         _EMBEDDING: Place("model.embed_tokens.weight"),
         _HEAD: Place("lm_head.weight"),
-        f"{_LAST_NORM}.weight": Place("model.norm.weight", less=less),
+        f"{norm}.weight": Place(f"{module}.weight", less=less),
     }
     if row.layer_norms:
-        found[f"{_LAST_NORM}.bias"] = Place("model.norm.bias")
+        found[f"{norm}.bias"] = Place(f"{module}.bias")
     if config.tie_word_embeddings:
         del found[_HEAD]
     heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
+    types = config.layer_types if row.other_layer else []
     for layer in range(config.num_hidden_layers):
-        for tensor, module in row.layer.items():
+        attends = not types or types[layer] == "full_attention"
+        for tensor, module in (row.layer if attends else row.other_layer).items():
             parameter = f"model.layers.{layer}.{module}"
             order = heads.get(tensor, 0) if row.pairs else 0
             half = ("ffn_gate_exps", "ffn_up_exps").index(tensor) if tensor in _HALVES else None

@@ -78,6 +78,15 @@ def test_one_more_tensor_is_refused_by_its_name(name, tmp_path):
         ("gemma2", {"final_logit_softcapping": 0.0}, "final_logit_softcapping is 0.0"),
         ("gemma3", {"attn_logit_softcapping": 50.0}, "attn_logit_softcapping isn't known"),
         ("mistral3", {"attention.temperature_scale": 0.1}, "temperature_scale isn't known"),
+        ("lfm2", {"shortconv.l_cache": None}, r"lacks the key lfm2\.shortconv\.l_cache"),
+        ("lfm2", {"shortconv.l_cache": 1}, r"shortconv\.l_cache is 1; it must be 2 or more"),
+        ("lfm2", {"shortconv.l_cache": 4}, r"conv\.weight has shape \[64, 3\], .* \[64, 1, 4\]"),
+        ("lfm2", {"attention.head_count_kv": [0, 2]}, "has 2 entries for 4 layers"),
+        ("lfm2", {"attention.head_count_kv": [0, 2, 0, 1]}, "all layers that attend must have the"),
+        ("lfm2", {"attention.head_count_kv": [0, 0, 0, 0]}, "must have the same, above 0"),
+        ("lfm2", {"attention.head_count_kv": [0, 2, 2, 0]}, "its tensor blk.2.shortconv.conv"),
+        ("lfm2", {"attention.sliding_window": 40}, "sliding_window is 40: LFM2 without a window"),
+        ("lfm2", {"expert_count": 4}, "expert_count is 4, and lfm2 is read without"),
     ],
 )
 def test_a_setting_that_cant_be_right_is_refused_with_its_reason(name, keys, says, tmp_path):
@@ -92,6 +101,10 @@ def test_a_setting_that_cant_be_right_is_refused_with_its_reason(name, keys, say
         ("qwen2", "rope_freqs.weight", r"rope_freqs\.weight isn't one"),
         ("llama", "rope_factors_long.weight", "isn't longrope, and the file has rope_factors_long"),
         ("llama", "rope_freqs.weight", r"rope_freqs\.weight isn't 8 positive numbers"),
+        ("lfm2", "blk.0.attn_q.weight", r"blk\.0\.attn_q\.weight isn't one"),
+        ("lfm2", "blk.1.shortconv.conv.weight", r"blk\.1\.shortconv\.conv\.weight isn't one"),
+        ("lfm2", "blk.0.shortconv.conv.bias", r"blk\.0\.shortconv\.conv\.bias isn't one"),
+        ("lfm2", "output_norm.weight", r"output_norm\.weight isn't one"),
         ("mixtral", "blk.0.attn_q.bias", r"blk\.0\.attn_q\.bias isn't one"),
         ("llama", "blk.2.attn_norm.weight", r"block_count is 2, and the file has .*blk\.2"),
         ("llama", "blk.0.attn_q.bias", None),
@@ -106,7 +119,13 @@ def test_a_tensor_without_a_place_is_refused_by_its_name(name, tensor, says, tmp
         refused(path, says)
 
 
-@pytest.mark.parametrize("name", ["mixtral", "phi3", "starcoder2", "gemma3"])
+def test_a_missing_convolution_is_named(tmp_path):
+    lacking = "blk.2.shortconv.conv.weight"
+    path = write(tmp_path / "tiny.gguf", "lfm2", without=lacking)
+    refused(path, f"lacks the tensor {lacking} for model.layers.2.conv.conv")
+
+
+@pytest.mark.parametrize("name", ["mixtral", "phi3", "starcoder2", "gemma3", "lfm2"])
 def test_a_missing_tensor_is_named(name, tmp_path):
     lacking = "blk.1.attn_output.bias" if name == "starcoder2" else "blk.1.attn_output.weight"
     path = write(tmp_path / "tiny.gguf", name, without=lacking)
@@ -119,6 +138,7 @@ def test_a_missing_tensor_is_named(name, tmp_path):
         ("gpt2", "no rotary position embedding"),
         ("falcon", "doesn't use the attention interface"),
         ("mamba", "layers that don't attend"),
+        ("lfm2moe", "its experts are chosen with biases"),
         ("made-up", "isn't read from GGUF, only gemma, gemma2"),
     ],
 )
