@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import Manifest
-from edgeinfinite.artifact.tensors import COMPRESS
+from edgeinfinite.artifact.tensors import COMPRESS, CONV_STATE
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Integers, Progress
 from edgeinfinite.export.executorch.exact.parity import exact_parity
@@ -63,10 +63,11 @@ class ExecuTorchBackend:
 
     def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
         """See `export.backend.Backend.check_architecture`."""
-        if facts.recurrent:
+        unknown = {tensor.role for tensor in facts.recurrent} - {CONV_STATE}
+        if unknown:
             raise EdgeInfiniteError(
-                f"the back end executorch can't carry on the states of {facts.name}'s layers that "
-                "don't attend yet; use --backend onnx"
+                f"the back end executorch can't carry on the {min(unknown)} of {facts.name}'s "
+                "layers that don't attend yet; use --backend onnx"
             )
 
     def export_graphs(

@@ -85,7 +85,7 @@ def _is_known(node: Node) -> bool:
         return True
     if node.target is aten.rsub.Scalar:
         return len(node.args) == 2 and not node.kwargs  # without a factor for the second operand
-    if node.target in (aten.dropout.default, aten.type_as.default):
+    if node.target in (aten.dropout.default, aten.type_as.default, aten.to.device):
         return _does_nothing(node)
     if node.target is aten.chunk.default:
         return all(user.target is operator.getitem for user in node.users)
@@ -172,7 +172,7 @@ def _changes_nothing(node: Node) -> bool:
 
 
 def _does_nothing(node: Node) -> bool:
-    """Whether a dropout or a `type_as` returns its input."""
+    """Whether a dropout, a `type_as` or a `to` of the CPU returns its input."""
     if node.target is aten.dropout.default:
         return not (node.args[1] and node.args[2])
     return _changes_nothing(node)
@@ -216,6 +216,7 @@ _REWRITES: dict[Any, Callable[[Node], None]] = {
     aten.slice.Tensor: _rename(edge.slice_copy.Tensor, lambda n: n.args),
     aten.softmax.int: _rename(edge._softmax.default, lambda n: (n.args[0], n.args[1], False)),
     aten.square.default: _rename(edge.pow.Tensor_Scalar, lambda n: (n.args[0], 2)),
+    aten.to.device: _drop,
     aten.to.dtype: _converted,
     aten.transpose.int: _rename(edge.permute_copy.default, _swapped),
     aten.type_as.default: _drop,

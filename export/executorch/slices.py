@@ -16,16 +16,21 @@ from executorch.backends.xnnpack.operators import node_visitor
 from executorch.exir.dialects._ops import ops as exir_ops
 from torch.fx import Node
 
+TAKEN = "edgeinfinite_taken"
+"""In a slice's `meta`: a pass knows that XNNPACK has what comes before and behind it."""
+
 _TARGET = "aten.slice_copy.Tensor"
 
 
 def is_part_of_input(node: Node) -> bool:
-    """Whether a node is some of the inputs of a linear layer, to be rounded to 8 bits.
+    """Whether a node is some of the inputs of a linear layer, to be rounded to 8 bits, or `TAKEN`.
 
     Other slices stay where they are: to take them would tear partitions apart.
     """
     if node.target is not exir_ops.edge.aten.slice_copy.Tensor:
         return False
+    if node.meta.get(TAKEN):
+        return True
     last = node.meta["val"].dim() - 1
     return node.args[1] in (-1, last) and all(_leads_to_rounding(user) for user in node.users)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -106,31 +106,39 @@ class ExecuTorchEngine:
     def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
         method = self._methods[PREFILL]
         logits = None
+        renewed: dict[str, np.ndarray] = {}
         for start in range(0, tokens.shape[1], method.most_tokens):
             chunk = tokens[:, start : start + method.most_tokens]
             # The prefill method needs at least two tokens; `decode_step` reads one.
             chosen = method if chunk.shape[1] > 1 else self._methods[DECODE]
-            logits = chosen.run(state, chunk, state.length + start)[0]
+            results = chosen.run(state, chunk, state.length + start, renewed)
+            logits, renewed = results[0], chosen.renewed(results)
         assert logits is not None
+        _replace(state, renewed)  # only now, so that a call that fails leaves the text as it was
         return logits[0]
 
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
-        return self._methods[DECODE].run(state, tokens, state.length)[0][0]
+        method = self._methods[DECODE]
+        results = method.run(state, tokens, state.length)
+        _replace(state, method.renewed(results))
+        return results[0][0]
 
     def compress_memory(self, state: State) -> None:
         method = self._methods[COMPRESS]
         results = method.run(state, None, state.length)
-        outputs = {
-            spec.name: result for spec, result in zip(method.spec.outputs, results, strict=True)
-        }
-        for spec in method.spec.outputs:
-            if spec.updates is not None:
-                state.arrays[spec.updates][...] = outputs[spec.name]
+        _replace(state, method.renewed(results))
         if self.geometry.policy == "carry":
-            place_carried(state, self.geometry, outputs)
+            names = (spec.name for spec in method.spec.outputs)
+            place_carried(state, self.geometry, dict(zip(names, results, strict=True)))
 
 
 ENGINE = ExecuTorchEngine
+
+
+def _replace(state: State, renewed: Mapping[str, np.ndarray]) -> None:
+    """Copies what a method computed anew into the state's own arrays."""
+    for name, array in renewed.items():
+        state.arrays[name][...] = array
 
 
 class _Method:
@@ -152,13 +160,25 @@ class _Method:
         self._layers = [given.layer if "U" in given.shape else None for given in spec.inputs]
         self._shared: weakref.WeakKeyDictionary[State, dict[str, Any]] = weakref.WeakKeyDictionary()
 
-    def run(self, state: State, tokens: np.ndarray | None, length: np.ndarray) -> list[np.ndarray]:
+    def renewed(self, outputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        """Of a call's outputs, what replaces tensors of the state, by their names."""
+        pairs = zip(self.spec.outputs, outputs, strict=True)
+        return {spec.updates: output for spec, output in pairs if spec.updates is not None}
+
+    def run(
+        self,
+        state: State,
+        tokens: np.ndarray | None,
+        length: np.ndarray,
+        renewed: Mapping[str, np.ndarray] | None = None,
+    ) -> list[np.ndarray]:
         """Computes the method.
 
         Args:
             state: its caches are updated in place.
             tokens: `[1, T]` int64; None for `compress_memory`.
             length: `[L]` int64, slots in use.
+            renewed: what a call before this one computed anew; read in place of the state's.
 
         Returns:
             The outputs, in memory of their own.
@@ -169,6 +189,7 @@ class _Method:
                 name: self._torch.from_numpy(array) for name, array in state.arrays.items()
             }
         given = dict(shared, length=self._torch.from_numpy(length))
+        given |= {name: self._torch.from_numpy(array) for name, array in (renewed or {}).items()}
         used: list[int] = []
         if tokens is not None:
             given["tokens"] = self._torch.from_numpy(np.ascontiguousarray(tokens))

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from edgeinfinite.artifact.manifest import Manifest
-from edgeinfinite.artifact.tensors import DECODE, PREFILL
+from edgeinfinite.artifact.tensors import DECODE, PREFILL, RECURRENT
 from edgeinfinite.export.executorch.exact.program import ExactProgram
 from edgeinfinite.export.executorch.exact.xnnpack import UnknownPart
 from edgeinfinite.export.executorch.layers import unrounded_inputs
@@ -31,6 +31,7 @@ from edgeinfinite.export.parity.state_errors import (
     copy_state,
     readable,
     relative_error,
+    tensor_errors,
 )
 from edgeinfinite.runtime_py.engines import Engine
 from edgeinfinite.runtime_py.engines.executorch_engine import ExecuTorchEngine
@@ -67,8 +68,9 @@ def exact_parity(
     """See `Backend.exact_parity`.
 
     Returns:
-        `exact:logits`, `exact:k_cache` and `exact:v_cache`, the largest error of each. Nothing
-        where the program has operations that aren't known here, which is logged.
+        `exact:logits`, `exact:k_cache`, `exact:v_cache` and the kinds of state of layers that
+        don't attend, the largest error of each. Nothing where the program has operations that
+        aren't known here, which is logged.
     """
     try:
         return compare_exactly(ExactEngine(folder, manifest), reference, states, tokens)
@@ -88,7 +90,8 @@ def compare_exactly(
         states: of either.
         tokens: what the calls read.
     """
-    errors: dict[str, list[float]] = {"logits": [], "k_cache": [], "v_cache": []}
+    roles = ("logits", "k_cache", "v_cache", *RECURRENT)
+    errors: dict[str, list[float]] = {role: [] for role in roles}
     with torch.inference_mode(), unrounded_inputs(reference.model):
         for state in states:
             begun, room = readable(state, reference.geometry)
@@ -132,3 +135,5 @@ def _compare(
     slots = [slice(int(old), int(old) + tokens.shape[1]) for old in state.length]
     for role in ("k_cache", "v_cache"):
         errors[role] += cache_errors(role, states[0], states[1], slots)
+    for role in RECURRENT:
+        errors[role] += tensor_errors(role, states[0], states[1])

@@ -16,6 +16,7 @@ from edgeinfinite.export.executorch.passes.reductions_as_products import reducti
 from edgeinfinite.export.executorch.passes.rotation_as_product import rotation_as_product
 from edgeinfinite.export.executorch.passes.shapes_as_views import shapes_as_views
 from edgeinfinite.export.executorch.passes.shared_inputs import shared_inputs
+from edgeinfinite.export.executorch.passes.short_convolutions import short_convolutions
 from edgeinfinite.export.executorch.passes.sort_as_topk import sort_as_topk
 from edgeinfinite.export.executorch.passes.unused_constants import unused_constants
 from edgeinfinite.export.executorch.passes.without_assertions import without_assertions
@@ -24,6 +25,7 @@ PASSES = (
     without_assertions,
     folded_constants,
     shared_inputs,
+    short_convolutions,
     layer_norm_as_means,
     last_token_first,
     reductions_as_products,

@@ -105,10 +105,9 @@ def test_rounded_weights_and_caches_pass_their_own_checks(checkpoint, tmp_path, 
     ("options", "said"),
     [
         (("--policy", "reencode"), "give --policy carry"),
-        (("--backend", "executorch"), "use --backend onnx"),
         (("--target", "qnn-htp", "--soc", "sm8650"), "export it for the CPU"),
     ],
-    ids=["reencode", "executorch", "npu"],
+    ids=["reencode", "npu"],
 )
 def test_what_cannot_carry_the_states_is_refused_in_a_line(
     checkpoint, tmp_path, capsys, options, said

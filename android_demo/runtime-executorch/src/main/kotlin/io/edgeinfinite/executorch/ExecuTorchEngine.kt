@@ -95,22 +95,22 @@ constructor(
         tokens: IntArray,
         state: State,
     ): FloatArray {
-        var logits = FloatArray(0)
+        var read = Read(FloatArray(0), emptyMap())
         var start = 0
         while (start < tokens.size) {
             val end = minOf(start + mostTokens, tokens.size)
             // The method takes two tokens or more; one is what the other is made for.
             val method = if (end - start > 1) PREFILL else DECODE
-            logits = readTokens(method, tokens.copyOfRange(start, end), state, start)
+            read = readTokens(method, tokens.copyOfRange(start, end), state, start, read.renewed)
             start = end
         }
-        return logits
+        return read.keptIn(state)
     }
 
     override fun decodeStep(
         token: Int,
         state: State,
-    ): FloatArray = readTokens(DECODE, intArrayOf(token), state, 0)
+    ): FloatArray = readTokens(DECODE, intArrayOf(token), state, 0, emptyMap()).keptIn(state)
 
     override fun compressMemory(state: State) {
         val graph = manifest.graphs.getValue(COMPRESS)
@@ -128,16 +128,34 @@ constructor(
     override fun close(): Unit = module.destroy()
 
     /**
+     * What a method returned, copied: ExecuTorch's outputs die at the next call.
+     *
+     * @property logits `[V]` of the last token.
+     * @property renewed what replaces tensors of the state, by their names.
+     */
+    private class Read(
+        val logits: FloatArray,
+        val renewed: Map<String, ByteBuffer>,
+    ) {
+        /** Only when all tokens are read, so that a call that fails leaves the text as it was. */
+        fun keptIn(state: State): FloatArray {
+            renewed.forEach { (name, bytes) -> state.buffer(name).put(bytes) }
+            return logits
+        }
+    }
+
+    /**
      * Runs a method over T tokens that follow [start] more than the state's `length` says.
      *
-     * @return logits `[V]` of the last one, copied: ExecuTorch's outputs die at the next call.
+     * @param renewed what a call before this one computed anew; read in place of the state's.
      */
     private fun readTokens(
         method: String,
         tokens: IntArray,
         state: State,
         start: Int,
-    ): FloatArray {
+        renewed: Map<String, ByteBuffer>,
+    ): Read {
         val graph: GraphSpec = manifest.graphs.getValue(method)
         val step = if (method == DECODE) SLOTS_STEP else 1
         val inputs =
@@ -147,11 +165,18 @@ constructor(
                         spec.name == "tokens" -> Tensor.fromBlob(longs(tokens), longArrayOf(1, tokens.size.toLong()))
                         spec.name == "length" -> lengthOf(spec, state, start)
                         spec.isCache -> cacheOf(spec, state, start + tokens.size, step)
-                        else -> tensorOf(spec, spec.shape, state.buffer(spec.name))
+                        else -> tensorOf(spec, spec.shape, renewed[spec.name] ?: state.buffer(spec.name))
                     }
                 EValue.from(tensor)
             }
-        return execute(method, inputs).first().toTensor().dataAsFloatArray
+        val outputs = execute(method, inputs).map { it.toTensor() }
+        val replacing =
+            buildMap {
+                for ((spec, output) in graph.outputs.zip(outputs)) {
+                    spec.updates?.let { put(it, bytesOf(output)) }
+                }
+            }
+        return Read(outputs.first().dataAsFloatArray, replacing)
     }
 
     private fun execute(
