@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.training.scorer.vocabulary import (
     ADJECTIVES,
     CITIES,
@@ -373,7 +374,15 @@ def draw_facts(count: int, random: np.random.Generator) -> list[Fact]:
     Args:
         count: at most the number of topics.
         random: the source of chance.
+
+    Raises:
+        EdgeInfiniteError: there are fewer topics.
     """
+    if count > len(TOPICS):
+        raise EdgeInfiniteError(
+            f"there are {len(TOPICS)} facts to plant in a text, {count} were asked for; give fewer "
+            "--facts"
+        )
     names: dict[str, None] = {}
     while len(names) < count:
         names[_ABOUT[int(random.integers(len(_ABOUT)))](random)] = None

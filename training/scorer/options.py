@@ -119,6 +119,8 @@ class ScorerOptions:
             raise EdgeInfiniteError(f"emphasis is {self.emphasis}; give a number from 0 to 1")
         if self.watched.long < 0:
             raise EdgeInfiniteError(f"long is {self.watched.long}; give a number from 0 on")
+        if self.watched.facts < 0:
+            raise EdgeInfiniteError(f"facts is {self.watched.facts}; give a number from 0 on")
         if self.watched.tokens < 2 * self.watched.gap:
             raise EdgeInfiniteError(
                 f"{self.watched.tokens} tokens are too few for a gap of {self.watched.gap}; "

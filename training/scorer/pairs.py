@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.files import read_text_file
 from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.recall.rotary import RotaryTable
@@ -26,6 +27,12 @@ from edgeinfinite.training.texts import encode, excerpt
 _PAID = ("largest", "asked")
 _FLOOR = 1e-6
 """Attention below it counts as none: its logarithm says nothing about what is worth keeping."""
+
+_FIRST_FACT = 16
+"""Tokens of a text before its first fact, at least."""
+
+_LEAST_BODY = 2 * _FIRST_FACT
+"""Tokens of a text beside its facts and their questions: 70 % of them reach beyond the first."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +160,7 @@ def compose(
     """An excerpt of `length` tokens with facts in its first 70 % and their questions at the end.
 
     Raises:
-        EdgeInfiniteError: the document is too short.
+        EdgeInfiniteError: the document is too short, or `length` for so many facts.
     """
     drawn = draw_facts(facts, random)
     asked = [drawn[index] for index in random.permutation(len(drawn))]
@@ -161,8 +168,14 @@ def compose(
     end = encode("".join(f"{separator}{f.question}{f.answer}." for f in asked), tokenizer)
     around = ("\n\n", "\n\n") if random.random() < 0.5 else (" ", " ")
     statements = [encode(f"{around[0]}{fact.statement}{around[1]}", tokenizer) for fact in drawn]
-    body = excerpt(document, tokenizer, length - len(end) - sum(map(len, statements)), random)
-    cuts = sorted(int(random.integers(16, len(body) * 7 // 10)) for _ in statements)
+    taken = len(end) + sum(map(len, statements))
+    if statements and length - taken < _LEAST_BODY:
+        raise EdgeInfiniteError(
+            f"{length:,} tokens of a text have no room for {facts} facts with their questions, "
+            f"which take {taken:,}; give more --tokens or fewer --facts"
+        )
+    body = excerpt(document, tokenizer, length - taken, random)
+    cuts = sorted(int(random.integers(_FIRST_FACT, len(body) * 7 // 10)) for _ in statements)
     tokens: list[int] = []
     planted: list[int] = []
     before = 0

@@ -208,6 +208,25 @@ def test_planted_facts_stand_where_the_composed_text_says(checkpoint, texts):
     assert len(planted) > 100 and not {"dog", "home"} & set(planted.split())
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--tokens", "96"), "tokens of a text have no room for 1 facts with their questions"),
+        (("--tokens", "220"), "have no room for 1 facts with their questions, which take"),
+        (("--facts", "60"), "there are 51 facts to plant in a text, 60 were asked for"),
+        (("--facts", "-1"), "facts is -1; give a number from 0 on"),
+    ],
+    ids=["short", "short for repeating", "more than there are", "negative"],
+)
+def test_facts_that_a_text_has_no_room_for_are_refused_in_a_line(
+    checkpoint, texts, tmp_path, capsys, more, said
+):
+    output = tmp_path / "scorer.safetensors"
+    assert train(checkpoint, texts, output, *more) == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
+    assert not output.exists()
+
+
 def test_documents_are_held_out_by_their_names(tmp_path):
     names = [tmp_path / f"{number}.txt" for number in range(40)]
     trained, held_out = split_documents(names, 0.25)
