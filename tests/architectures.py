@@ -1,7 +1,7 @@
-"""The tested architectures: one list for attaching, both back ends, and the README's table.
+"""The tested architectures: one list for attaching, both back ends, and docs/models.md.
 
 The tests build each as a tiny random model of two layers (`tiny.tiny_family`) with what makes the
-family special. `test_architecture_table.py` compares the README with `table`.
+family special. `test_architecture_table.py` compares the page with `listing`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _MIXED = ["sliding_attention", "full_attention"]
 
 @dataclass(frozen=True)
 class Architecture:
-    """One row of the table.
+    """One line of the list.
 
     Args:
         family: as transformers' classes begin: `Llama` of `LlamaForCausalLM`.
-        special: what sets it apart, for the table.
+        special: what sets it apart, for the list.
         settings: of its configuration, beside those of `tiny_family`.
         windows: the sliding window of each of the two layers, 0 for full attention.
     """
@@ -112,8 +112,6 @@ ARCHITECTURES = {
 """By the name that a reader looks for."""
 
 
-def table() -> str:
-    """Markdown for the README."""
-    rows = ["| architecture | what is special |", "| --- | --- |"]
-    rows += [f"| {name} | {found.special} |" for name, found in ARCHITECTURES.items()]
-    return "\n".join(rows)
+def listing() -> str:
+    """Markdown for docs/models.md."""
+    return "\n".join(f"- **{name}**: {found.special}" for name, found in ARCHITECTURES.items())

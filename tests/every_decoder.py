@@ -269,7 +269,7 @@ OUTCOMES = {
 
 
 def counts() -> str:
-    """A sentence for the README."""
+    """A sentence for docs/models.md."""
     right = len(OUTCOMES["right"].split())
     refused = sum(len(kinds.split()) for kinds in OUTCOMES.values()) - right
     experts = len(OUTCOMES["experts"].split())
