@@ -28,10 +28,14 @@ demo: setup  ## exports the demo model, reads a long text, asks for what stood a
 	@mkdir -p build
 	@scripts/demo.sh
 
-# Maven and its compilers seldom keep two cores busy. macOS's make can't hold back what one of two prints.
-test: lint typecheck results-check pytest  ## everything that proves the product
-	$(MAKE) --no-print-directory --jobs 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
-		test-other-cpu android
+# Maven and its compilers seldom keep two cores busy, so they work beside the tests in Python.
+test: lint typecheck results-check  ## everything that proves the product
+	@mkdir -p build
+	@echo "the Android app is built and tested beside this: build/android.log"
+	@$(MAKE) --no-print-directory android >build/android.log 2>&1 & android=$$!; \
+	$(MAKE) --no-print-directory pytest && $(MAKE) --no-print-directory test-other-cpu; python=$$?; \
+	wait $$android; kotlin=$$?; tail -n 1 build/android.log; \
+	[[ $$kotlin == 0 ]] || cat build/android.log; [[ $$python == 0 && $$kotlin == 0 ]]
 
 # Properties that everything else stands on, chosen by what they take: no real model, no export of one.
 quick: setup  ## the core properties, in two to three minutes
