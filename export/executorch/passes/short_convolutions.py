@@ -95,7 +95,9 @@ def short_convolutions(program: ExportedProgram) -> int:
 
 
 def _found(program: ExportedProgram, node: Node) -> _Found | None:
-    x, kernel, bias, *settings = (*node.args, *(None, [1], [0], [1], 1)[len(node.args) - 2 :])
+    defaults: list[Any] = [None, [1], [0], [1], 1]
+    given: list[Any] = [*node.args, *defaults[len(node.args) - 2 :]]
+    x, kernel, bias, *settings = given
     assert isinstance(x, Node) and isinstance(kernel, Node)
     joined, kernel = _source(x), _source(kernel)
     if joined.target is not aten.cat.default or not is_constant(program, kernel):
@@ -148,12 +150,12 @@ def _divided_in_xnnpack(new: Node) -> None:
         chunk = part.args[0] if part.target is operator.getitem else None
         if not isinstance(chunk, Node) or chunk.target is not aten.chunk.default:
             continue
-        x, count, axis = chunk.args
-        assert isinstance(x, Node)
-        size = int(shape_of(x)[axis]) // int(count)  # type: ignore[index,arg-type]
+        given: Any = chunk.args
+        x, count, axis = given
+        size = int(shape_of(x)[axis]) // count
         for used in list(chunk.users):
             number: Any = used.args[1]
-            at = len(shape_of(x)) + int(axis) if int(axis) < 0 else axis  # type: ignore[arg-type,call-overload]
+            at = len(shape_of(x)) + axis if axis < 0 else axis
             piece = insert(used, aten.slice.Tensor, x, at, number * size, (number + 1) * size)
             piece.meta[TAKEN] = True
             replace(used, piece)
