@@ -27,6 +27,7 @@ from edgeinfinite.runtime_py.documents.isolated import document_isolated
 def generate(arguments: argparse.Namespace) -> int:
     """Reads one prompt and streams the answer to stdout."""
     prompt = _prompt(arguments)
+    check_system_option(arguments)
     sampling_of(arguments, {})  # refuses impossible options before the artifact is loaded
     check_writable(arguments.stats_json)
     conversation = opened(arguments, arguments.from_)
@@ -45,6 +46,18 @@ def generate(arguments: argparse.Namespace) -> int:
     if interrupted.terminated:
         raise Terminated
     return 130 if conversation.session.unread else 0
+
+
+def check_system_option(arguments: argparse.Namespace) -> None:
+    """Refuses a system prompt where no template would tell it.
+
+    Raises:
+        EdgeInfiniteError: it stands beside --raw.
+    """
+    if arguments.system is not None and arguments.raw:
+        raise EdgeInfiniteError(
+            "--system is told by the chat template, which --raw leaves out; leave one of them out"
+        )
 
 
 def sampling_of(arguments: argparse.Namespace, defaults: dict[str, Any]) -> SamplingOptions:
@@ -70,7 +83,9 @@ def _tokens(
             return conversation.turn(prompt), True
         if arguments.from_ is not None:
             raise EdgeInfiniteError("--prefill begins a new conversation; leave --from out")
-        said = [{"role": "user", "content": prompt}, {"role": "assistant", "content": prefill}]
+        system = conversation.system
+        said = [] if system is None else [{"role": "system", "content": system}]
+        said += [{"role": "user", "content": prompt}, {"role": "assistant", "content": prefill}]
         return tokenizer.encode_chat(said, continues=True), False
     if prefill is not None:
         raise EdgeInfiniteError(
@@ -90,14 +105,22 @@ def opened(arguments: argparse.Namespace, session: Path | None = None) -> Conver
     check_engine(arguments)
     if arguments.engine == "mom":
         _show_loading(arguments)
-        return open_conversation(arguments)
+        conversation = open_conversation(arguments)
+        if arguments.system is not None:
+            conversation.set_system(arguments.system)
+        return conversation
     return open_artifact(arguments, session)
 
 
 def open_artifact(arguments: argparse.Namespace, session: Path | None = None) -> Conversation:
     """Opens the artifact, and a session file to go on from, which isn't changed."""
     _show_loading(arguments)
-    conversation = Conversation.open(arguments.artifact, session=session, threads=arguments.threads)
+    conversation = Conversation.open(
+        arguments.artifact,
+        session=session,
+        threads=arguments.threads,
+        system=arguments.system,
+    )
     if session is not None:
         note_taken_over(conversation, session)
     if session is not None and sys.stderr.isatty():

@@ -214,6 +214,15 @@ RAW = {
     )
 }
 
+SYSTEM = {
+    "--system": option(
+        "system prompt of a new conversation, told by the chat template in place of its own; '' "
+        "is an empty one",
+        default=None,
+        metavar="TEXT",
+    )
+}
+
 FROM = {
     "--from": file_option("go on from a session file, which isn't changed", "FILE.session")
     | {"dest": "from_"}
@@ -222,6 +231,7 @@ FROM = {
 GENERATE = (
     ARTIFACT
     | FROM
+    | SYSTEM
     | RAW
     | {
         "--prefill": option(
@@ -282,6 +292,7 @@ READ = (
             required=True,
         ),
     }
+    | SYSTEM
     | RAW
     | THREADS
 )
@@ -312,6 +323,7 @@ _OF_CHECKPOINT = {
 CHAT = (
     ARTIFACT
     | FROM
+    | SYSTEM
     | {
         "--session": file_option("resume it if it exists; saved after every answer"),
         "--undo": option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from edgeinfinite.cli.answer import open_artifact, reading_bar, told
+from edgeinfinite.cli.answer import check_system_option, open_artifact, reading_bar, told
 from edgeinfinite.cli.inputs import read_input
 from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError, printable
@@ -21,6 +21,7 @@ from edgeinfinite.runtime_py.session.session import Cancelled
 def read(arguments: argparse.Namespace) -> int:
     """Reads a document into a session file once, to ask about it often; resumes if killed."""
     path: Path = arguments.output
+    check_system_option(arguments)
     check_writable(path, again=True)
     name, data = read_input(arguments.file)
     with held_alone(path):
@@ -58,6 +59,11 @@ def _begun(arguments: argparse.Namespace, name: str, data: bytes) -> Conversatio
             way = "with" if read.raw else "without"
             raise EdgeInfiniteError(
                 f"{path} was read {way} --raw; do so again, or give another --output"
+            )
+        if conversation.system is not None and arguments.system is None:
+            raise EdgeInfiniteError(
+                f"{path} was read with --system {conversation.system!r}; do so again, or give "
+                "another --output"
             )
         return conversation
     document = told(document_isolated(name, data))

@@ -27,6 +27,7 @@ from edgeinfinite.runtime_py.session.notes import ReadDocument, SessionNotes, no
 from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.session.session import Session
 from edgeinfinite.runtime_py.text.open_message import beginning_of_message, rest_of_message
+from edgeinfinite.runtime_py.text.system_prompt import check_system
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer, load_tokenizer
 
 
@@ -43,6 +44,8 @@ class Conversation:
         message_is_open: documents were read for the user's next message, see `attach`.
         sampling: of answers that are given no sampler. `open` takes what `generate` takes
             (`sampling_defaults`); `SamplingOptions()` is greedy.
+        system: the system prompt, read with the first message; None for the template's own or
+            none. `set_system` sets it.
         document: the one that `edgeinfinite read` read into the session's file; None without.
     """
 
@@ -54,6 +57,7 @@ class Conversation:
         self.message_is_open = False
         self.document: ReadDocument | None = None
         self.sampling = SamplingOptions()
+        self.system: str | None = None
         self._generation: Generation | None = None
         self._text: AnswerText | None = None
 
@@ -64,6 +68,7 @@ class Conversation:
         *,
         session: Path | str | None = None,
         threads: int | None = None,
+        system: str | None = None,
     ) -> Conversation:
         """Opens an artifact.
 
@@ -71,21 +76,50 @@ class Conversation:
             artifact: the folder that `edgeinfinite export` wrote.
             session: a session file to go on from, which isn't changed; None begins anew.
             threads: the engine's CPU threads; None lets the engine choose.
+            system: see `set_system`; None takes the template's own system prompt, or none.
 
         Raises:
-            EdgeInfiniteError: the artifact is damaged, its engine isn't installed, or the session
-                is another artifact's.
+            EdgeInfiniteError: the artifact is damaged, its engine isn't installed, the session is
+                another artifact's, or `set_system` refuses.
         """
         manifest = load_manifest(Path(artifact))
         # First, while there is room for what its JSON takes.
         tokenizer = load_tokenizer(Path(artifact), vocabulary=manifest.backbone.vocabulary)
+        if system is not None:
+            check_system(tokenizer.chat_template, system)  # before the engine, which takes seconds
         engine = load_engine(artifact, manifest=manifest, threads=threads)
         conversation = cls(Session(engine), tokenizer, artifact)
         conversation.model = manifest.backbone.name
         conversation.sampling = SamplingOptions(**conversation_sampling(Path(artifact)))
         if session is not None:
             conversation.resume(session)
+        if system is not None:
+            conversation.set_system(system)
         return conversation
+
+    def set_system(self, text: str) -> None:
+        """Sets the system prompt, which the first message is read behind.
+
+        Args:
+            text: in place of the template's own; "" is an empty one.
+
+        Raises:
+            EdgeInfiniteError: the artifact has no chat template, or one without a system role; or
+                the conversation has begun with another system prompt, or without the template.
+        """
+        check_system(self.tokenizer.chat_template, text)
+        if self.document is not None and self.document.raw:
+            raise EdgeInfiniteError(
+                "the text was read with --raw, without the chat template that would tell a system "
+                "prompt; leave it out"
+            )
+        if self._has_begun and text != self.system:
+            had = "the template's own" if self.system is None else "another"
+            raise EdgeInfiniteError(
+                f"the conversation began with {had} system prompt, and what was read can't be "
+                "changed; leave this one out, or begin a new conversation"
+            )
+        self.system = text
 
     def resume(self, path: Path | str) -> None:
         """Goes on where `save` was called; the file isn't changed.
@@ -97,6 +131,7 @@ class Conversation:
         notes = notes_of(Path(path), metadata)
         self.session = session
         self.message_is_open, self.document = notes.message_is_open, notes.document
+        self.system = notes.system
 
     def save(self, path: Path | str) -> None:
         """Writes what was read to a session file.
@@ -104,7 +139,7 @@ class Conversation:
         Raises:
             EdgeInfiniteError: it can't be written; an older file is as it was.
         """
-        notes = SessionNotes(self.model, self.message_is_open, self.document)
+        notes = SessionNotes(self.model, self.message_is_open, self.document, self.system)
         save_session(self.session, Path(path), extra=notes.to_metadata())
 
     def fork(self) -> Conversation:
@@ -140,7 +175,7 @@ class Conversation:
         return Guidance(self.tokenizer, self.session.engine.vocabulary)
 
     def reset(self) -> None:
-        """Forgets everything that was read."""
+        """Forgets everything that was read; the system prompt stays."""
         self.session = type(self.session)(self.session.engine)
         self.message_is_open, self.document = False, None
 
@@ -154,7 +189,7 @@ class Conversation:
             return rest_of_message(self.tokenizer, message)
         if self._has_begun:
             return self.tokenizer.encode_turn(message)
-        return self.tokenizer.encode_message(message)
+        return self.tokenizer.encode_message(message, system=self.system)
 
     def opening(self, document: str) -> list[int]:
         """Token ids of a document at the beginning of the user's next message; see `attach`.
@@ -163,7 +198,11 @@ class Conversation:
             EdgeInfiniteError: the artifact has no chat template, or one that can't be cut there.
         """
         return beginning_of_message(
-            self.tokenizer, document, first=not self._has_begun, begun=self.message_is_open
+            self.tokenizer,
+            document,
+            first=not self._has_begun,
+            begun=self.message_is_open,
+            system=self.system,
         )
 
     def attach(

@@ -35,7 +35,7 @@ def page_routes(service: Service) -> list[Route]:
 async def _document(service: Service, request: Request) -> Response:
     """Reads a document and streams how it goes, one JSON object per line."""
     name = request.query_params.get("name", "")[:255] or "document.txt"
-    system = request.query_params.get("system", "")
+    system = request.query_params.get("system") or None
     body = await read_body(request, largest=LARGEST_DOCUMENT)
     job = service.jobs.start(partial(_read, service.answers, name, system, body))
     async with cancelled_if_left(request, job):
@@ -46,7 +46,7 @@ async def _document(service: Service, request: Request) -> Response:
     return JobStream(job, _lines(job, started, document), "application/x-ndjson")
 
 
-def _read(answers: Answers, name: str, system: str, body: bytes, job: Job) -> None:
+def _read(answers: Answers, name: str, system: str | None, body: bytes, job: Job) -> None:
     """Reads a document as the beginning of a message whose question isn't known yet."""
     document = document_unless(job.cancelled, name, body)
     if document is None:

@@ -41,11 +41,13 @@ class SessionNotes:
         message_is_open: what was read last is the beginning of a user's message, so what the user
             says next goes on in that message (`open_message`).
         document: see there.
+        system: the system prompt that the user gave; None for the template's own or none.
     """
 
     model: str = ""
     message_is_open: bool = False
     document: ReadDocument | None = None
+    system: str | None = None
 
     def to_metadata(self) -> dict[str, str]:
         """For `save_session`."""

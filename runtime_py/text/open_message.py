@@ -29,7 +29,7 @@ def beginning_of_message(
     *,
     first: bool,
     begun: bool = False,
-    system: str = "",
+    system: str | None = None,
 ) -> list[int]:
     """The tokens of a document at the beginning of a user's message, up to its question.
 
@@ -38,7 +38,7 @@ def beginning_of_message(
         document: stripped of white space at its ends, as templates do with messages.
         first: whether the message begins the conversation.
         begun: whether a document of the same message was read before; `first` says nothing then.
-        system: what a first message stands behind; the template's own where it is empty.
+        system: what a first message stands behind; None for the template's own.
 
     Raises:
         EdgeInfiniteError: the artifact has no chat template, or one that can't be cut here.
@@ -50,9 +50,7 @@ def beginning_of_message(
         before = _first_part(tokenizer)
         text = _DOCUMENT + SEPARATOR + text
     if first or begun:
-        encode = tokenizer.encode_message
-    if first and system:
-        encode = partial(_encode_behind, tokenizer, system)
+        encode = partial(tokenizer.encode_message, system=None if begun else system)
     whole = encode(text + _QUESTIONS[0])
     rest = rest_of_message(tokenizer, _QUESTIONS[0])
     if whole[-len(rest) :] != rest or whole[: len(before)] != before:
@@ -61,12 +59,6 @@ def beginning_of_message(
             "both into one prompt"
         )
     return whole[len(before) : -len(rest)]
-
-
-def _encode_behind(tokenizer: TextTokenizer, system: str, text: str) -> list[int]:
-    return tokenizer.encode_chat(
-        [{"role": "system", "content": system}, {"role": "user", "content": text}]
-    )
 
 
 def rest_of_message(tokenizer: TextTokenizer, question: str) -> list[int]:

@@ -79,9 +79,15 @@ class TextTokenizer:
         """
         return self._encode(text, add_special_tokens=False)
 
-    def encode_message(self, text: str) -> list[int]:
-        """`encode_chat` of a conversation that the user begins with `text`."""
-        return self.encode_chat([{"role": "user", "content": text}])
+    def encode_message(self, text: str, *, system: str | None = None) -> list[int]:
+        """`encode_chat` of a conversation that the user begins with `text`.
+
+        Args:
+            text: the user's message.
+            system: what it stands behind; None for the template's own system prompt, or none.
+        """
+        told = [] if system is None else [{"role": "system", "content": system}]
+        return self.encode_chat([*told, {"role": "user", "content": text}])
 
     def encode_chat(
         self,
@@ -169,6 +175,11 @@ class TextTokenizer:
             token: an id; one that the tokenizer lacks has no bytes.
         """
         return self._bytes.of(token)
+
+    @property
+    def chat_template(self) -> ChatTemplate | None:
+        """The artifact's; None of a base model."""
+        return self._chat_template
 
     @property
     def template_source(self) -> str:

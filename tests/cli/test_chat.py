@@ -49,6 +49,27 @@ def test_a_chat_continues_in_one_state_and_reset_starts_over(
     assert capsys.readouterr().out == f"{answer}\n{second}\n{answer}\n"
 
 
+def test_a_chat_begins_behind_a_system_prompt_and_its_file_goes_on_with_it(
+    artifact: Path,
+    tmp_path: Path,
+    greedy_answer: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "talk.session"
+    begin = ["--session", str(file), "--system", "Be brief."]
+    _chat(artifact, ["hello", "/reset", "hello"], monkeypatch, *begin)
+    first = load_tokenizer(artifact).encode_message("hello", system="Be brief.")
+    answer = greedy_answer(Session(load_engine(artifact)), first, artifact, 8)
+    assert capsys.readouterr().out == f"{answer}\n{answer}\n"
+    _chat(artifact, ["/reset", "hello"], monkeypatch, *begin)
+    assert capsys.readouterr().out == f"{answer}\n"
+    _chat(artifact, ["and then?"], monkeypatch, "--session", str(file))
+    capsys.readouterr()
+    assert main(["chat", str(artifact), "--session", str(file), "--system", "Be long."]) == 2
+    assert "began with another system prompt" in capsys.readouterr().err
+
+
 def test_a_chat_is_restored_from_its_session_file(
     artifact: Path,
     tmp_path: Path,

@@ -77,6 +77,34 @@ def test_raw_sends_the_text_without_the_chat_template(artifact: Path, tmp_path: 
     assert _row(rows)["prompt_tokens"] == 3
 
 
+@pytest.mark.parametrize("system", ["Be brief.", ""])
+@pytest.mark.parametrize("prefill", [None, "Yes"])
+def test_a_system_prompt_stands_before_the_message(
+    artifact: Path, tmp_path: Path, system: str, prefill: str | None
+) -> None:
+    rows = tmp_path / "rows.json"
+    command = ["generate", str(artifact), "--prompt", "abc", "--max-new-tokens", "1"]
+    command += ["--system", system, "--stats-json", str(rows)]
+    assert main([*command, *(["--prefill", prefill] if prefill else [])]) == 0
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": "abc"}]
+    messages += [{"role": "assistant", "content": prefill}] if prefill else []
+    tokens = load_tokenizer(artifact).encode_chat(messages, continues=prefill is not None)
+    assert _row(rows)["prompt_tokens"] == len(tokens)
+
+
+def test_a_system_prompt_that_no_template_would_tell_is_refused(
+    artifact: Path, base_artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask = ["--prompt", "abc", "--system", "Be brief."]
+    for command, said in (
+        ([str(artifact), "--raw"], "--system is told by the chat template, which --raw leaves out"),
+        ([str(base_artifact)], "a system prompt needs a chat template, and this artifact has none"),
+    ):
+        assert main(["generate", *command, *ask]) == 2
+        printed = capsys.readouterr()
+        assert said in printed.err and printed.err.count("\n") == 1 and not printed.out
+
+
 def test_without_a_chat_template_the_text_is_continued_with_a_note(
     base_artifact: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,6 +50,30 @@ def test_a_document_is_read_once_and_asked_often(
     assert capsys.readouterr().out == first, "as if document and question were one prompt"
 
 
+def test_a_document_is_read_behind_a_system_prompt(
+    artifact: Path, document: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, told = tmp_path / "april.session", ["--system", "Be brief."]
+    assert _read(artifact, document, file, *told) == 0
+    capsys.readouterr()
+    generate = ["generate", str(artifact), *ASK[2:], *told]
+    assert main([*generate, *ASK[:2], "--from", str(file)]) == 0
+    answer = capsys.readouterr().out
+    assert main([*generate, "--prompt", f"{LONG.strip()}\n\nWhat was striking?"]) == 0
+    assert capsys.readouterr().out == answer, "as if all had been one prompt"
+
+    assert _read(artifact, document, file, *told) == 0
+    assert "april.txt was read before" in capsys.readouterr().out
+    for other, said in (([], "was read with --system"), (["--system", ""], "began with another")):
+        assert _read(artifact, document, file, *other) == 2
+        assert said in capsys.readouterr().err
+    assert _read(artifact, document, tmp_path / "b.session", "--raw", *told) == 2
+    assert "--raw leaves out" in capsys.readouterr().err
+    assert _read(artifact, document, tmp_path / "raw.session", "--raw") == 0
+    assert main([*generate, *ASK[:2], "--from", str(tmp_path / "raw.session")]) == 2
+    assert "was read with --raw" in capsys.readouterr().err
+
+
 def test_a_document_that_was_read_is_not_read_again_and_another_is_refused(
     artifact: Path, document: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

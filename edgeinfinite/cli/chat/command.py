@@ -36,6 +36,8 @@ def chat(arguments: argparse.Namespace) -> int:
         if begun is not None:
             conversation.resume(begun)
             note_taken_over(conversation, begun)
+            if arguments.system is not None:
+                conversation.set_system(arguments.system)  # refuses another than the file's
             print(f"resuming after {conversation.session.tokens_read:,} tokens", file=sys.stderr)
         _check_can_chat(conversation, begun)
         here = Talk(conversation, Sampler(sampling), path, arguments, asker)

@@ -55,6 +55,41 @@ def test_a_reset_conversation_answers_as_a_new_one(artifact):
     assert conversation.session.tokens_read < 64
 
 
+def test_a_system_prompt_stands_before_the_first_message_and_stays_for_a_new_start(artifact):
+    conversation = Conversation.open(artifact, system="Be brief.")
+    told = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "One."}]
+    first = conversation.tokenizer.encode_chat(told)
+    assert conversation.turn("One.") == first
+    list(conversation.ask("One.", max_new_tokens=2))
+    assert conversation.turn("Two.") == conversation.tokenizer.encode_turn("Two.")
+    conversation.set_system("Be brief.")
+    with pytest.raises(EdgeInfiniteError, match=r"began with another system prompt.*leave this"):
+        conversation.set_system("Be long.")
+    conversation.reset()
+    assert conversation.turn("One.") == first
+    conversation.set_system("")
+    assert conversation.turn("One.")[:1] == first[:1] != []
+    assert conversation.turn("One.") != first
+
+
+def test_a_system_prompt_is_kept_in_the_session_file(artifact, tmp_path):
+    conversation = Conversation.open(artifact, system="Be brief.")
+    conversation.attach("A document.")
+    conversation.save(tmp_path / "a.session")
+    again = Conversation.open(artifact, session=tmp_path / "a.session", system="Be brief.")
+    assert again.system == "Be brief."
+    again.reset()
+    assert again.turn("One.") == conversation.tokenizer.encode_message("One.", system="Be brief.")
+    with pytest.raises(EdgeInfiniteError, match="began with another system prompt"):
+        Conversation.open(artifact, session=tmp_path / "a.session", system="Be long.")
+
+    own = Conversation.open(artifact)
+    own.attach("A document.")
+    own.save(tmp_path / "own.session")
+    with pytest.raises(EdgeInfiniteError, match="began with the template's own system prompt"):
+        Conversation.open(artifact, session=tmp_path / "own.session", system="Be brief.")
+
+
 LETTERS = SamplingOptions(temperature=1.0, seed=0)
 
 

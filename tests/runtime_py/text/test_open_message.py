@@ -76,6 +76,20 @@ def test_document_and_question_are_the_tokens_of_one_prompt(
 
 
 @settings(deadline=None, max_examples=50)
+@given(kind=st.sampled_from(sorted(KINDS)), document=texts, question=texts, system=texts)
+def test_the_first_message_may_stand_behind_a_system_prompt(
+    kind: str, document: str, question: str, system: str
+) -> None:
+    tokenizer = KINDS[kind]
+    told = beginning_of_message(tokenizer, document, first=True, system=system)
+    told += beginning_of_message(tokenizer, document, first=False, begun=True, system=system)
+    told += rest_of_message(tokenizer, question)
+    message = "\n\n".join(part.strip() for part in (document, document, question))
+    assert told == tokenizer.encode_message(message, system=system)
+    assert told != tokenizer.encode_message(message)
+
+
+@settings(deadline=None, max_examples=50)
 @given(kind=st.sampled_from(sorted(KINDS)), first=texts, second=texts, question=texts)
 def test_two_documents_and_a_question_are_one_prompt_too(
     kind: str, first: str, second: str, question: str
