@@ -1,6 +1,6 @@
 """Writes an LFM2 checkpoint's weights as a GGUF file, for llama.cpp beside an artifact of them.
 
-    python scripts/lfm2_gguf.py FOLDER FILE.gguf --kind Q4_0
+    python scripts/lfm2_gguf.py FOLDER FILE.gguf --kind Q4_0 --embedding-kind Q8_0
 
 Its tokens have no text: `bench` gives llama.cpp token ids. A file to chat with is llama.cpp's own
 converter's to write.
@@ -24,6 +24,7 @@ from edgeinfinite.models.checkpoint.gguf.architectures import ARCHITECTURES
 from edgeinfinite.models.checkpoint.stored_loading import tensor_files
 
 KINDS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1")
+_TABLE = "model.embed_tokens.weight"
 
 
 def main() -> None:
@@ -32,17 +33,24 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="with config.json and safetensors")
     parser.add_argument("file", type=Path)
     parser.add_argument("--kind", choices=KINDS, default="Q4_0", help="of the matrices")
+    parser.add_argument(
+        "--embedding-kind", choices=KINDS, default="Q8_0", help="of the table, the LM head's too"
+    )
     options = parser.parse_args()
-    write(options.folder, options.file, GGMLQuantizationType[options.kind])
+    kinds = (GGMLQuantizationType[kind] for kind in (options.kind, options.embedding_kind))
+    write(options.folder, options.file, *kinds)
 
 
-def write(folder: Path, file: Path, kind: GGMLQuantizationType) -> None:
+def write(
+    folder: Path, file: Path, kind: GGMLQuantizationType, embedding_kind: GGMLQuantizationType
+) -> None:
     """Writes the file.
 
     Args:
         folder: of a checkpoint with tied embeddings.
         file: to write.
         kind: of the matrices; norms and convolutions are float32.
+        embedding_kind: of the table of tokens, which is the LM head.
 
     Raises:
         EdgeInfiniteError: it isn't an LFM2, or holds a tensor that the format has no place for.
@@ -57,8 +65,9 @@ def write(folder: Path, file: Path, kind: GGMLQuantizationType) -> None:
             raise EdgeInfiniteError(f"{folder} has the tensor {name}, which has no place")
         values = tensor.float().numpy()
         inner = len(values) if name.endswith("feed_forward.w1.weight") else inner
-        if values.ndim == 2 and kind != GGMLQuantizationType.F32:
-            writer.add_tensor(names[name], quantize(values, kind), raw_dtype=kind)
+        chosen = embedding_kind if name == _TABLE else kind
+        if values.ndim == 2 and chosen != GGMLQuantizationType.F32:
+            writer.add_tensor(names[name], quantize(values, chosen), raw_dtype=chosen)
         else:
             writer.add_tensor(names[name], np.ascontiguousarray(values.squeeze()))
     _add_keys(writer, config, inner)
@@ -71,7 +80,7 @@ def write(folder: Path, file: Path, kind: GGMLQuantizationType) -> None:
 def _places(config: PretrainedConfig) -> Iterator[tuple[str, str]]:
     """Names in the file and in the checkpoint, without a suffix but `.weight`."""
     row = ARCHITECTURES["lfm2"]
-    yield "token_embd.weight", "model.embed_tokens.weight"
+    yield "token_embd.weight", _TABLE
     yield f"{row.last_norm[0]}.weight", f"{row.last_norm[1]}.weight"
     for index, kind in enumerate(config.layer_types):
         for tensor, module in (row.other_layer if kind == "conv" else row.layer).items():
