@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from edgeinfinite.models.architecture import architecture_of
+from edgeinfinite.models.recall.angles import kinds_of
 
 
 class RopeTables(nn.Module):
@@ -31,6 +31,7 @@ class RopeTables(nn.Module):
     def __init__(self, rotary: nn.Module, capacity: int, kinds: Sequence[str] = ()) -> None:
         super().__init__()
         positions = torch.arange(capacity).unsqueeze(0)
+        self.layer_types = list(kinds)  # as transformers' own module has them: LFM3 asks for it
         self._dims: dict[str, int] = {}
         for kind in kinds or (None,):
             with torch.no_grad():
@@ -72,8 +73,7 @@ def rope_tables(model: PreTrainedModel, capacity: int) -> Iterator[None]:
     """Inside, the model takes its angles from tables; they depend on the position alone."""
     decoder = model.get_decoder()
     original = decoder.rotary_emb
-    by_type = architecture_of(model).rotary_by_type
-    kinds = sorted(set(model.config.get_text_config().layer_types)) if by_type else ()
+    kinds = sorted({kind for kind in kinds_of(model) if kind is not None})
     decoder.rotary_emb = RopeTables(original, capacity, kinds)
     try:
         yield

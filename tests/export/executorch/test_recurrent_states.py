@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import Lfm2ForCausalLM
+from transformers import Lfm2ForCausalLM, Lfm3Config, Lfm3ForCausalLM
 
 pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
-from tiny_artifact import tiny_checkpoint
+from tiny_artifact import VOCABULARY, tiny_checkpoint
 from tiny_lfm2 import tiny_lfm2
 
 from edgeinfinite.artifact.manifest import load_manifest
@@ -93,6 +93,40 @@ def test_longer_kernels_than_calls_and_biases_are_computed(tmp_path: Path) -> No
         expected = wanted.append(tokens[start:end])
         np.testing.assert_allclose(session.append(tokens[start:end]), expected, atol=1e-3)
         assert_same_states(session, wanted)
+
+
+def test_lfm3_computes_the_same_with_its_windows_and_longer_kernels(tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    config = Lfm3Config(
+        vocab_size=VOCABULARY,
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        layer_types=["conv", "sliding_attention", "conv", "full_attention"],
+        sliding_window=10,
+        initializer_range=0.2,
+        pad_token_id=None,
+        bos_token_id=0,
+        eos_token_id=1,
+    )
+    model = Lfm3ForCausalLM(config).eval().requires_grad_(False)
+    checkpoint = tiny_checkpoint(tmp_path / "lfm3", model=model)
+    options = ("--backend", "executorch", "--quantize", "none")
+    engine = load_engine(export(checkpoint, tmp_path / "program", *options), threads=1)
+    attach(model, EdgeInfiniteConfig(engine.geometry, NO_GATE))
+    tokens = random_tokens(120)
+    wanted, session = Session(TorchEngine(model)), Session(engine)
+    for start, end in ((0, 5), (5, 6), (6, 70), (70, 120)):
+        expected = wanted.append(tokens[start:end])
+        np.testing.assert_allclose(session.append(tokens[start:end]), expected, atol=1e-3)
+    for name in STATES[:2]:
+        found, expected = session.state.arrays[name], wanted.state.arrays[name]
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    details = load_manifest(tmp_path / "program").details
+    assert details[DECODE]["partitions"] == 1
 
 
 def test_forks_undone_turns_and_saved_sessions_hold_the_convolutions(
