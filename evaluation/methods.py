@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.baselines import BASELINES, Lola, baseline_scorer
-from edgeinfinite.evaluation.int8_cache import Int8TensorState, int8_state_bytes
+from edgeinfinite.evaluation.cache_scales import give_scales
 from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.evaluation.placement import PlacedEngine, new_tensors_on
 from edgeinfinite.evaluation.reader import Footprint, Prediction, measured
@@ -26,12 +26,12 @@ from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.attention.interface import run_tokens
 from edgeinfinite.models.configuration import (
+    INT8_CACHE,
     NO_GATE,
     UNTRAINED_GATE,
     UNTRAINED_SCORER,
     EdgeInfiniteConfig,
 )
-from edgeinfinite.models.state import TensorState
 from edgeinfinite.runtime_py.session.session import Session
 from edgeinfinite.runtime_py.session.state import State
 
@@ -99,11 +99,11 @@ def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteCon
         segment = max(1, min(_SEGMENT, tokens - 1))
         window = max(1, tokens - segment)
         whole = Geometry(segment, sink_length=0, window_length=window, policy="carry")
-        return EdgeInfiniteConfig(whole, NO_GATE, cache_type=setting.tensor_type)
+        return EdgeInfiniteConfig(whole, NO_GATE, cache_type=setting.cache_type)
     if method == "streaming":
         window = geometry.window_length + geometry.average_slots
         streaming = replace(geometry, policy="carry", recall_slots=0, window_length=window)
-        return EdgeInfiniteConfig(streaming, NO_GATE, cache_type=setting.tensor_type)
+        return EdgeInfiniteConfig(streaming, NO_GATE, cache_type=setting.cache_type)
     if method in ABLATIONS:
         without = method.removeprefix("without-")
         if without in ("sinks", "both"):
@@ -119,7 +119,7 @@ def configuration(method: str, setting: Setting, tokens: int) -> EdgeInfiniteCon
         assert setting.zero_gate is not None
         gate = setting.zero_gate
     scorer = UNTRAINED_SCORER if method in BASELINES else setting.scorer
-    return EdgeInfiniteConfig(geometry, gate, scorer=scorer, cache_type=setting.tensor_type)
+    return EdgeInfiniteConfig(geometry, gate, scorer=scorer, cache_type=setting.cache_type)
 
 
 def reads_whole(method: str, tokens: int, model: PreTrainedModel) -> bool:
@@ -150,6 +150,8 @@ class Reader:
     ) -> None:
         config = configuration(method, setting, tokens)
         attach(model, config)
+        if setting.cache_type == INT8_CACHE:
+            give_scales(model, setting.scale_tokens)
         self._grows = method == "full"
         if method in BASELINES:
             facts = architecture_of(model)
@@ -159,7 +161,7 @@ class Reader:
         memories = _memories(model, other) if method == "swapped-memory" else None
         if method == "zero-memory-gate":
             memories = []
-        self._engine = _MeasuringEngine(model, memories, int8=setting.cache_type == "int8")
+        self._engine = _MeasuringEngine(model, memories)
         self.restart()
 
     def restart(self) -> None:
@@ -170,8 +172,7 @@ class Reader:
     @property
     def state_bytes(self) -> int:
         """Bytes of the state."""
-        state = self._session.state
-        return int8_state_bytes(state) if self._engine.int8 else state.nbytes
+        return self._session.state.nbytes
 
     @property
     def footprint(self) -> Footprint:
@@ -246,18 +247,10 @@ class _MeasuringEngine(PlacedEngine):
         model: attached.
         memories: M and z to read after each compression in place of the text's own memory; an empty
             list means a memory of zeros, None the text's own.
-        int8: whether K and V are rounded as an int8 cache would hold them.
     """
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        memories: list[tuple[Any, Any]] | None,
-        *,
-        int8: bool = False,
-    ) -> None:
+    def __init__(self, model: PreTrainedModel, memories: list[tuple[Any, Any]] | None) -> None:
         super().__init__(model)
-        self.int8 = int8
         self._memories = memories
         self.measures = True
         self.begin()
@@ -293,10 +286,6 @@ class _MeasuringEngine(PlacedEngine):
             self.last = logits[-1:].clone()
         return logits[-1].cpu().numpy()
 
-    def _shared(self, state: State) -> TensorState:
-        shared = super()._shared(state)
-        return Int8TensorState(**vars(shared)) if self.int8 else shared
-
     def _fold_for_lola(self, state: State) -> None:
         """Folds the residual's N oldest pairs; the first time also the pairs in the recall
         slots.
@@ -313,10 +302,6 @@ class _MeasuringEngine(PlacedEngine):
             with new_tensors_on(self.model.device):
                 self._fold_for_lola(state)
         super().compress_memory(state)
-        shared = self._shared(state)
-        if isinstance(shared, Int8TensorState):
-            with torch.inference_mode():
-                shared.round_again()
         if self._memories is None:
             return
         at = min(self._compressions, len(self._memories) - 1)

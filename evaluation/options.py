@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.facts import KINDS, draw_facts
 from edgeinfinite.models.configuration import CACHE_TYPES, NO_GATE, check_choice
+from edgeinfinite.models.geometry_options import GeometryOptions
+
+DTYPES = ("float32", "bfloat16")
 
 _ROOM_FOR_A_QUESTION = 64
 
@@ -96,6 +99,7 @@ class Setting:
         scorer: for the recall slots.
         zero_gate: for `zero-memory-gate`, a gate trained with a memory that reads zero.
         cache_type: dtype of every method's KV cache, one of `CACHE_TYPES`.
+        scale_tokens: of an ordinary text, to measure an int8 cache's scales on.
     """
 
     geometry: Geometry
@@ -103,11 +107,39 @@ class Setting:
     scorer: str | None = None
     zero_gate: str | None = None
     cache_type: str = "float32"
+    scale_tokens: Sequence[int] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         check_choice("cache type", self.cache_type, CACHE_TYPES)
 
-    @property
-    def tensor_type(self) -> str:
-        """The dtype of the reference's caches: int8 is simulated in float32."""
-        return "float32" if self.cache_type == "int8" else self.cache_type
+
+@dataclass(frozen=True)
+class CheckpointOptions:
+    """A checkpoint, and the cache that its methods have.
+
+    Args:
+        model: what `load_backbone` takes.
+        geometry: as for an export; options left out take the defaults of an export's int8 cache.
+        gate, scorer: see `ModelOptions`; no gate unless one is given.
+        zero_gate: see `Setting`.
+        cache_type: dtype of every method's KV cache; None takes float32, and within a `state_mb`
+            what an export takes.
+        dtype: of the backbone, `float32` or `bfloat16`.
+        device: `cpu`, `cuda` or `cuda:N`, see `placement.device_of`.
+        pre_tokenizer: see `load_backbone`.
+    """
+
+    model: str
+    geometry: GeometryOptions = field(default_factory=GeometryOptions)
+    gate: str = NO_GATE
+    scorer: str | None = None
+    zero_gate: str | None = None
+    cache_type: str | None = None
+    dtype: str = "float32"
+    device: str = "cpu"
+    pre_tokenizer: str | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("dtype", self.dtype, DTYPES)
+        if self.cache_type is not None:
+            check_choice("cache type", self.cache_type, CACHE_TYPES)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +109,13 @@ def _parts(path: Path) -> list[Path]:
 
 Progress = Callable[[str, int], None]
 """Called with the name of the method and the number of new tokens read."""
+
+Shown = Callable[[int], AbstractContextManager[Progress]]
+"""Opens a display of progress for so many tokens to read."""
+
+
+@contextmanager
+def unseen(tokens: int) -> Iterator[Progress]:
+    """Shows no progress."""
+    del tokens
+    yield lambda method, new: None

@@ -52,7 +52,7 @@ def open_reader(system: str, model: str, *, tokens: int, threads: int) -> Reader
         from edgeinfinite.runtime_py.session.session import Session
 
         return _SessionReader(Session(load_engine(Path(model), threads=threads)))
-    from edgeinfinite.cli.mom import open_exact
+    from edgeinfinite.export.exact import open_exact
 
     session: Any = open_exact(model, threads=threads).session
     if system != "mom":

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from edgeinfinite.artifact.manifest import load_manifest
-from edgeinfinite.cli.mom import open_exact
+from edgeinfinite.export.exact import open_exact
 from edgeinfinite.files import read_text_file
 from edgeinfinite.runtime_py.benchmark.case import Case
 from edgeinfinite.runtime_py.benchmark.systems import load_system

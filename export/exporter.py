@@ -26,7 +26,7 @@ from edgeinfinite.artifact.manifest import (
 )
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Progress
-from edgeinfinite.export.default_text import chosen_text
+from edgeinfinite.export.default_text import chosen_text, first_tokens
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.loss import measure_losses
 from edgeinfinite.export.mixing.plan import plan_quantization
@@ -60,9 +60,6 @@ _INT8_GRAPH_BYTES = 8_000
 _SLOT_BYTES = 12
 """Of the tables of indices that rank and move pairs, for each layer and candidate for a slot; the
 demo model's `compress_memory` has 40 tables of 1,152 int64 for 30 layers."""
-
-_TEXT_BYTES_PER_TOKEN = 16
-"""Enough of a text to make tokens of."""
 
 _SPARE_BYTES = 22_000
 """Of the manifest's figures, the model card, and of tensors that begin at a cache line."""
@@ -231,8 +228,8 @@ def _write_scorer(model: PreTrainedModel, folder: Path) -> ScorerInfo | None:
 def _write_cache_scales(plan: ExportPlan, folder: Path) -> None:
     """Measures an int8 cache's scales, and writes them for `verify`; the graphs hold them too."""
     text, _ = chosen_text(plan.options.quantization.calibrate)
-    tokens = plan.backbone.tokenizer(text[: _TEXT_BYTES_PER_TOKEN * MEASURED_TOKENS])["input_ids"]
-    scales = add_cache_scales(plan.backbone.model, tokens[:MEASURED_TOKENS])
+    tokens = first_tokens(plan.backbone.tokenizer, text, MEASURED_TOKENS)
+    scales = add_cache_scales(plan.backbone.model, tokens)
     save_layers(folder / CACHE_SCALES_FILE, scales, {})
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from edgeinfinite.cli.arguments import given, lengths, names, option, positive
-from edgeinfinite.cli.measuring import check_outputs
-from edgeinfinite.cli.questions import Options, add_questions, ask, load_system, shared
+from edgeinfinite.cli.measuring import check_outputs, progress_bar
+from edgeinfinite.cli.questions import Options, add_questions, shared, subject_of, told
 from edgeinfinite.evaluation.babilong.options import BabilongOptions
-from edgeinfinite.evaluation.options import Setting
+from edgeinfinite.evaluation.options import CheckpointOptions
 
 _BABILONG: Options = {
     "--data": option(
@@ -42,21 +42,24 @@ def add_babilong(tasks: argparse._SubParsersAction[Any], common: Options) -> Non
     """
     about = "BABILong: bAbI's facts hidden in books; exact answers and loss of the gold answer"
     options = shared(common) | _BABILONG
-    add_questions(tasks, "babilong", about, evaluate_babilong, options, BabilongOptions, Setting)
+    add_questions(
+        tasks, "babilong", about, evaluate_babilong, options, BabilongOptions, CheckpointOptions
+    )
 
 
 def evaluate_babilong(arguments: argparse.Namespace) -> int:
     """Runs `evaluate babilong`."""
     check_outputs(arguments)
-    from edgeinfinite.evaluation.babilong.cases import babilong_cases, texts_digests
+    from edgeinfinite.evaluation.babilong.run import run_babilong
     from edgeinfinite.evaluation.babilong.table import babilong_tables
-    from edgeinfinite.evaluation.documents import unseen_documents
 
     options = BabilongOptions(**given(arguments, BabilongOptions))
-    digests = texts_digests(arguments.data)
-    loaded = load_system(arguments, options)
-    books = unseen_documents(arguments.books, loaded.trained)
-    names_ = [book.name for book in books]
-    loaded.depends_on.update(seed=options.seed, stories=digests, books=names_)
-    cases = babilong_cases(arguments.data, books, loaded.system.tokenizer, options)
-    return ask("evaluate babilong", arguments, options, loaded, cases, babilong_tables)
+    results = run_babilong(
+        lambda: subject_of(arguments, options),
+        arguments.data,
+        arguments.books,
+        options,
+        arguments.json,
+        progress_bar,
+    )
+    return told(results, babilong_tables)

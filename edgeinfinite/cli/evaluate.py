@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,22 +23,21 @@ from edgeinfinite.cli.measuring import (
     STATE_MB,
     check_artifact_options,
     check_outputs,
-    load_with_setting,
-    of_the_model,
-    of_the_texts,
+    checkpoint_options,
     progress_bar,
-    set_dtype,
 )
+from edgeinfinite.cli.notes import note
 from edgeinfinite.cli.options import PRE_TOKENIZER
-from edgeinfinite.evaluation.options import PasskeyOptions, PerplexityOptions, Setting
+from edgeinfinite.evaluation.options import (
+    DTYPES,
+    CheckpointOptions,
+    PasskeyOptions,
+    PerplexityOptions,
+)
 from edgeinfinite.training.books import BOOKS
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
-    from edgeinfinite.evaluation.results import Results
-    from edgeinfinite.models.checkpoint.loading import Backbone
-    from edgeinfinite.runtime_py.engines import Engine
+    from edgeinfinite.evaluation.sources import Source
 
 Options = dict[str, dict[str, Any]]
 
@@ -66,7 +63,7 @@ _COMMON: Options = {
     "--plot": file_option("a picture of the rows", "FILE.png"),
     "--seed": option("random seed", type=int, metavar="N"),
     **PRE_TOKENIZER,
-    "--dtype": option("dtype of the backbone (default: float32)", choices=("float32", "bfloat16")),
+    "--dtype": option("dtype of the backbone (default: float32)", choices=DTYPES),
     "--device": DEVICE,
     "--cache-type": CACHE_TYPE,
     "--state-mb": STATE_MB,
@@ -124,14 +121,14 @@ def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -
     checkpoint = passkey.add_mutually_exclusive_group(required=True)
     add_options(checkpoint, _MODEL | _ARTIFACT)
     more = _TEXTS | _COMMON | _GATE | geometry | _PASSKEY | _THREADS
-    add_options(passkey, more, PasskeyOptions, Setting)
+    add_options(passkey, more, PasskeyOptions, CheckpointOptions)
 
     perplexity = tasks.add_parser("perplexity", help="loss per token by position")
     perplexity.set_defaults(command=evaluate_perplexity)
     checkpoint = perplexity.add_mutually_exclusive_group(required=True)
     add_options(checkpoint, _MODEL | _ARTIFACT)
     more = _TEXTS | _COMMON | _GATE | geometry | _PERPLEXITY | _THREADS
-    add_options(perplexity, more, PerplexityOptions, Setting)
+    add_options(perplexity, more, PerplexityOptions, CheckpointOptions)
 
     add_longbench(tasks, _DATA | _COMMON | _GATE | geometry)
     add_babilong(tasks, _DATA | _COMMON | _GATE | geometry)
@@ -144,101 +141,32 @@ def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -
 
 def evaluate_passkey(arguments: argparse.Namespace) -> int:
     """Runs `evaluate passkey`."""
-    from edgeinfinite.evaluation.report import passkey_table, plot_passkey
-
+    check_outputs(arguments)
     options = PasskeyOptions(**given(arguments, PasskeyOptions))
-    measure = _passkey_of_model if arguments.artifact is None else _passkey_of_artifact
-    results = measure(arguments, options)
+    from edgeinfinite.evaluation.report import passkey_table, plot_passkey
+    from edgeinfinite.evaluation.tasks import run_passkey
+
+    results = run_passkey(_source(arguments), arguments.data, options, arguments.json, progress_bar)
     print(passkey_table(results.rows))
     if arguments.plot:
         plot_passkey(results.rows, arguments.plot)
     return 0
 
 
-def _passkey_of_model(arguments: argparse.Namespace, options: PasskeyOptions) -> Results:
-    from edgeinfinite.evaluation.passkey import measure_passkey, planned, tokens_to_read
-    from edgeinfinite.evaluation.questions.prompts import Prompt
-    from edgeinfinite.evaluation.questions.systems import model_system
-
-    with _prepared("evaluate passkey", arguments, options) as prepared:
-        backbone, documents, setting, results = prepared
-        system = model_system(backbone, setting, options.methods)
-        readings = planned(
-            options,
-            options.methods,
-            lambda m, n: tokens_to_read((n, 0, m)) <= (system.longest(m) or n),
-        )
-        with progress_bar(sum(map(tokens_to_read, readings))) as progress:
-            measure_passkey(
-                readings,
-                lambda method, length: system.open(method, Prompt([], 0), length),
-                backbone.tokenizer,
-                documents,
-                options,
-                results,
-                progress,
-            )
-    return results
-
-
-def _passkey_of_artifact(arguments: argparse.Namespace, options: PasskeyOptions) -> Results:
-    from edgeinfinite.evaluation.artifact_reader import ARTIFACT_METHOD, ArtifactReader
-    from edgeinfinite.evaluation.passkey import measure_passkey, planned
-
-    engine, tokenizer, documents, results = _opened("evaluate passkey", arguments, options)
-    readings = planned(options, [ARTIFACT_METHOD])
-    with progress_bar(sum(length for length, _, _ in readings)) as progress:
-        measure_passkey(
-            readings,
-            lambda method, length: ArtifactReader(engine),
-            tokenizer,
-            documents,
-            options,
-            results,
-            progress,
-        )
-    return results
-
-
 def evaluate_perplexity(arguments: argparse.Namespace) -> int:
     """Runs `evaluate perplexity`."""
-    from edgeinfinite.evaluation.report import perplexity_table, plot_perplexity
-
+    check_outputs(arguments)
     options = PerplexityOptions(**given(arguments, PerplexityOptions))
-    measure = _perplexity_of_model if arguments.artifact is None else _perplexity_of_artifact
-    results = measure(arguments, options)
+    from edgeinfinite.evaluation.report import perplexity_table, plot_perplexity
+    from edgeinfinite.evaluation.tasks import run_perplexity
+
+    results = run_perplexity(
+        _source(arguments), arguments.data, options, arguments.json, progress_bar
+    )
     print(perplexity_table(results.rows))
     if arguments.plot:
         plot_perplexity(results.rows, arguments.plot)
     return 0
-
-
-def _perplexity_of_model(arguments: argparse.Namespace, options: PerplexityOptions) -> Results:
-    from edgeinfinite.evaluation.perplexity import measure_perplexity, planned_tokens
-
-    with _prepared("evaluate perplexity", arguments, options) as prepared:
-        backbone, documents, setting, results = prepared
-        with progress_bar(planned_tokens(len(documents), options, backbone.model)) as progress:
-            measure_perplexity(
-                backbone.model,
-                backbone.tokenizer,
-                documents,
-                setting,
-                options,
-                results,
-                progress,
-            )
-    return results
-
-
-def _perplexity_of_artifact(arguments: argparse.Namespace, options: PerplexityOptions) -> Results:
-    from edgeinfinite.evaluation.perplexity import measure_artifact
-
-    engine, tokenizer, documents, results = _opened("evaluate perplexity", arguments, options)
-    count = min(len(documents), options.documents or len(documents))
-    with progress_bar(count * options.tokens) as progress:
-        measure_artifact(engine, tokenizer, documents, options, results, progress)
-    return results
 
 
 def evaluate_summary(arguments: argparse.Namespace) -> int:
@@ -253,44 +181,11 @@ def evaluate_summary(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _opened(
-    command: str, arguments: argparse.Namespace, options: PasskeyOptions | PerplexityOptions
-) -> tuple[Engine, PreTrainedTokenizerFast, list[Path], Results]:
-    """An artifact, its tokenizer, the documents that no part of it has seen, and its rows."""
-    from edgeinfinite.artifact.manifest import read_manifest
-    from edgeinfinite.evaluation.artifact_reader import tokenizer_of, trained_parts
-    from edgeinfinite.evaluation.documents import unseen_documents
-    from edgeinfinite.evaluation.results import Results
-    from edgeinfinite.runtime_py.engines import load_engine
+def _source(arguments: argparse.Namespace) -> Source:
+    """The artifact or the checkpoint that is measured."""
+    from edgeinfinite.evaluation.sources import open_artifact, open_checkpoint
 
-    check_outputs(arguments)
-    folder = arguments.artifact
+    if arguments.artifact is None:
+        return open_checkpoint(checkpoint_options(arguments), note)
     check_artifact_options(arguments)
-    engine = load_engine(folder, threads=vars(arguments).get("threads"))
-    documents = unseen_documents(arguments.data, trained_parts(folder, read_manifest(folder)))
-    depends_on = {"artifact": engine.fingerprint, "geometry": engine.geometry.to_dict()}
-    results = Results(arguments.json, command, depends_on | of_the_texts(options, documents))
-    return engine, tokenizer_of(folder), documents, results
-
-
-Prepared = tuple["Backbone", list[Path], "Setting", "Results"]
-
-
-@contextmanager
-def _prepared(command: str, arguments: argparse.Namespace, options: Any) -> Iterator[Prepared]:
-    """Checks everything that can be checked before long work, then loads the checkpoint."""
-    check_outputs(arguments)
-    from edgeinfinite.evaluation.documents import unseen_documents
-    from edgeinfinite.evaluation.methods import GATE_CONTROLS, check_methods
-    from edgeinfinite.evaluation.questions.options import EMPTY
-    from edgeinfinite.evaluation.questions.systems import NO_QUESTION_METHODS
-    from edgeinfinite.evaluation.results import Results
-
-    backbone, setting = load_with_setting(arguments)
-    more = GATE_CONTROLS if command.endswith("perplexity") else (EMPTY, *NO_QUESTION_METHODS)
-    check_methods(options.methods, setting, more)
-    documents = unseen_documents(arguments.data, [setting.scorer, setting.gate, setting.zero_gate])
-    depends_on = of_the_model(backbone, setting, arguments) | of_the_texts(options, documents)
-    results = Results(arguments.json, command, depends_on)
-    set_dtype(backbone, arguments)
-    yield backbone, documents, setting, results
+    return open_artifact(arguments.artifact, vars(arguments).get("threads"))

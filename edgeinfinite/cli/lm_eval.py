@@ -22,11 +22,12 @@ from edgeinfinite.cli.measuring import (
     DEVICE,
     OF_THE_MODEL,
     STATE_MB,
-    load_with_setting,
+    checkpoint_options,
 )
+from edgeinfinite.cli.notes import note
 from edgeinfinite.cli.options import PRE_TOKENIZER
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.evaluation.options import Setting
+from edgeinfinite.evaluation.options import CheckpointOptions
 from edgeinfinite.files import check_writable
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def add_lm_eval(commands: argparse._SubParsersAction[Any], geometry: Options) ->
     parser = commands.add_parser("lm-eval", help=about, description=about)
     parser.set_defaults(command=lm_eval)
     gate = {"--gate": option("trained gate", metavar="FILE|untrained|none")}
-    add_options(parser, _OPTIONS | gate | geometry, Setting)
+    add_options(parser, _OPTIONS | gate | geometry, CheckpointOptions)
 
 
 def lm_eval(arguments: argparse.Namespace) -> int:
@@ -179,6 +180,7 @@ def _model(arguments: argparse.Namespace) -> HarnessModel:
         model_system,
     )
     from edgeinfinite.evaluation.ruler import question_alone, right_answer
+    from edgeinfinite.evaluation.sources import open_checkpoint
 
     folder = Path(arguments.model)
     if (folder / "manifest.json").is_file():
@@ -189,11 +191,11 @@ def _model(arguments: argparse.Namespace) -> HarnessModel:
         method, name = "artifact", folder.resolve().name
         system = artifact_system({method: folder}, arguments.threads)
     else:
-        backbone, setting = load_with_setting(arguments)
-        method, name = getattr(arguments, "method", "edgeinfinite"), backbone.name
+        source = open_checkpoint(checkpoint_options(arguments), note)
+        method, name = getattr(arguments, "method", "edgeinfinite"), source.backbone.name
         # Those that need to know where the question begins are refused.
-        check_methods([method], setting, (EMPTY, *NO_QUESTION_METHODS))
-        system = model_system(backbone, setting, [method])
+        check_methods([method], source.setting, (EMPTY, *NO_QUESTION_METHODS))
+        system = model_system(source.backbone, source.setting, [method])
     return HarnessModel(
         lambda tokens: system.open(method, Prompt([], 0), tokens),
         system.tokenizer,

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from edgeinfinite.cli.arguments import given, names, option, positive
-from edgeinfinite.cli.measuring import check_outputs
-from edgeinfinite.cli.questions import Options, add_questions, ask, load_system, shared
+from edgeinfinite.cli.measuring import check_outputs, progress_bar
+from edgeinfinite.cli.questions import Options, add_questions, shared, subject_of, told
 from edgeinfinite.evaluation.longbench.options import LongBenchOptions
-from edgeinfinite.evaluation.options import Setting
+from edgeinfinite.evaluation.options import CheckpointOptions
 
 _LONGBENCH: Options = {
     "--tasks": option("tasks, or en, zh or code (default: all)", type=names, metavar="LIST"),
@@ -30,22 +30,22 @@ def add_longbench(tasks: argparse._SubParsersAction[Any], common: Options) -> No
     about = "LongBench's tasks, read from your own copy: score and loss of the gold answer"
     folder = option("LongBench's folder", required=True, type=Path, metavar="FOLDER")
     options = {"--data": folder} | shared(common) | _LONGBENCH
-    read_by = (LongBenchOptions, Setting)
+    read_by = (LongBenchOptions, CheckpointOptions)
     add_questions(tasks, "longbench", about, evaluate_longbench, options, *read_by)
 
 
 def evaluate_longbench(arguments: argparse.Namespace) -> int:
     """Runs `evaluate longbench`."""
     check_outputs(arguments)
-    from edgeinfinite.evaluation.longbench.cases import longbench_cases
-    from edgeinfinite.evaluation.longbench.folder import prompts_digest, read_folder
+    from edgeinfinite.evaluation.longbench.run import run_longbench
     from edgeinfinite.evaluation.longbench.table import longbench_tables
-    from edgeinfinite.evaluation.longbench.tasks import chosen_tasks
 
     options = LongBenchOptions(**given(arguments, LongBenchOptions))
-    tasks = read_folder(arguments.data, chosen_tasks(options.tasks))
-    digest = prompts_digest(arguments.data)
-    loaded = load_system(arguments, options)
-    loaded.depends_on["prompts"] = digest
-    cases = longbench_cases(tasks, loaded.system.tokenizer, options)
-    return ask("evaluate longbench", arguments, options, loaded, cases, longbench_tables)
+    results = run_longbench(
+        lambda: subject_of(arguments, options),
+        arguments.data,
+        options,
+        arguments.json,
+        progress_bar,
+    )
+    return told(results, longbench_tables)

@@ -21,6 +21,7 @@ from edgeinfinite.evaluation.reader import TextReader
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.checkpoint.loading import Backbone
+from edgeinfinite.models.configuration import INT8_CACHE
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
@@ -73,7 +74,7 @@ def model_system(backbone: Backbone, setting: Setting, methods: Sequence[str]) -
     """
     check_methods(methods, setting, QUESTION_METHODS)
     model = backbone.model
-    if setting.cache_type == "int8" and set(methods) & set(_COMPRESSED):
+    if setting.cache_type == INT8_CACHE and set(methods) & set(_COMPRESSED):
         raise EdgeInfiniteError("snapkv and pyramidkv have no int8 cache; choose float16")
     if setting.geometry.policy != "reencode" and (own := set(methods) & set(ABLATIONS)):
         raise EdgeInfiniteError(f"{min(own)} is of the paper's scheme; give --policy reencode")
@@ -113,7 +114,7 @@ def _compressed(
     # The text after the context isn't compressed; its slots are taken from the context's.
     slots = max(slots - (len(prompt.tokens) - seen), compression.window + 1)
     return CompressedPromptReader(
-        model, compression, slots, seen or None, getattr(torch, setting.tensor_type)
+        model, compression, slots, seen or None, getattr(torch, setting.cache_type)
     )
 
 

@@ -1,4 +1,4 @@
-"""What a server serves: an artifact, or (`edgeinfinite.cli.mom`) a checkpoint, exactly."""
+"""What a server serves: an artifact, or (`cli/mom.py`) a checkpoint, exactly."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tiny_artifact import tiny_checkpoint
 from transformers import LogitsProcessorList, RepetitionPenaltyLogitsProcessor
 
 from edgeinfinite.cli import main
-from edgeinfinite.cli.mom import open_exact
+from edgeinfinite.export.exact import open_exact
 from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.runtime_py.answer.sampling import Sampler, SamplingOptions
 

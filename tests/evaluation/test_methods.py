@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.evaluation import cache_scales
 from edgeinfinite.evaluation.baselines import BASELINES, KeyDiff, Lola, RandomSlots
-from edgeinfinite.evaluation.int8_cache import round_to_int8
 from edgeinfinite.evaluation.methods import GATE_CONTROLS, Reader, check_methods, configuration
 from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.models.attention.call import AttentionCall
@@ -26,7 +27,7 @@ CARRY = Geometry(8, 4, 8, policy="carry", recall_slots=16)
 PAPER = Geometry(8, 4, 6)
 
 
-def setting(geometry: Geometry = CARRY, **more: str) -> Setting:
+def setting(geometry: Geometry = CARRY, **more: Any) -> Setting:
     scorer = UNTRAINED_SCORER if geometry.recall_slots else None
     return Setting(geometry, scorer=scorer, **more)
 
@@ -292,26 +293,31 @@ def test_a_float16_cache_costs_half_the_bytes_and_little_else():
 def test_an_int8_cache_costs_a_quarter_of_the_bytes_and_little_else():
     tokens = random_tokens(200)
     whole, rounded, again = (
-        Reader(tiny_llama(), "edgeinfinite", setting(cache_type=kind), 200)
+        Reader(tiny_llama(), "edgeinfinite", setting(cache_type=kind, scale_tokens=tokens), 200)
         for kind in ("float32", "int8", "int8")
     )
-    head_dim = 8
     rest = 8 * 2 + 4 + bytes_of_scores(CARRY)
-    caches = whole.state_bytes - rest
-    assert rounded.state_bytes - rest == caches * (head_dim + 2) // (4 * head_dim)
+    assert rounded.state_bytes - rest == (whole.state_bytes - rest) // 4
     nats = rounded.read(tokens).nats
     difference = np.abs(nats[1:] - whole.read(tokens).nats[1:])
-    assert 0 < difference[: CARRY.capacity - 1].max() < 0.1
+    assert 0 < difference[: CARRY.capacity - 1].max() < 0.2
     pieces = [again.read(tokens[start : start + 13]).nats for start in range(0, 200, 13)]
     assert_close(np.concatenate(pieces)[1 : CARRY.capacity], nats[1 : CARRY.capacity], 1e-3)
 
 
-def test_int8_rounds_to_the_nearest_of_255_steps_and_keeps_exact_values():
-    vectors = torch.randn(3, 5, 64)
-    vectors[1, 2] = 0
-    rounded = round_to_int8(vectors)
-    step = vectors.abs().amax(-1, keepdim=True) / 127
-    assert ((rounded - vectors).abs() <= 0.501 * step + 127 * step / 2048).all()
-    steps = rounded / (step.half().float() + (step == 0))
-    assert_close(steps, steps.round(), 1e-4)
-    assert torch.equal(round_to_int8(rounded), rounded)
+def test_an_int8_cache_is_not_measured_without_a_text_for_its_scales():
+    with pytest.raises(EdgeInfiniteError, match="give the setting `scale_tokens`"):
+        Reader(tiny_llama(), "edgeinfinite", setting(cache_type="int8"), 200)
+
+
+def test_scales_are_measured_once_for_all_texts_of_a_policy(monkeypatch):
+    model, tokens, found = tiny_llama(), random_tokens(200), []
+    chosen = setting(cache_type="int8", scale_tokens=tokens)
+    measure = cache_scales.add_cache_scales
+    monkeypatch.setattr(
+        cache_scales, "add_cache_scales", lambda *a: found.append(measure(*a)) or found[-1]
+    )
+    for method in ("edgeinfinite", "full", "streaming", "edgeinfinite"):
+        Reader(model, method, chosen, 200)
+    Reader(model, "edgeinfinite", setting(PAPER, cache_type="int8", scale_tokens=tokens), 200)
+    assert len(found) == 2  # carry and reencode

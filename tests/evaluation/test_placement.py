@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -27,7 +29,7 @@ PAPER = Geometry(8, 4, 6)
 TOKENS = random_tokens(70)
 
 
-def setting(geometry: Geometry = CARRY, **more: str) -> Setting:
+def setting(geometry: Geometry = CARRY, **more: Any) -> Setting:
     scorer = UNTRAINED_SCORER if geometry.recall_slots else None
     return Setting(geometry, scorer=scorer, **more)
 
@@ -71,7 +73,8 @@ def test_random_slots_on_a_gpu():
 
 @pytest.mark.parametrize("cache_type", ["float16", "int8"])
 def test_caches_of_fewer_bits_on_a_gpu(cache_type):
-    assert_same_there("edgeinfinite", setting(cache_type=cache_type))
+    chosen = setting(cache_type=cache_type, scale_tokens=random_tokens(100))
+    assert_same_there("edgeinfinite", chosen)
 
 
 def test_layers_with_unequal_slots_on_a_gpu():

@@ -11,7 +11,7 @@ import pytest
 from tiny_artifact import tiny_checkpoint
 from tiny_server import Running, serving_this
 
-from edgeinfinite.cli.mom import load_exact, open_exact
+from edgeinfinite.export.exact import load_exact, open_exact
 from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.engines.mom_session import MomEngine, MomSession
 from edgeinfinite.runtime_py.server.exact_states import ExactStates
