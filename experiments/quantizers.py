@@ -182,7 +182,7 @@ def _ours(*, scaled: bool, by_inputs: bool) -> Callable[[Shared, Any], Any]:
             inputs = found[name].inputs
             if inputs is not last[0]:
                 last[:] = inputs, inverse_factor(inputs)
-            return round_by_inputs(weight, last[1], form, BACKEND.scale_type).dequantized()
+            return round_by_inputs(weight, last[1], form, BACKEND.menu.scale_type).dequantized()
 
         return shared.replace(rounded)
 

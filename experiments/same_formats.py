@@ -9,12 +9,16 @@ symmetric groups of 32, and 8 bits; an embedding 8 bits. Every option is `edgein
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from edgeinfinite.cli import main
 from edgeinfinite.export.onnx.backend import OnnxBackend
 from edgeinfinite.export.recipes import WeightFormat
 
 if __name__ == "__main__":
-    OnnxBackend.formats = (WeightFormat(4), WeightFormat(8))
-    OnnxBackend.embedding_formats = (WeightFormat(8),)
+    OnnxBackend.menu = replace(
+        OnnxBackend.menu,
+        formats=(WeightFormat(4), WeightFormat(8)),
+        embedding_formats=(WeightFormat(8),),
+    )
     sys.exit(main(["export", *sys.argv[1:]]))

@@ -20,7 +20,7 @@ from edgeinfinite.artifact.tensors import GraphSpec, TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe, WeightFormat
-from edgeinfinite.export.scale_type import ScaleType
+from edgeinfinite.export.weight_menu import WeightMenu
 from edgeinfinite.models.architecture import Architecture
 from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -34,6 +34,22 @@ ExactParity = Callable[[Path, Manifest, TorchEngine, Sequence[State], Iterator[i
 
 Integers = Mapping[str, GroupedWeight]
 """Weights whose integers are chosen already, by the names of `model.named_parameters()`."""
+
+
+@dataclass(frozen=True)
+class WeightRequest:
+    """A model, and what its weights are to become.
+
+    Args:
+        model: after `models.attach.attach`; it isn't changed.
+        recipe: decides which weights to quantize.
+        integers: of what the recipe quantizes, weights to be taken over as they are, as far as the
+            back end can hold them; never with fewer bits.
+    """
+
+    model: PreTrainedModel
+    recipe: Recipe
+    integers: Integers | None = None
 
 
 @dataclass(frozen=True)
@@ -63,35 +79,14 @@ class Backend(Protocol):
     cache_types: tuple[str, ...]
     """What `--cache-type` may name, see `EdgeInfiniteConfig`."""
 
-    formats: tuple[WeightFormat, ...]
-    """What a weight may be rounded to, for `export.mixing` to choose from."""
-
-    leading_shares: tuple[float, ...]
-    """Shares of a weight's inputs that may have 8 bits where the others have 4 (`leading` of
-    `WeightFormat`)."""
-
-    offsets_read: int
-    """Bytes that decoding a token reads in the time that the sums for offsets take. Weights that
-    read the same inputs share them."""
-
-    embedding_formats: tuple[WeightFormat, ...]
-    """The same for an embedding, whether it is the LM head's weight or not."""
+    menu: WeightMenu
+    """What it can do with weights."""
 
     graph_bytes: int
     """Of the graphs and the manifest without weights, for each layer, rounded up."""
 
     keeps_angles: bool
     """Whether its graphs for tokens hold tables of RoPE's angles, those that compression needs."""
-
-    scale_type: ScaleType
-    """How it stores the scales of groups."""
-
-    rounds_by_token: bool
-    """Whether a layer's inputs are rounded on one scale a token, so that a large channel costs the
-    precision of all others."""
-
-    reads_stored: bool
-    """Whether it quantizes a model whose weights are in half precision (`models.row_modules`)."""
 
     tools: tuple[str, ...]
     """Packages whose versions go into the manifest, beside torch and transformers."""
@@ -109,38 +104,25 @@ class Backend(Protocol):
         ...
 
     def export_graphs(
-        self,
-        model: PreTrainedModel,
-        recipe: Recipe,
-        folder: Path,
-        target: str,
-        progress: Progress,
-        integers: Integers | None = None,
+        self, request: WeightRequest, folder: Path, target: str, progress: Progress
     ) -> ExportedGraphs:
         """Writes the graphs into `folder`.
 
         Args:
-            model: after `models.attach.attach`; unchanged afterwards.
-            recipe: decides which weights to quantize.
+            request: the model and its weights.
             folder: an empty folder.
             target: one of the back end's targets in `artifact.backends`.
             progress: see `Progress`.
-            integers: of what the recipe quantizes, weights to be taken over as they are, as far as
-                the back end can hold them; never with fewer bits.
 
         Raises:
             EdgeInfiniteError: see `check_architecture`.
         """
         ...
 
-    def weights_bytes(
-        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
-    ) -> int:
+    def weights_bytes(self, request: WeightRequest) -> int:
         """Bytes of all weights as `export_graphs` would store them, without rounding them.
 
-        Args:
-            model: after `attach`; not changed.
-            recipe, integers: as given to `export_graphs`; of integers the codes aren't needed.
+        Of integers the codes aren't needed.
         """
         ...
 
@@ -158,16 +140,11 @@ class Backend(Protocol):
         """`io:GRAPH` for each graph: whether its inputs and outputs are those of the manifest."""
         ...
 
-    def quantized_reference(
-        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
-    ) -> PreTrainedModel:
+    def quantized_reference(self, request: WeightRequest) -> PreTrainedModel:
         """A PyTorch model whose weights are those that the artifact computes with, dequantized.
 
-        Comparing with it separates errors of the graph from the loss of quantization.
-
-        Args:
-            model: after `attach`; left as it is, its unquantized weights may be shared.
-            recipe, integers: as given to `export_graphs`.
+        Comparing with it separates errors of the graph from the loss of quantization. Weights that
+        aren't quantized may be shared with the request's model.
         """
         ...
 

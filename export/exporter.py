@@ -25,7 +25,7 @@ from edgeinfinite.artifact.manifest import (
     write_manifest,
 )
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.backend import ExportedGraphs, Progress
+from edgeinfinite.export.backend import ExportedGraphs, Progress, WeightRequest
 from edgeinfinite.export.default_text import chosen_text, first_tokens
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.loss import measure_losses
@@ -119,16 +119,12 @@ def _write_artifact(
     )
     for note in weights.notes:
         tell(note)
+    request = WeightRequest(model, weights.recipe, weights.integers)
     exported = backend.export_graphs(
-        model,
-        weights.recipe,
-        folder,
-        plan.options.target,
-        lambda what, done: report(what, 0.1 + 0.6 * done),
-        weights.integers,
+        request, folder, plan.options.target, lambda what, done: report(what, 0.1 + 0.6 * done)
     )
     gc.collect()  # the traced graphs are cycles, and hold the packed weights
-    reference = backend.quantized_reference(model, weights.recipe, weights.integers)
+    reference = backend.quantized_reference(request)
     if weights.turned:
         exported.details["turned"] = True
     if weights.calibrated:

@@ -8,7 +8,7 @@ from pathlib import Path
 from edgeinfinite.artifact.backends import backend_entry
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.backend import Backend, backend_named
+from edgeinfinite.export.backend import Backend, WeightRequest, backend_named
 from edgeinfinite.export.exportable import check_exportable
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.mixing.calibration import load_in_files
@@ -57,7 +57,7 @@ class ExportPlan:
     def weights_bytes(self) -> int:
         """Bytes of the weights as the artifact will hold them."""
         integers = self.backbone.integer_scales if self.recipe.keeps_integers else None
-        return self.backend.weights_bytes(self.backbone.model, self.recipe, integers)
+        return self.backend.weights_bytes(WeightRequest(self.backbone.model, self.recipe, integers))
 
     def table(self) -> str:
         """The plan for people: what `export --dry-run` prints."""
@@ -146,7 +146,7 @@ def _loaded(options: ExportOptions, backend: Backend, recipe: Recipe) -> tuple[B
     if options.quantization.calibrates:
         backbone = load_in_files(options.model, judge, options.pre_tokenizer)
     else:  # an artifact of floats holds float32 weights
-        stored = recipe.name != "none" and backend.reads_stored
+        stored = recipe.name != "none" and backend.menu.reads_stored
         backbone = load_backbone(
             options.model, stored=stored, judge=judge, pre_tokenizer=options.pre_tokenizer
         )

@@ -18,7 +18,7 @@ from edgeinfinite.artifact.manifest import (
 )
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.against_gguf import check_against_gguf
-from edgeinfinite.export.backend import Integers, Progress, backend_named
+from edgeinfinite.export.backend import Integers, Progress, WeightRequest, backend_named
 from edgeinfinite.export.mixing.rotation import rotate_residual
 from edgeinfinite.export.parity.calls import check_parity
 from edgeinfinite.export.parity.checks import Check
@@ -149,7 +149,7 @@ def _reference(
     try:
         backbone = load_backbone(
             model or manifest.backbone.name,
-            stored=plain and backend.reads_stored,
+            stored=plain and backend.menu.reads_stored,
             pre_tokenizer=pre_tokenizer_of(manifest),
         )
     except EdgeInfiniteError as error:
@@ -170,8 +170,8 @@ def _reference(
     if manifest.details.get("calibrated"):
         engine = TorchEngine(backbone.model)
     else:
-        recipe, integers = _as_exported(backbone, manifest)
-        engine = TorchEngine(backend.quantized_reference(backbone.model, recipe, integers))
+        request = WeightRequest(backbone.model, *_as_exported(backbone, manifest))
+        engine = TorchEngine(backend.quantized_reference(request))
     _check_state(folder, manifest, engine)
     return engine, checks
 

@@ -15,10 +15,11 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.tensors import RecurrentTensor
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.attention.adapter import nothing_read, register_attention
 from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.attention.interface import attention_implementation
 from edgeinfinite.models.attention.masks import measure_windows
@@ -277,24 +278,10 @@ def _is_turned(key: torch.Tensor) -> bool:
     return bool(difference > 1e-3 * key.abs().max())
 
 
-def _note_call(
-    module: nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None = None,  # noqa: ARG001
-    scaling: float | None = None,
-    dropout: float = 0.0,  # noqa: ARG001  (frozen backbone)
-    sliding_window: int | None = None,
-    softcap: float | None = None,
-    **kwargs: Any,
-) -> tuple[torch.Tensor, None]:
-    """The probe's attention function: records the call and returns zeros `[B, T, H, D]`."""
-    call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
-    kwargs.get(_CALLS_ARGUMENT, {})[call.layer] = call  # without the argument, the model is refused
-    batch, heads, tokens, _ = query.shape
-    return value.new_zeros(batch, tokens, heads, value.shape[-1]), None
+def _note_call(call: AttentionCall, _: nn.Module, others: dict[str, Any]) -> torch.Tensor:
+    """The probe's attention: notes the call."""
+    others.get(_CALLS_ARGUMENT, {})[call.layer] = call  # without the argument, the model is refused
+    return nothing_read(call)
 
 
-AttentionInterface.register(_PROBE_ATTENTION, _note_call)
-AttentionMaskInterface.register(_PROBE_ATTENTION, lambda *args, **kwargs: None)
+register_attention(_PROBE_ATTENTION, _note_call)

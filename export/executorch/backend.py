@@ -14,7 +14,7 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import Manifest
 from edgeinfinite.artifact.tensors import COMPRESS, CONV_STATE
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.backend import ExportedGraphs, Integers, Progress
+from edgeinfinite.export.backend import ExportedGraphs, Progress, WeightRequest
 from edgeinfinite.export.executorch.exact.parity import exact_parity
 from edgeinfinite.export.executorch.graphs import Graph, graphs_of, state_of
 from edgeinfinite.export.executorch.groups import SCALE_TYPE, take_over
@@ -34,7 +34,8 @@ from edgeinfinite.export.executorch.report import describe
 from edgeinfinite.export.executorch.signature import check_signatures
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.parity.checks import Check
-from edgeinfinite.export.recipes import Recipe, WeightFormat
+from edgeinfinite.export.recipes import WeightFormat
+from edgeinfinite.export.weight_menu import WeightMenu
 from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.attach import config_of
 from edgeinfinite.models.configuration import INT8_CACHE
@@ -50,15 +51,16 @@ class ExecuTorchBackend:
 
     name = "executorch"
     cache_types = ("float32", INT8_CACHE)
-    formats = (WeightFormat(4), WeightFormat(4, offsets=True), WeightFormat(8))
-    offsets_read = 100_000  # measured: as long as 70,000 (docs/develop/quantization.md)
-    leading_shares = tuple(sixteenth / 16 for sixteenth in (1, 2, 3, 4, 6, 8, 12))
-    embedding_formats = (WeightFormat(8),)  # in 4, a tied LM head would be stored beside it
+    menu = WeightMenu(
+        formats=(WeightFormat(4), WeightFormat(4, offsets=True), WeightFormat(8)),
+        embedding_formats=(WeightFormat(8),),  # in 4, a tied LM head would be stored beside it
+        scale_type=SCALE_TYPE,
+        leading_shares=tuple(sixteenth / 16 for sixteenth in (1, 2, 3, 4, 6, 8, 12)),
+        offsets_read=100_000,  # measured: as long as 70,000 (docs/develop/quantization.md)
+        rounds_by_token=True,
+    )
     graph_bytes = 36_000  # the demo model's: 31,000 under carry, 33,000 under reencode
     keeps_angles = True
-    scale_type = SCALE_TYPE
-    rounds_by_token = True
-    reads_stored = False
     tools = ("executorch", "torchao")
 
     def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
@@ -71,20 +73,15 @@ class ExecuTorchBackend:
             )
 
     def export_graphs(
-        self,
-        model: PreTrainedModel,
-        recipe: Recipe,
-        folder: Path,
-        target: str,
-        progress: Progress,
-        integers: Integers | None = None,
+        self, request: WeightRequest, folder: Path, target: str, progress: Progress
     ) -> ExportedGraphs:
         """See `export.backend.Backend.export_graphs`."""
+        model = request.model
         self.check_architecture(architecture_of(model), config_of(model).geometry)
         shape = ModelShape.of(model)
         state = state_of(shape)
         progress("quantizing", 0.0)
-        twin, quantization = quantized(model, recipe, integers)
+        twin, quantization = quantized(model, request.recipe, request.integers)
         graphs = graphs_of(twin, state)
         programs, found = {}, {}
         with rope_tables(twin, shape.geometry.capacity):
@@ -107,11 +104,9 @@ class ExecuTorchBackend:
             details=details,
         )
 
-    def weights_bytes(
-        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
-    ) -> int:
+    def weights_bytes(self, request: WeightRequest) -> int:
         """See `export.backend.Backend.weights_bytes`."""
-        return stored_bytes(model, recipe, integers)
+        return stored_bytes(request.model, request.recipe, request.integers)
 
     def rounded(
         self, weight: torch.Tensor, form: WeightFormat, *, embedding: bool
@@ -129,11 +124,9 @@ class ExecuTorchBackend:
         """See `export.backend.Backend.check_signatures`."""
         return check_signatures(folder, manifest)
 
-    def quantized_reference(
-        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
-    ) -> PreTrainedModel:
+    def quantized_reference(self, request: WeightRequest) -> PreTrainedModel:
         """See `export.backend.Backend.quantized_reference`; it quantizes activations as well."""
-        return reference(model, recipe, integers)
+        return reference(request.model, request.recipe, request.integers)
 
     def exact_parity(
         self,

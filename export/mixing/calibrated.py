@@ -70,7 +70,7 @@ class CalibratedRounding:
             assert factor is not None
             # What its first inputs lose in 8 bits isn't worth making up for.
             rest, own = weight[:, form.leading :], factor[form.leading :, form.leading :]
-            found[name] = round_by_inputs(rest, own, form, self.backend.scale_type)
+            found[name] = round_by_inputs(rest, own, form, self.backend.menu.scale_type)
             self.done()
         return found
 
@@ -115,7 +115,7 @@ class CalibratedRounding:
         if asked is None or asked.bits == 8:
             return None
         for form in (asked, WeightFormat(asked.bits, leading=asked.leading)):
-            known = replace(form, leading=0) in self.backend.formats
+            known = replace(form, leading=0) in self.backend.menu.formats
             if known and weight.shape[1] % form.group == 0:
                 return form
         return None

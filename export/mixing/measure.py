@@ -83,7 +83,7 @@ def measure(
                     backbone.release()
                 choice = Choice(label, size, loss)
                 save(_row(name, choice))
-            sums = backend.offsets_read // alike.get(id(backbone.model.get_parameter(name)), 1)
+            sums = backend.menu.offsets_read // alike.get(id(backbone.model.get_parameter(name)), 1)
             choice = replace(choice, read=_bytes_read(backbone, name, choice, sums))
             choices.setdefault(name, []).append(choice)
     return choices
@@ -149,14 +149,14 @@ def _formats(
     group = WeightFormat(4).group
     if embedding:
         head = weight is backbone.model.get_output_embeddings().weight
-        ordered = backend.leading_shares and can_be_ordered(backbone.model, backbone.integers)
+        ordered = backend.menu.leading_shares and can_be_ordered(backbone.model, backbone.integers)
         # Rounding an LM head's inputs costs three times as much with one scale for all of them.
         first = group if head and ordered and inputs > group else 0
-        yield from (replace(form, leading=first) for form in backend.embedding_formats)
+        yield from (replace(form, leading=first) for form in backend.menu.embedding_formats)
         return
-    yield from backend.formats
-    leading = {round(share * inputs / group) * group for share in backend.leading_shares}
-    for form in backend.formats:
+    yield from backend.menu.formats
+    leading = {round(share * inputs / group) * group for share in backend.menu.leading_shares}
+    for form in backend.menu.formats:
         if form.bits == 4:
             yield from (replace(form, leading=first) for first in sorted(leading - {0, inputs}))
 
@@ -260,7 +260,7 @@ def statistics_of(
             )
             known.append(found)
             scale_inputs(backbone.model, found, backbone.integers)
-            if backend.leading_shares:
+            if backend.menu.leading_shares:
                 order_inputs(backbone.model, found, backend, backbone.integers)
             backbone.release()
         return known[0]

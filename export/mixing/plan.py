@@ -83,7 +83,7 @@ def plan_quantization(
         # Weights of 4 bits lose more by a turn than activations gain, and a file's own integers
         # weren't measured (docs/results/quantization.md).
         floats_to_bytes = recipe.name == "int8" and not backbone.integers
-        turns = backend.rounds_by_token and floats_to_bytes
+        turns = backend.menu.rounds_by_token and floats_to_bytes
         turned = turns and rotate_residual(backbone.model)
         return QuantizationPlan(recipe, integers, turned=turned)
     text, _ = chosen_text(options.calibrate)

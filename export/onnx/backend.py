@@ -18,7 +18,7 @@ from edgeinfinite.artifact.looked_up import LOOKED_UP
 from edgeinfinite.artifact.manifest import Manifest, QuantizationInfo, cache_type_of, soc_of
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.backend import ExportedGraphs, Integers, Progress
+from edgeinfinite.export.backend import ExportedGraphs, Progress, WeightRequest
 from edgeinfinite.export.graphs.carry import CarryMemory
 from edgeinfinite.export.graphs.compress import CompressMemory
 from edgeinfinite.export.graphs.shape import ModelShape
@@ -55,6 +55,7 @@ from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.operations import OperationParity, checks_of
 from edgeinfinite.export.recipes import Recipe, WeightFormat
 from edgeinfinite.export.scale_type import ScaleType
+from edgeinfinite.export.weight_menu import WeightMenu
 from edgeinfinite.models.architecture import Architecture, architecture_of
 from edgeinfinite.models.attach import cache_scales_of, config_of
 from edgeinfinite.models.checkpoint.stored_loading import release_stored
@@ -71,34 +72,36 @@ weights are the same bytes. Traced once: half the export's time."""
 _HEAD_DIM_STEP = 8
 
 
+_FORMATS = (
+    WeightFormat(4, 32, symmetric=False),
+    WeightFormat(4, 64, symmetric=False),
+    WeightFormat(4, 128, symmetric=False),
+    WeightFormat(4),
+    WeightFormat(5, 64),
+    WeightFormat(5),
+    WeightFormat(6, 64),
+    WeightFormat(6),
+    WeightFormat(8),
+)
+
+
 class OnnxBackend:
     """See `export.backend.Backend`."""
 
     name = "onnx"
     cache_types: tuple[str, ...] = ("float32", "float16", INT8_CACHE)
-    formats: tuple[WeightFormat, ...] = (
-        WeightFormat(4, 32, symmetric=False),
-        WeightFormat(4, 64, symmetric=False),
-        WeightFormat(4, 128, symmetric=False),
-        WeightFormat(4),
-        WeightFormat(5, 64),
-        WeightFormat(5),
-        WeightFormat(6, 64),
-        WeightFormat(6),
-        WeightFormat(8),
+    menu = WeightMenu(
+        formats=_FORMATS,
+        embedding_formats=_FORMATS,
+        scale_type=ScaleType(torch.float16, signed=True),
+        reads_stored=True,
     )
-    leading_shares: tuple[float, ...] = ()
-    offsets_read: int = 0
-    embedding_formats: tuple[WeightFormat, ...] = formats
     graph_bytes = 36_000  # the demo model's and Gemma's are 28,000
     keeps_angles = False
-    scale_type = ScaleType(torch.float16, signed=True)
-    rounds_by_token = False
-    reads_stored = True
     tools: tuple[str, ...] = ("onnx", "onnxruntime", "onnxscript", "onnx-ir")
 
     def __init__(self) -> None:
-        self._last: tuple[PreTrainedModel, Recipe, Integers | None, QuantizedWeights] | None = None
+        self._last: tuple[WeightRequest, QuantizedWeights] | None = None
 
     def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
         """See `Backend.check_architecture`; capped scores and sliding windows are supported."""
@@ -110,20 +113,15 @@ class OnnxBackend:
             )
 
     def export_graphs(
-        self,
-        model: PreTrainedModel,
-        recipe: Recipe,
-        folder: Path,
-        target: str,
-        progress: Progress,
-        integers: Integers | None = None,
+        self, request: WeightRequest, folder: Path, target: str, progress: Progress
     ) -> ExportedGraphs:
         """See `Backend.export_graphs`."""
+        model = request.model
         self.check_architecture(architecture_of(model), config_of(model).geometry)
         shape = ModelShape.of(model)
         state = shape.state()
         progress("quantizing", 0.0)
-        weights = self._quantized(model, recipe, integers)
+        weights = self._quantized(request)
         progress("tracing the model", 0.3)
         traced, applied = _trace_model(model, weights)
         operators = {PREFILL: operators_of(traced)}
@@ -155,13 +153,12 @@ class OnnxBackend:
         details: dict[str, Any] = {"passes": applied, "operators": operators}
         if tables:
             details[LOOKED_UP] = tables
-        return ExportedGraphs(graphs, state, info_of(model, recipe, weights), details)
+        return ExportedGraphs(graphs, state, info_of(model, request.recipe, weights), details)
 
-    def quantized_reference(
-        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
-    ) -> PreTrainedModel:
+    def quantized_reference(self, request: WeightRequest) -> PreTrainedModel:
         """See `Backend.quantized_reference`."""
-        weights = self._quantized(model, recipe, integers)
+        model = request.model
+        weights = self._quantized(request)
         if not weights:
             return model
         if holds_stored(model):
@@ -193,11 +190,9 @@ class OnnxBackend:
         ]
         return checks_of([error for errors in found for error in errors])
 
-    def weights_bytes(
-        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None
-    ) -> int:
+    def weights_bytes(self, request: WeightRequest) -> int:
         """See `Backend.weights_bytes`."""
-        return stored_bytes(model, recipe, integers)
+        return stored_bytes(request.model, request.recipe, request.integers)
 
     def rounded(
         self, weight: torch.Tensor, form: WeightFormat, *, embedding: bool
@@ -217,16 +212,13 @@ class OnnxBackend:
         """See `Backend.check_signatures`."""
         return check_signatures(folder, manifest)
 
-    def _quantized(
-        self, model: PreTrainedModel, recipe: Recipe, integers: Integers | None
-    ) -> QuantizedWeights:
+    def _quantized(self, request: WeightRequest) -> QuantizedWeights:
         """Quantizes once for the graphs and for the reference."""
-        last = self._last
-        if last is None or last[0] is not model or last[1] != recipe or last[2] is not integers:
-            weights = quantize_weights(model, recipe, integers)
-            release_stored(model)
-            last = self._last = (model, recipe, integers, weights)
-        return last[3]
+        if self._last is None or self._last[0] is not request:
+            weights = quantize_weights(request.model, request.recipe, request.integers)
+            release_stored(request.model)
+            self._last = (request, weights)
+        return self._last[1]
 
 
 def _trace_model(

@@ -15,8 +15,9 @@ from typing import Any, Protocol
 
 import torch
 from torch import nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers import PreTrainedModel
 
+from edgeinfinite.models.attention.adapter import register_attention
 from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.memory.gate import log_positions
 from edgeinfinite.models.recurrent_states import states_of
@@ -66,38 +67,18 @@ class RecurrentState(AttentionState, Protocol):
         ...
 
 
-def edgeinfinite_attention(
-    module: nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None = None,  # noqa: ARG001  (the state masks)
-    scaling: float | None = None,
-    dropout: float = 0.0,  # noqa: ARG001  (frozen backbone)
-    sliding_window: int | None = None,
-    softcap: float | None = None,
-    **kwargs: Any,
-) -> tuple[torch.Tensor, None]:
-    """Transformers' attention function: local attention, memory read, gate (Eq. 7-10).
-
-    Shapes are as in `AttentionCall`; returns `[B, T, H, D]`, as the interface requires.
-    """
-    state: AttentionState = kwargs[STATE_ARGUMENT]
-    call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
+def _attend(call: AttentionCall, module: nn.Module, others: dict[str, Any]) -> torch.Tensor:
+    """Local attention, memory read, gate (Eq. 7-10); see `adapter.Attend`."""
+    state: AttentionState = others[STATE_ARGUMENT]
     combined = state.attend(call)
     gate = getattr(module, "memory_gate", None)
     if gate is not None:
-        memory, log_position = state.memory_of(call.layer), kwargs.get(LOG_POSITION_ARGUMENT)
-        combined = gate(query, *memory, combined, state.has_memory, log_position)
-    return combined.transpose(1, 2), None
+        memory, log_position = state.memory_of(call.layer), others.get(LOG_POSITION_ARGUMENT)
+        combined = gate(call.query, *memory, combined, state.has_memory, log_position)
+    return combined
 
 
-def _no_mask(*args: Any, **kwargs: Any) -> None:
-    """No mask: the state masks, because the cache's slots decide what a token sees."""
-
-
-AttentionInterface.register(ATTENTION_NAME, edgeinfinite_attention)
-AttentionMaskInterface.register(ATTENTION_NAME, _no_mask)
+register_attention(ATTENTION_NAME, _attend)
 
 
 @contextmanager

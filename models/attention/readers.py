@@ -12,8 +12,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers import PreTrainedModel
 
+from edgeinfinite.models.attention.adapter import nothing_read, register_attention
+from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.attention.interface import attention_implementation
 
 _NAME = "edgeinfinite-nan"
@@ -86,17 +88,8 @@ def _noted(found: dict[int, str], index: int, name: str) -> Callable[..., None]:
     return hook
 
 
-def _attend(
-    _module: nn.Module,
-    query: torch.Tensor,
-    _key: torch.Tensor,
-    value: torch.Tensor,
-    *_: Any,
-    **__: Any,
-) -> tuple[torch.Tensor, None]:
-    batch, heads, tokens, _dim = query.shape
-    return value.new_full((batch, tokens, heads, value.shape[-1]), torch.nan), None
+def _attend(call: AttentionCall, _: nn.Module, __: dict[str, Any]) -> torch.Tensor:
+    return nothing_read(call).fill_(torch.nan)
 
 
-AttentionInterface.register(_NAME, _attend)
-AttentionMaskInterface.register(_NAME, lambda *args, **kwargs: None)
+register_attention(_NAME, _attend)

@@ -5,20 +5,21 @@ Letters: B batch, H query heads, K KV heads, G = H / K, T queries, n keys, D hea
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
-from transformers import AttentionInterface, AttentionMaskInterface
 
+from edgeinfinite.models.attention.adapter import register_attention
 from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.mom.row_rounding import last_queries, query_blocks, stand_alone
 
 EXACT_ATTENTION = "edgeinfinite-exact"
 LAST_LAYER_ARGUMENT = "edgeinfinite_last_layer"
 PROMPT_ARGUMENT = "edgeinfinite_prompt"
-"""Names of arguments of the model, which transformers hands on to `exact_attention`."""
+"""Names of arguments of the model, which transformers hands on to the attention."""
 
 _QUERIES = 512
 """Queries of one block. With chunks of a multiple of it, attention is that of a whole prompt bit
@@ -120,31 +121,17 @@ def _capped(
     return (weights @ value.unsqueeze(2)).view(batch, heads, tokens, dim)
 
 
-def exact_attention(
-    module: nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,  # noqa: ARG001  (there is none)
-    scaling: float | None = None,
-    dropout: float = 0.0,  # noqa: ARG001  (frozen backbone)
-    sliding_window: int | None = None,
-    softcap: float | None = None,
-    **kwargs: Any,
-) -> tuple[torch.Tensor, None]:
-    """Transformers' attention function; returns `[B, T, H, D]`.
+def _attend(call: AttentionCall, _: nn.Module, others: dict[str, Any]) -> torch.Tensor:
+    """See `adapter.Attend`.
 
     In the layer that `LAST_LAYER_ARGUMENT` names, only the last token's attention is read.
     """
-    call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
-    tokens, prompt = query.shape[2], kwargs.get(PROMPT_ARGUMENT)
-    if call.layer == kwargs.get(LAST_LAYER_ARGUMENT) and tokens > 1:
-        few = query[:, :, -last_queries(tokens, prompt or tokens) :]
-        last = AttentionCall(call.layer, few, key, value, call.scaling, sliding_window, softcap)
-        attended = lean_attention(last, key, value)[:, :, -1:]
-        return attended.transpose(1, 2).expand(-1, tokens, -1, -1), None
-    return lean_attention(call, key, value, prompt).transpose(1, 2), None
+    key, value = call.key, call.value
+    tokens, prompt = call.query.shape[2], others.get(PROMPT_ARGUMENT)
+    if call.layer == others.get(LAST_LAYER_ARGUMENT) and tokens > 1:
+        last = replace(call, query=call.query[:, :, -last_queries(tokens, prompt or tokens) :])
+        return lean_attention(last, key, value)[:, :, -1:].expand(-1, -1, tokens, -1)
+    return lean_attention(call, key, value, prompt)
 
 
-AttentionInterface.register(EXACT_ATTENTION, exact_attention)
-AttentionMaskInterface.register(EXACT_ATTENTION, lambda *args, **kwargs: None)
+register_attention(EXACT_ATTENTION, _attend)

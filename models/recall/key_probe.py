@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers import PreTrainedModel
 
-from edgeinfinite.models.attention.call import layer_of
+from edgeinfinite.models.attention.adapter import nothing_read, register_attention
+from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.attention.interface import attention_implementation
 from edgeinfinite.models.weights.row_modules import compute_dtype
 
@@ -61,19 +62,10 @@ def keys_at(model: PreTrainedModel, tokens: int, positions: Sequence[int]) -> li
     ]
 
 
-def _note_keys(
-    module: nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    *_: Any,
-    **kwargs: Any,
-) -> tuple[torch.Tensor, None]:
-    """The probe's attention function: keeps K and V and returns zeros `[B, T, H, D]`."""
-    kwargs[_SEEN_ARGUMENT][layer_of(module)] = Seen(key, value)
-    batch, heads, tokens, _dim = query.shape
-    return value.new_zeros(batch, tokens, heads, value.shape[-1]), None
+def _note_keys(call: AttentionCall, _: nn.Module, others: dict[str, Any]) -> torch.Tensor:
+    """The probe's attention: keeps K and V."""
+    others[_SEEN_ARGUMENT][call.layer] = Seen(call.key, call.value)
+    return nothing_read(call)
 
 
-AttentionInterface.register(_PROBE_ATTENTION, _note_keys)
-AttentionMaskInterface.register(_PROBE_ATTENTION, lambda *args, **kwargs: None)
+register_attention(_PROBE_ATTENTION, _note_keys)

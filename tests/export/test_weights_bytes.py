@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from edgeinfinite.export.backend import WeightRequest
 from edgeinfinite.export.executorch import BACKEND as EXECUTORCH
 from edgeinfinite.export.onnx import BACKEND as ONNX
 from edgeinfinite.export.onnx.passes.quantized_weights import quantize_weights
@@ -66,5 +67,6 @@ def test_the_bytes_are_those_of_the_rounded_weights(model, recipe, kind):
         form = WeightFormat(8) if form.bits > 4 else WeightFormat(4)
         held = EXECUTORCH.held(known[name], embedding=False) if name in known else None
         executorch += (held or EXECUTORCH.rounded(parameter, form, embedding=False))[1]
-    assert ONNX.weights_bytes(model, rules, without_codes) == onnx
-    assert EXECUTORCH.weights_bytes(model, rules, without_codes) == executorch
+    request = WeightRequest(model, rules, without_codes)
+    assert ONNX.weights_bytes(request) == onnx
+    assert EXECUTORCH.weights_bytes(request) == executorch

@@ -20,10 +20,11 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn import functional
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attach import attention_layers
+from edgeinfinite.models.attention.adapter import register_attention
 from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.attention.exact import causal_attention
 from edgeinfinite.models.attention.interface import attention_implementation
@@ -112,32 +113,19 @@ def look_at(
     return watch.seen
 
 
-def _attention(
-    module: nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    _mask: torch.Tensor | None,
-    scaling: float | None = None,
-    dropout: float = 0.0,  # noqa: ARG001  (frozen backbone)
-    sliding_window: int | None = None,
-    softcap: float | None = None,
-    **kwargs: Any,
-) -> tuple[torch.Tensor, None]:
-    watch: _Watch = kwargs[_SEEN_ARGUMENT]
-    call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
-    if sliding_window is None and softcap is None:  # avoids a T x T mask
+def _attend(call: AttentionCall, _: nn.Module, others: dict[str, Any]) -> torch.Tensor:
+    watch: _Watch = others[_SEEN_ARGUMENT]
+    if call.sliding_window is None and call.softcap is None:  # avoids a T x T mask
         full = functional.scaled_dot_product_attention(
-            query, key, value, is_causal=True, scale=call.scaling, enable_gqa=True
+            call.query, call.key, call.value, is_causal=True, scale=call.scaling, enable_gqa=True
         )
     else:
-        full = causal_attention(call, key, value)
+        full = causal_attention(call, call.key, call.value)
     watch.seen.append(_seen(watch, call, full))
-    return full.transpose(1, 2), None
+    return full
 
 
-AttentionInterface.register(_TRANSFER_ATTENTION, _attention)
-AttentionMaskInterface.register(_TRANSFER_ATTENTION, lambda *args, **kwargs: None)
+register_attention(_TRANSFER_ATTENTION, _attend)
 
 
 def _seen(watch: _Watch, call: AttentionCall, full: torch.Tensor) -> Seen:

@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers import PreTrainedModel
 
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.attention.call import AttentionCall, layer_of
+from edgeinfinite.models.attention.adapter import register_attention
+from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.attention.exact import causal_attention
 from edgeinfinite.models.attention.interface import attention_implementation
 
@@ -79,38 +80,26 @@ def observe(
         )
 
 
-def _observed_attention(
-    module: nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    _mask: torch.Tensor | None,
-    scaling: float | None = None,
-    dropout: float = 0.0,  # noqa: ARG001  (frozen backbone)
-    sliding_window: int | None = None,
-    softcap: float | None = None,
-    **kwargs: Any,
-) -> tuple[torch.Tensor, None]:
-    watch: _Watch = kwargs[_WATCH_ARGUMENT]
-    layer = layer_of(module)
-    if layer not in watch.layers:
-        call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
-        return causal_attention(call, key, value).transpose(1, 2), None
+def _attend(call: AttentionCall, _: nn.Module, others: dict[str, Any]) -> torch.Tensor:
+    """See `adapter.Attend`; a batch of one."""
+    watch: _Watch = others[_WATCH_ARGUMENT]
+    query, key, value, softcap = call.query, call.key, call.value, call.softcap
+    if call.layer not in watch.layers:
+        return causal_attention(call, key, value)
     kv_heads, tokens, dim = key.shape[1:]
     grouped = query[0].reshape(kv_heads, -1, tokens, dim)
-    scale = dim**-0.5 if scaling is None else scaling
     largest, asked = (torch.zeros(kv_heads, tokens) for _ in range(2))
     mixed = torch.empty_like(grouped)
     for start in range(0, tokens, _QUERY_CHUNK):
         end = min(start + _QUERY_CHUNK, tokens)
         rows, columns = torch.arange(start, end).unsqueeze(1), torch.arange(end)
-        part = (grouped[:, :, start:end] * scale).flatten(1, 2)
+        part = (grouped[:, :, start:end] * call.scaling).flatten(1, 2)
         scores = (part @ key[0, :, :end].transpose(1, 2)).unflatten(1, (-1, end - start))
         if softcap is not None:
             scores = softcap * torch.tanh(scores / softcap)
         hidden = columns > rows
-        if sliding_window is not None:
-            hidden |= columns <= rows - sliding_window
+        if call.sliding_window is not None:
+            hidden |= columns <= rows - call.sliding_window
             scores.masked_fill_(hidden, float("-inf"))
         else:  # the columns before the chunk are seen by all of it
             scores[..., start:].masked_fill_(hidden[:, start:], float("-inf"))
@@ -126,9 +115,8 @@ def _observed_attention(
         largest[:, :reached] = largest[:, :reached].maximum(weights.amax(2).amax(1))
         if end > tokens - watch.asking:
             asked[:, :reached] += weights[:, :, max(0, tokens - watch.asking - start) :].sum((1, 2))
-    watch.observer(layer, Observation(key[0], value[0], largest, asked))
-    return mixed.flatten(0, 1).transpose(0, 1).unsqueeze(0), None
+    watch.observer(call.layer, Observation(key[0], value[0], largest, asked))
+    return mixed.flatten(0, 1).unsqueeze(0)
 
 
-AttentionInterface.register(OBSERVED_ATTENTION, _observed_attention)
-AttentionMaskInterface.register(OBSERVED_ATTENTION, lambda *args, **kwargs: None)
+register_attention(OBSERVED_ATTENTION, _attend)

@@ -15,7 +15,7 @@ from edgeinfinite.artifact.manifest import NpuInfo
 from edgeinfinite.artifact.socs import Soc
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL, GraphSpec
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.backend import ExportedGraphs, Integers, Progress
+from edgeinfinite.export.backend import ExportedGraphs, Progress, WeightRequest
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.onnx.backend import FILES, OnnxBackend, info_of, operators_of
 from edgeinfinite.export.onnx.files import WeightsFile
@@ -42,7 +42,8 @@ from edgeinfinite.export.onnx.qnn.passes import (
 )
 from edgeinfinite.export.onnx.qnn.state import QnnState
 from edgeinfinite.export.onnx.trace import trace
-from edgeinfinite.export.recipes import Recipe, WeightFormat
+from edgeinfinite.export.recipes import WeightFormat
+from edgeinfinite.export.weight_menu import WeightMenu
 from edgeinfinite.models.architecture import Architecture
 
 
@@ -54,16 +55,16 @@ class QnnBackend(OnnxBackend):
     """
 
     cache_types: tuple[str, ...] = ("float16",)
-    rounds_by_token = False
-    reads_stored = False
-    formats: tuple[WeightFormat, ...] = (
-        WeightFormat(4, 32, symmetric=False),
-        WeightFormat(4, 64, symmetric=False),
-        WeightFormat(4),
-        WeightFormat(8),
+    menu = WeightMenu(
+        formats=(
+            WeightFormat(4, 32, symmetric=False),
+            WeightFormat(4, 64, symmetric=False),
+            WeightFormat(4),
+            WeightFormat(8),
+        ),
+        embedding_formats=(WeightFormat(8),),
+        scale_type=OnnxBackend.menu.scale_type,
     )
-    leading_shares: tuple[float, ...] = ()
-    embedding_formats: tuple[WeightFormat, ...] = (WeightFormat(8),)
     tools: tuple[str, ...] = (*OnnxBackend.tools, "onnxruntime-qnn")
 
     def __init__(self, soc: Soc) -> None:
@@ -79,19 +80,14 @@ class QnnBackend(OnnxBackend):
             )
 
     def export_graphs(
-        self,
-        model: PreTrainedModel,
-        recipe: Recipe,
-        folder: Path,
-        target: str,
-        progress: Progress,
-        integers: Integers | None = None,
+        self, request: WeightRequest, folder: Path, target: str, progress: Progress
     ) -> ExportedGraphs:
         """See `Backend.export_graphs`; the graphs' own files run on the CPU too."""
+        model = request.model
         shape = ModelShape.of(model)
         progress("quantizing", 0.0)
         check_magnitudes(model)
-        weights = self._quantized(model, recipe, integers)
+        weights = self._quantized(request)
         operators: dict[str, dict[str, int]] = {}
         macs: dict[str, dict[str, int]] = {}
         graphs: dict[str, GraphSpec] = {}
@@ -122,7 +118,7 @@ class QnnBackend(OnnxBackend):
             "operators": operators,
             "compiled": {name: graph.figures() for name, graph in compiled.items()},
         }
-        quantization = info_of(model, recipe, weights)
+        quantization = info_of(model, request.recipe, weights)
         return ExportedGraphs(graphs, state_of(shape), quantization, details, npu)
 
 

@@ -12,6 +12,7 @@ pytest.importorskip("torchao")
 from architectures import ARCHITECTURES
 from exported import assert_both_policies_compute_what_pytorch_does
 
+from edgeinfinite.export.backend import WeightRequest
 from edgeinfinite.export.executorch import BACKEND
 from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.runtime_py.engines.executorch_engine import ExecuTorchEngine
@@ -26,7 +27,7 @@ def test_an_architecture_computes_the_same_on_executorch(name: str, tmp_path: Pa
         name,
         "executorch",
         lambda model: BACKEND.export_graphs(
-            model, recipe_named("none"), tmp_path, "cpu", lambda *_: None
+            WeightRequest(model, recipe_named("none")), tmp_path, "cpu", lambda *_: None
         ),
         lambda manifest: ExecuTorchEngine(tmp_path, manifest, threads=1),
     )

@@ -21,6 +21,7 @@ from torch.export.graph_signature import OutputKind
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import load_manifest
+from edgeinfinite.export.backend import WeightRequest
 from edgeinfinite.export.executorch import BACKEND
 from edgeinfinite.export.executorch.backend import _trace
 from edgeinfinite.export.executorch.graphs import graphs_of, state_of
@@ -208,7 +209,9 @@ def test_a_tied_embedding_in_int8_is_stored_once(tmp_path: Path) -> None:
     )  # fmt: skip
     geometry = Geometry(sink_length=2, segment_length=8, window_length=4)
     model = attach(LlamaForCausalLM(config).eval(), EdgeInfiniteConfig(geometry))
-    BACKEND.export_graphs(model, recipe_named("int8"), tmp_path, "cpu", lambda *_: None)
+    BACKEND.export_graphs(
+        WeightRequest(model, recipe_named("int8")), tmp_path, "cpu", lambda *_: None
+    )
     size = (tmp_path / "model.pte").stat().st_size
     assert 24_000 * 64 < size < 1.3 * 24_000 * 64
     assert _loads(tmp_path / "model.pte")
@@ -230,7 +233,9 @@ def test_the_model_is_restored_after_the_export(tmp_path: Path) -> None:
     model = attached(Geometry(sink_length=2, segment_length=8, window_length=4))
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     rotary = model.get_decoder().rotary_emb
-    BACKEND.export_graphs(model, recipe_named("int4"), tmp_path, "cpu", lambda *_: None)
+    BACKEND.export_graphs(
+        WeightRequest(model, recipe_named("int4")), tmp_path, "cpu", lambda *_: None
+    )
     assert model.get_decoder().rotary_emb is rotary
     for name, tensor in model.state_dict().items():
         torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)

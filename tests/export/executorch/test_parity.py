@@ -15,6 +15,7 @@ from tiny_artifact import tiny_artifact
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.manifest import GATE_FILE, load_manifest
+from edgeinfinite.export.backend import WeightRequest
 from edgeinfinite.export.executorch import BACKEND
 from edgeinfinite.export.mixing.rotation import rotate_residual
 from edgeinfinite.export.parity.calls import check_parity
@@ -80,7 +81,7 @@ def reference_of(artifact: Path) -> PreTrainedModel:
     model = attach(backbone.model, config)
     if manifest.details.get("turned"):
         rotate_residual(model)
-    return BACKEND.quantized_reference(model, recipe)
+    return BACKEND.quantized_reference(WeightRequest(model, recipe))
 
 
 def test_a_right_program_passes(artifact: Path) -> None:

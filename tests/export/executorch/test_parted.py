@@ -15,6 +15,7 @@ from executorch.exir._serialize._program import deserialize_pte_binary
 from tiny_artifact import VOCABULARY, tiny_artifact
 
 from edgeinfinite.artifact.manifest import load_manifest
+from edgeinfinite.export.backend import WeightRequest
 from edgeinfinite.export.executorch import BACKEND, sharing
 from edgeinfinite.export.executorch.backend import ExecuTorchBackend
 from edgeinfinite.export.executorch.layers import (
@@ -99,7 +100,9 @@ def test_a_divided_layer_has_both_parts_and_the_bytes_that_were_counted(form: We
     known = WeightFormat.parse(info.quantized[name])
     assert (known.leading, known.offsets) == (form.leading, form.offsets)
     x = torch.randn(1, 5, 256)
-    computed = BACKEND.quantized_reference(model, recipe).model.layers[0].mlp.down_proj
+    computed = (
+        BACKEND.quantized_reference(WeightRequest(model, recipe)).model.layers[0].mlp.down_proj
+    )
     with unrounded_inputs(computed):
         torch.testing.assert_close(computed(x), x @ values.T, atol=1e-5, rtol=1e-5)
     in_four, lost = BACKEND.rounded(weight, WeightFormat(4), embedding=False)[0], {}
@@ -116,9 +119,9 @@ def test_codes_that_were_chosen_for_the_rest_are_taken_over(offsets: bool) -> No
     model, name = wide_llama(), "model.layers.0.mlp.down_proj.weight"
     form, weight = WeightFormat(4, leading=64, offsets=offsets), model.get_parameter(name)
     factor = inverse_factor(torch.eye(256))
-    chosen = round_by_inputs(weight[:, 64:], factor[64:, 64:], form, BACKEND.scale_type)
+    chosen = round_by_inputs(weight[:, 64:], factor[64:, 64:], form, BACKEND.menu.scale_type)
     reference = BACKEND.quantized_reference(
-        model, exact_recipe("int4", {name: form}), {name: chosen}
+        WeightRequest(model, exact_recipe("int4", {name: form}), {name: chosen})
     )
     layer, x = reference.model.layers[0].mlp.down_proj, torch.randn(1, 5, 256)
     x[..., :64] = 0

@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.export.backend import WeightRequest
 from edgeinfinite.export.executorch import BACKEND as EXECUTORCH
 from edgeinfinite.export.mixing.calibration import calibration_texts
 from edgeinfinite.export.mixing.curvature import collect
@@ -81,7 +82,7 @@ def test_an_embedding_in_executorch_has_the_one_format_that_is_stored(backbone, 
     choices = measure(backbone, EXECUTORCH, recipe, lambda: statistics, lambda *_: None)
     assert [choice.format for choice in choices[name]] == ["int8 symmetric g32"]
     left_alone, eight, four = (
-        EXECUTORCH.weights_bytes(backbone.model, exact_recipe("int4", formats))
+        EXECUTORCH.weights_bytes(WeightRequest(backbone.model, exact_recipe("int4", formats)))
         for formats in ({}, {name: WeightFormat(8)}, {name: WeightFormat(4)})
     )
     weight = backbone.model.get_parameter(name)

@@ -11,6 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.export.backend import WeightRequest
 from edgeinfinite.export.onnx import BACKEND
 from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.models.architecture import LayerFacts, architecture_of
@@ -27,7 +28,9 @@ def test_heads_that_onnxruntime_cannot_attend_with_are_refused_by_name(tmp_path:
     config = LlamaConfig(**sizes, num_attention_heads=2, num_key_value_heads=1, head_dim=12)
     model = attach(LlamaForCausalLM(config), EdgeInfiniteConfig(GEOMETRY, gate_rank=8))
     with pytest.raises(EdgeInfiniteError, match="heads of 12 dimensions, as LlamaForCausalLM"):
-        BACKEND.export_graphs(model, recipe_named("none"), tmp_path, "cpu", lambda *_: None)
+        BACKEND.export_graphs(
+            WeightRequest(model, recipe_named("none")), tmp_path, "cpu", lambda *_: None
+        )
     assert not list(tmp_path.iterdir())
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.export.backend import WeightRequest
 from edgeinfinite.export.onnx import BACKEND, shortcuts
 from edgeinfinite.export.recipes import recipe_named
 from tiny import attached
@@ -43,7 +44,9 @@ def test_graphs_have_the_operators_of_a_second_trace(
     def operators(folder: Path) -> dict[str, Counter[str]]:
         folder.mkdir()
         model = attached(geometry, layers=2)
-        BACKEND.export_graphs(model, recipe_named("int4"), folder, "cpu", lambda *_: None)
+        BACKEND.export_graphs(
+            WeightRequest(model, recipe_named("int4")), folder, "cpu", lambda *_: None
+        )
         graphs = {path.name: onnx.load(path).graph for path in folder.glob("*.onnx")}
         return {name: Counter(node.op_type for node in graphs[name].node) for name in graphs}
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 from architectures import ARCHITECTURES
+from every_decoder import tiny_decoder
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.mom.reader import MomReader
 from edgeinfinite.models.mom.row_rounding import like_many
 from tiny import MORE_FAMILIES, assert_close, random_tokens, tiny_family, tiny_llama
@@ -45,6 +47,15 @@ def test_turns_of_any_length_and_all_logits_of_a_chunk(name: str, tmp_path: Path
         reader.read(tokens[:, :20])
         assert_close(reader.read(tokens[:, 20:33])[:, 0], expected[:, 32])
         assert_close(reader.read(tokens[:, 33:40], keep=7), expected[:, 33:40])
+
+
+def test_a_window_that_stands_only_in_the_mask_holds_in_the_last_layer_too(tmp_path: Path) -> None:
+    model, tokens = tiny_decoder("phimoe", windows=True), ids(31)
+    with torch.no_grad():
+        expected = model(tokens).logits[:, -1]
+    assert architecture_of(model).sliding_windows[-1] == 7
+    with MomReader(model, chunk=9, folder=tmp_path) as reader:
+        assert_close(reader.read(tokens)[:, 0], expected)
 
 
 def test_half_precision_reads_the_same_as_transformers(tmp_path: Path) -> None:
