@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,8 @@ def folder(
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "offsets":
             formats = WeightFormat(4, offsets=True), WeightFormat(8)
-            patch.setattr(ExecuTorchBackend, "formats", formats)
+            menu = replace(ExecuTorchBackend.menu, formats=formats)
+            patch.setattr(ExecuTorchBackend, "menu", menu)
         yield made(tmp_path_factory.mktemp("parted") / "mix", "--max-loss", "0.01")
 
 
