@@ -47,6 +47,10 @@ ANSWER_TOKENS = 30
 FLOAT_TOLERANCE = 1e-5
 """Of float32 arithmetic in another order."""
 
+DELTA_TOLERANCE = 1e-4
+"""Of the same where a gated delta rule's result is normed: where that is small, the norm magnifies
+its rounding. ONNX Runtime 1.29 is off from 1.31 by 4e-5 at most in nine texts, in single tokens."""
+
 HALF_TOLERANCE = 4e-3
 """Keys and values rounded to 11 bits: one on the edge of two may fall the other way."""
 
@@ -264,6 +268,8 @@ def _tolerance(fixture: Fixture, folder: Path) -> float:
         return rounding_tolerance(folder)
     if fixture.is_for_npu:
         return NPU_TOLERANCE
+    if fixture.model == "delta":
+        return DELTA_TOLERANCE
     by_cache = {"float16": HALF_TOLERANCE, "int8": BYTE_TOLERANCE}
     return by_cache.get(fixture.options.get("cache_type", ""), FLOAT_TOLERANCE)
 

@@ -29,6 +29,9 @@ from edgeinfinite.models.recurrent_states import RECURRENT_MIXERS
 
 _RULE = "torch_chunk_gated_delta_rule"
 _CONVOLUTION = "causal_conv1d_fn"
+_ACTIVATION = "silu"
+"""Behind the convolution."""
+
 _EPSILON = 1e-6
 """Under the root of a key's length."""
 
@@ -52,12 +55,12 @@ def fused_delta_rule(model: PreTrainedModel) -> Iterator[int]:
         and hasattr(sys.modules[type(part).__module__], _RULE)
     ]
     modules = {sys.modules[type(part).__module__] for part in mixers}
-    for module in modules:
-        if not (_is_the_rule(getattr(module, _RULE)) and _convolves(module)):
-            raise EdgeInfiniteError(
-                f"the back end onnx can't run {type(model).__name__}: what its layers without "
-                "attention compute isn't the gated delta rule that it knows"
-            )
+    known = all(_is_the_rule(getattr(module, _RULE)) and _convolves(module) for module in modules)
+    if not known or any(part.activation != _ACTIVATION for part in mixers):
+        raise EdgeInfiniteError(
+            f"the back end onnx can't run {type(model).__name__}: what its layers without "
+            f"attention compute isn't the gated delta rule behind {_ACTIVATION} that it knows"
+        )
     with ExitStack() as patches:
         for module in modules:
             for name, function in ((_RULE, _rule), (_CONVOLUTION, _convolution)):
@@ -72,6 +75,8 @@ def _rule(
     g: torch.Tensor,
     beta: torch.Tensor,
     initial_state: torch.Tensor,
+    *,
+    use_qk_l2norm_in_kernel: bool,
     **_: Any,
 ) -> Result:
     """For tracing: query and key `[1, T, heads, I]`, value `[1, T, U, J]`, g and beta `[1, T, U]`.
@@ -79,6 +84,7 @@ def _rule(
     Returns:
         `[1, T, U, J]` and the state `[1, U, I, J]`.
     """
+    assert use_qk_l2norm_in_kernel
     heads, size = value.shape[2], key.shape[3]
     # RMSNorm divides by the root of a mean, not of a sum.
     weight, epsilon = torch.full((size,), size**-0.5), _EPSILON / size
@@ -100,7 +106,7 @@ def _convolution(
     **_: Any,
 ) -> torch.Tensor:
     """For tracing: the state's columns and new ones `[1, E, R + T]`, of which the new are left."""
-    assert activation == "silu"
+    assert activation == _ACTIVATION
     rows = hidden_states.transpose(1, 2)
     columns = weight.shape[1]
     count = rows.shape[1] - columns + 1
@@ -156,8 +162,8 @@ def _convolves(module: Any) -> bool:
     joined, weight, bias = (torch.randn(s, generator=generator) for s in ((1, 6, 8), (6, 4), (6,)))
     return all(
         torch.allclose(
-            function(joined, weight, given, activation="silu")[:, :, 3:],
-            _convolution(joined, weight, given, activation="silu"),
+            function(joined, weight, given, activation=_ACTIVATION)[:, :, 3:],
+            _convolution(joined, weight, given, activation=_ACTIVATION),
             atol=1e-5,
         )
         for given in (None, bias)

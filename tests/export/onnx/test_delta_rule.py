@@ -65,12 +65,21 @@ def test_a_layer_is_one_operator_and_no_convolution(tmp_path):
 
 def test_a_rule_that_differs_is_refused(monkeypatch):
     known = modeling_qwen3_5.torch_chunk_gated_delta_rule
-    wrong = lambda *given, **more: known(*given, **more | {"use_qk_l2norm_in_kernel": False})  # noqa: E731
-    monkeypatch.setattr(modeling_qwen3_5, "torch_chunk_gated_delta_rule", wrong)
-    with (
-        pytest.raises(EdgeInfiniteError, match="isn't the gated delta rule"),
-        fused_delta_rule(tiny_qwen3_5()),
-    ):
+
+    def without_norms(*given, **more):
+        return known(*given, **more | {"use_qk_l2norm_in_kernel": False})
+
+    with monkeypatch.context() as patched:
+        patched.setattr(modeling_qwen3_5, "torch_chunk_gated_delta_rule", without_norms)
+        assert_refused(tiny_qwen3_5())
+    model = tiny_qwen3_5()
+    model.model.layers[0].linear_attn.activation = "gelu"
+    assert_refused(model)
+
+
+def assert_refused(model: PreTrainedModel) -> None:
+    refused = pytest.raises(EdgeInfiniteError, match="isn't the gated delta rule behind silu")
+    with refused, fused_delta_rule(model):
         pass
 
 
