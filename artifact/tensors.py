@@ -31,12 +31,13 @@ Role = Literal[
     "k_new",
     "v_new",
     "conv_state",
+    "recurrent_state",
 ]
 """What a tensor holds. `k_recall` to `v_window` are what `compress_memory` returns under `carry`:
 the recall slots and the moved window of one layer, for the host to copy into the caches. Graphs of
 fixed shape (`docs/npu.md`) read `count`, how many of their T tokens belong to the text, and return
-`k_new` and `v_new`, for the host to write behind what a layer has in use. `conv_state` is of a
-layer that doesn't attend; such layers are counted by themselves."""
+`k_new` and `v_new`, for the host to write behind what a layer has in use. `conv_state` and
+`recurrent_state` are of layers that don't attend; each is counted by itself."""
 
 SCORES: Role = "scores"
 """Of the pairs in a layer's recall slots, policy `carry`."""
@@ -52,11 +53,15 @@ NEW_PARTS: tuple[Role, ...] = ("k_new", "v_new")
 CONV_STATE: Role = "conv_state"
 """The newest columns of what a causal convolution reads."""
 
-RECURRENT: tuple[Role, ...] = (CONV_STATE,)
+RECURRENT_STATE: Role = "recurrent_state"
+"""What a gated delta rule remembers of all tokens, a matrix for each head."""
+
+RECURRENT: tuple[Role, ...] = (CONV_STATE, RECURRENT_STATE)
 """States of layers that don't attend: read and written whole, float32, of a constant size."""
 
-RECURRENT_DIMS: dict[Role, str] = {CONV_STATE: "B E R"}
-"""Their layouts. E channels, R columns: the length of the kernel less one."""
+RECURRENT_DIMS: dict[Role, str] = {CONV_STATE: "B E R", RECURRENT_STATE: "B U I J"}
+"""Their layouts. E channels, R columns: the length of the kernel less one. U heads of values, I
+dimensions of a key, J of a value."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ class OutputSpec:
 
 @dataclass(frozen=True)
 class RecurrentTensor:
-    """What the state holds of a layer that doesn't attend.
+    """One tensor of what the state holds of a layer that doesn't attend.
 
     Args:
         role: one of `RECURRENT`.

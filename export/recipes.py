@@ -106,6 +106,9 @@ _COSTLY = r"\.(v_proj|down_proj)\.weight$"
 """A third of SmolLM2's weights, and four fifths of what 4 bits cost it: values go straight into the
 residual stream, and the MLP's inner channels have outliers (docs/results/quantization.md)."""
 
+_FORGETTING = r"\.in_proj_(a|b|ba)\.weight$"
+"""A few rows that say how much a gated delta rule forgets: their errors add up over a text."""
+
 RECIPES = {
     recipe.name: recipe
     for recipe in (
@@ -117,6 +120,7 @@ RECIPES = {
                 *_KEPT,
                 Rule(_EMBEDDING, WeightFormat(8)),
                 Rule(_COSTLY, WeightFormat(6)),
+                Rule(_FORGETTING, WeightFormat(8)),
                 Rule(r"\.weight$", WeightFormat(4, symmetric=False)),
             ),
             keeps_integers=True,

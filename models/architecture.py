@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -133,7 +134,7 @@ def check_supported(model: PreTrainedModel) -> None:
         lacks = _about_positions(model)
     elif not _attending(layers) or len(_attending(layers)) < _not_recurrent(layers):
         lacks = "its layers hold no `self_attn`"
-    elif not type(model)._supports_attention_backend:
+    elif not type(model)._supports_attention_backend and not _calls_interface(layers):
         lacks = "it doesn't use transformers' attention interface"
     elif unknown := _layer_types(layers, text) - _LAYER_TYPES:
         lacks = "; ".join(
@@ -153,6 +154,15 @@ def check_supported(model: PreTrainedModel) -> None:
 
 def _attending(layers: Sequence[nn.Module]) -> list[nn.Module]:
     return [layer.self_attn for layer in layers if hasattr(layer, "self_attn")]  # type: ignore[misc]
+
+
+def _calls_interface(layers: Sequence[nn.Module]) -> bool:
+    """Whether the layers' code knows the attention interface; hybrids don't say so.
+
+    That each layer calls it shows the probe (`_collected`).
+    """
+    code = {sys.modules[type(part).__module__] for part in _attending(layers)}
+    return all(hasattr(module, "ALL_ATTENTION_FUNCTIONS") for module in code)
 
 
 def _not_recurrent(layers: Sequence[nn.Module]) -> int:
@@ -225,7 +235,7 @@ def _collected(model: PreTrainedModel) -> Architecture:
     except Exception as error:  # of code that no one here has seen
         lacks = f"its decoder doesn't run on its own ({type(error).__name__}: {error})"
         raise _unsupported(model, " ".join(lacks.split())) from error
-    if sorted(calls) != list(range(len(decoder.layers) - len(recurrent))):
+    if sorted(calls) != list(range(len(_attending(decoder.layers)))):
         raise _unsupported(model, "not every layer hands its arguments to the attention interface")
     sizes = {(c.query.shape[1], *c.key.shape[1::2], *c.value.shape[1::2]) for c in calls.values()}
     query_heads, kv_heads, head_dim, *of_values = next(iter(sizes))

@@ -1,10 +1,12 @@
 """Layers that don't attend: their state has a constant size and is read and written as it is.
 
 Transformers gives such a layer its state through a `Cache`: the newest columns of a causal
-convolution's input (`update_conv_state`). So a cache of our own lets transformers' untouched
-modelling code run over the state of a text, also while its graph is traced.
+convolution's input (`update_conv_state`), and what a gated delta rule remembers
+(`update_recurrent_state`). So a cache of our own lets transformers' untouched modelling code run
+over the state of a text, also while its graph is traced.
 
-Letters: E channels, R columns of a convolution's state: its kernel's length less one.
+Letters: E channels, R columns of a convolution's state: its kernel's length less one. T tokens, U
+heads of values, I dimensions of a key, J of a value.
 """
 
 from __future__ import annotations
@@ -17,24 +19,27 @@ import torch
 from torch import nn
 from transformers import Cache, PreTrainedModel
 
-from edgeinfinite.artifact.tensors import CONV_STATE, RecurrentTensor
+from edgeinfinite.artifact.tensors import CONV_STATE, RECURRENT_STATE, RecurrentTensor, Role
 from edgeinfinite.errors import EdgeInfiniteError
 
-RECURRENT_MIXERS = ("Lfm2ShortConv", "Lfm3ShortConv")
+RECURRENT_MIXERS = (
+    *("Lfm2ShortConv", "Lfm3ShortConv"),
+    *("Qwen3_5GatedDeltaNet", "Qwen3_5MoeGatedDeltaNet", "Qwen3NextGatedDeltaNet"),
+)
 """Classes of the modules that are run so."""
 
 
 @dataclass(frozen=True)
 class RecurrentLayer:
-    """A state of a layer that doesn't attend.
+    """The state of a layer that doesn't attend.
 
     Args:
         index: the layer's number in the backbone.
-        tensor: what its state holds.
+        tensors: what its state holds.
     """
 
     index: int
-    tensor: RecurrentTensor
+    tensors: tuple[RecurrentTensor, ...]
 
 
 class RecurrentStates(Cache):
@@ -44,13 +49,14 @@ class RecurrentStates(Cache):
 
     Args:
         layers: of the model, in order.
-        tensors: their states, one for each; replaced by what the layers leave, never written to.
+        tensors: of their states, in order; replaced by what the layers leave, never written to.
     """
 
     def __init__(self, layers: Sequence[RecurrentLayer], tensors: Sequence[torch.Tensor]) -> None:
         super().__init__(layers=[])
         self.tensors = list(tensors)
-        self._places = {layer.index: place for place, layer in enumerate(layers)}
+        held = [(layer.index, tensor.role) for layer in layers for tensor in layer.tensors]
+        self._places = {of: place for place, of in enumerate(held)}
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
@@ -60,7 +66,11 @@ class RecurrentStates(Cache):
 
     def get_conv_state(self, layer_idx: int, state_idx: int = 0) -> torch.Tensor:
         """`[1, E, R]`; zeros before the first token, as a convolution is padded."""
-        return self.tensors[self._places[layer_idx]]
+        return self.tensors[self._places[layer_idx, CONV_STATE]]
+
+    def get_recurrent_state(self, layer_idx: int, state_idx: int = 0) -> torch.Tensor:
+        """`[1, U, I, J]`; zeros before the first token."""
+        return self.tensors[self._places[layer_idx, RECURRENT_STATE]]
 
     def is_recording_past(self, layer_idx: int) -> bool:
         """True: then one token takes the same way as many, which leaves the old state alone."""
@@ -72,11 +82,27 @@ class RecurrentStates(Cache):
         """The old columns and the new ones `[1, E, T]`, as `[1, E, R + T]`; keeps the last R."""
         if state_idx:
             raise ValueError(f"its layer {layer_idx} has several convolutions")
-        place = self._places[layer_idx]
+        place = self._places[layer_idx, CONV_STATE]
         old = self.tensors[place]
-        joined = torch.cat([old.to(conv_states), conv_states], dim=-1)
+        parts = [old.to(conv_states), conv_states]
+        if (layer_idx, RECURRENT_STATE) in self._places:
+            # Layers with a delta rule turn rows into columns for this alone. Rows joined to rows
+            # spare a graph both turns.
+            joined = torch.cat([part.transpose(1, 2) for part in parts], dim=1).transpose(1, 2)
+        else:
+            joined = torch.cat(parts, dim=-1)
         self.tensors[place] = joined[..., -old.shape[-1] :].to(old.dtype)
         return joined
+
+    def update_recurrent_state(
+        self, recurrent_states: torch.Tensor, layer_idx: int, state_idx: int = 0, **_: Any
+    ) -> torch.Tensor:
+        """Keeps `[1, U, I, J]`, which is returned."""
+        if state_idx:
+            raise ValueError(f"its layer {layer_idx} has several recurrent states")
+        place = self._places[layer_idx, RECURRENT_STATE]
+        self.tensors[place] = recurrent_states.to(self.tensors[place].dtype)
+        return recurrent_states
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """0: positions are given."""
@@ -96,10 +122,12 @@ class _Sizes(RecurrentStates):
 
     def __init__(self) -> None:
         super().__init__([], [])
-        self.found: dict[int, RecurrentTensor] = {}
+        self.found: dict[int, dict[Role, RecurrentTensor]] = {}
 
     def get_conv_state(self, layer_idx: int, state_idx: int = 0) -> None:  # type: ignore[override]
         """None: nothing was read."""
+
+    get_recurrent_state = get_conv_state  # type: ignore[assignment]
 
     def update_conv_state(
         self,
@@ -110,13 +138,25 @@ class _Sizes(RecurrentStates):
         **_: Any,
     ) -> torch.Tensor:
         """Pads as before the first token."""
-        if state_idx or layer_idx in self.found:
-            raise ValueError(f"its layer {layer_idx} has several convolutions")
         if conv_kernel_size < 2:
             raise ValueError(f"its layer {layer_idx} doesn't say how long its convolution is")
         columns = conv_kernel_size - 1
-        self.found[layer_idx] = RecurrentTensor(CONV_STATE, (1, conv_states.shape[1], columns))
+        self._note(CONV_STATE, layer_idx, state_idx, conv_states.shape[1], columns)
         return nn.functional.pad(conv_states, (columns, 0))
+
+    def update_recurrent_state(
+        self, recurrent_states: torch.Tensor, layer_idx: int, state_idx: int = 0, **_: Any
+    ) -> torch.Tensor:
+        """Notes its sizes."""
+        self._note(RECURRENT_STATE, layer_idx, state_idx, *recurrent_states.shape[1:])
+        return recurrent_states
+
+    def _note(self, role: Role, layer: int, state: int, *sizes: int) -> None:
+        held = self.found.setdefault(layer, {})
+        if state or role in held:
+            kind = "convolutions" if role == CONV_STATE else "recurrent states"
+            raise ValueError(f"its layer {layer} has several {kind}")
+        held[role] = RecurrentTensor(role, (1, *sizes))
 
 
 def is_recurrent(layer: nn.Module) -> bool:
@@ -139,24 +179,24 @@ def recurrent_layers(model: PreTrainedModel) -> list[RecurrentLayer]:
     found = _collected(model) if wanted else {}
     if sorted(found) != wanted:
         raise ValueError("its layers without attention don't hand their states to a cache")
-    known = [RecurrentLayer(index, found[index]) for index in wanted]
+    known = [RecurrentLayer(index, tuple(found[index].values())) for index in wanted]
     model.edgeinfinite_recurrent = known  # type: ignore[assignment]
     return known
 
 
 def recurrent_tensors(model: PreTrainedModel) -> tuple[RecurrentTensor, ...]:
     """What the state holds of the layers that don't attend, in their order."""
-    return tuple(layer.tensor for layer in recurrent_layers(model))
+    return tuple(tensor for layer in recurrent_layers(model) for tensor in layer.tensors)
 
 
 def states_of(model: PreTrainedModel, tensors: Sequence[torch.Tensor]) -> RecurrentStates | None:
     """The cache for a pass over some tokens; None for a model whose layers all attend.
 
     Raises:
-        EdgeInfiniteError: there isn't one tensor for each layer, so the pass would begin anew.
+        EdgeInfiniteError: the tensors aren't those of the layers, so the pass would begin anew.
     """
     layers = recurrent_layers(model)
-    if len(layers) != len(tensors):
+    if len(recurrent_tensors(model)) != len(tensors):
         raise EdgeInfiniteError(
             f"{type(model).__name__} has {len(layers)} layers with a state of their own, which "
             "this can't carry on; use a model whose layers all attend"
@@ -164,7 +204,7 @@ def states_of(model: PreTrainedModel, tensors: Sequence[torch.Tensor]) -> Recurr
     return RecurrentStates(layers, tensors) if layers else None
 
 
-def _collected(model: PreTrainedModel) -> dict[int, RecurrentTensor]:
+def _collected(model: PreTrainedModel) -> dict[int, dict[Role, RecurrentTensor]]:
     sizes, decoder = _Sizes(), model.get_decoder()
     training = model.training
     try:

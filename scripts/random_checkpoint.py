@@ -69,6 +69,27 @@ SHAPES: dict[str, dict[str, Any]] = {
         ],
         "rope_parameters": {"rope_type": "default", "rope_theta": 1_000_000.0},
     },
+    "qwen3.5-0.8b": {  # the text part, as its model card and config.json have it
+        "model_type": "qwen3_5_text",
+        "hidden_size": 1024,
+        "intermediate_size": 3584,
+        "num_hidden_layers": 24,  # every fourth attends, as the configuration's default is
+        "num_attention_heads": 8,
+        "num_key_value_heads": 2,
+        "head_dim": 256,
+        "linear_num_key_heads": 16,
+        "linear_num_value_heads": 16,
+        "vocab_size": 248_320,
+        "max_position_embeddings": 262_144,
+        "tie_word_embeddings": True,
+        "rope_parameters": {
+            "rope_type": "default",
+            "rope_theta": 10_000_000.0,
+            "partial_rotary_factor": 0.25,
+            "mrope_section": [11, 11, 10],
+            "mrope_interleaved": True,
+        },
+    },
 }
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 

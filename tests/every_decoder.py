@@ -226,7 +226,7 @@ OUTCOMES = {
         "gemma gemma2 gemma3 gemma3_text glm glm4 got_ocr2 granite helium hunyuan_v1_dense "
         "hyperclovax internlm3 iquestcoder jais2 lfm2 lfm3 llama ministral ministral3 mistral "
         "moss_transcribe_diarize nanochat olmo olmo2 olmo3 persimmon phi phi3 phi4_multimodal "
-        "qwen2 qwen3 seed_oss smollm3 starcoder2 vaultgemma"
+        "qwen2 qwen3 qwen3_5 qwen3_5_text seed_oss smollm3 starcoder2 vaultgemma"
     ),
     "encoder-decoders": (
         "bart bigbird_pegasus blenderbot blenderbot-small marian mbart musicgen musicgen_melody "
@@ -236,7 +236,8 @@ OUTCOMES = {
     "experts": (
         "afmoe aria_text beam cohere2_moe dots1 ernie4_5_moe exaone_moe flex_olmo glm4_moe "
         "granitemoe granitemoeshared hunyuan_v1_moe hy_v3 kolibri1 laguna mellum minimax_m2 "
-        "minimax_m3_vl_text mixtral olmoe phimoe qwen2_moe qwen3_moe solar_open"
+        "minimax_m3_vl_text mixtral olmoe phimoe qwen2_moe qwen3_5_moe qwen3_5_moe_text qwen3_moe "
+        "qwen3_next solar_open"
     ),
     "no rotary positions": (
         "bert bert-generation big_bird biogpt bloom camembert cpmant ctrl data2vec-text electra "
@@ -245,14 +246,12 @@ OUTCOMES = {
         "xlm xlm-roberta xlm-roberta-xl xlnet xlstm xmod"
     ),
     "another layout of the decoder": (
-        "bailing_hybrid blt codegen dbrx falcon falcon_h1 gpt_neox gpt_neox_japanese gptj "
-        "hrm_text jetmoe kimi_linear llama4 llama4_text mllama modernbert-decoder moshi "
-        "nemotron roformer stablelm"
+        "blt codegen dbrx falcon gpt_neox gpt_neox_japanese gptj hrm_text jetmoe kimi_linear "
+        "llama4 llama4_text mllama modernbert-decoder moshi nemotron roformer stablelm"
     ),
     "layers that aren't attention": (
-        "bamba falcon_mamba granitemoehybrid jamba lfm2_moe mamba mamba2 minimax "
-        "nemotron_h olmo_hybrid qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen3_next "
-        "qwen4_exp qwen4_exp_text recurrent_gemma zamba zamba2 zaya"
+        "bailing_hybrid bamba falcon_h1 falcon_mamba granitemoehybrid jamba lfm2_moe mamba mamba2 "
+        "minimax nemotron_h olmo_hybrid qwen4_exp qwen4_exp_text recurrent_gemma zamba zamba2 zaya"
     ),
     "latent KV caches (MLA)": (
         "axk1 deepseek_v2 deepseek_v3 glm4_moe_lite longcat_flash minicpm3 youtu"

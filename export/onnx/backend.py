@@ -28,6 +28,7 @@ from edgeinfinite.export.onnx.files import WeightsFile, fix_tokens
 from edgeinfinite.export.onnx.looked_up import looked_up_tables
 from edgeinfinite.export.onnx.observe import ObservedGraph
 from edgeinfinite.export.onnx.passes import shared_copy
+from edgeinfinite.export.onnx.passes.delta_rule import fused_delta_rule
 from edgeinfinite.export.onnx.passes.dequantized import swap_dequantized
 from edgeinfinite.export.onnx.passes.half_precision import halve_constants, halve_scales
 from edgeinfinite.export.onnx.passes.int8_prefill import float_prefill_of_int8
@@ -42,7 +43,7 @@ from edgeinfinite.export.onnx.passes.quantized_weights import (
     swap_quantized,
 )
 from edgeinfinite.export.onnx.passes.rms_norm import fuse_rms_norms
-from edgeinfinite.export.onnx.passes.rotary import FusedRotaryTable, fused_rotary
+from edgeinfinite.export.onnx.passes.rotary import FusedRotaryTable, fused_rotary, one_grid
 from edgeinfinite.export.onnx.passes.simplify_shapes import simplify_shapes
 from edgeinfinite.export.onnx.passes.skip_norm import fuse_skip_norms
 from edgeinfinite.export.onnx.passes.split_head import split_head
@@ -236,8 +237,12 @@ def _trace_model(
         "untransposed_head": untransposed_head(swapped),
         "rms_norm": fuse_rms_norms(swapped),
         "last_token": last_token_only(swapped),
+        "one_grid": one_grid(swapped),
     }
-    with fused_rotary(swapped) as applied["rotary"]:
+    with (
+        fused_rotary(swapped) as applied["rotary"],
+        fused_delta_rule(swapped) as applied["delta_rule"],
+    ):
         longest = shape.geometry.longest_layer
         scales = [s for s in cache_scales_of(swapped) if s is not None]
         new_state = partial(OnnxState, gates=gates, longest_layer=longest, scales=scales)

@@ -2,6 +2,7 @@
 
 They compute nothing in PyTorch (zeros of the right shape): they are for tracing only.
 Letters: B batch, H heads, T tokens, D head dimension, I inputs, O outputs, V vocabulary, g group.
+Of a delta rule: U heads of values, I dimensions of a key, J of a value.
 """
 
 from __future__ import annotations
@@ -151,6 +152,44 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Ten
         shape=list(x.shape),
         version=1,
     )
+
+
+def gated_delta_rule(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    state: torch.Tensor,
+    decay: torch.Tensor,
+    beta: torch.Tensor,
+    *,
+    scale: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens one after the other: S = e^decay S, then S += beta k (v - S k), result scale S q.
+
+    Args:
+        query, key: `[1, T, U * I]`, keys of length 1.
+        value: `[1, T, U * J]`.
+        state: S `[1, U, I, J]`; all are float32.
+        decay, beta: `[1, T, U]`.
+
+    Returns:
+        `[1, T, U * J]` and the new state.
+    """
+    heads = state.shape[1]
+    result, new = symbolic_multi_out(
+        "com.microsoft::LinearAttention",
+        [query, key, value, state, decay, beta],
+        {
+            "q_num_heads": heads,
+            "kv_num_heads": heads,
+            "scale": scale,
+            "update_rule": "gated_delta",
+        },
+        dtypes=[value.dtype, state.dtype],
+        shapes=[value.shape, state.shape],
+        version=1,
+    )
+    return result, new
 
 
 def rotary(

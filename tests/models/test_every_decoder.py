@@ -16,7 +16,7 @@ from edgeinfinite.export.parity.untouched import check_untouched
 from edgeinfinite.models.architecture import architecture_of
 
 RIGHT = OUTCOMES["right"].split()
-WITH_STATES = {"lfm2", "lfm3"}
+WITH_STATES = {"lfm2", "lfm3", "qwen3_5", "qwen3_5_text"}
 """Some of their layers don't attend: only `carry` never reads a token twice."""
 
 

@@ -117,6 +117,33 @@ def fused_rotary(model: PreTrainedModel) -> Iterator[bool]:
         setattr(module, _NAME, original)
 
 
+def one_grid(model: PreTrainedModel) -> bool:
+    """Leaves out what tells the positions of an image's rows and columns apart: text has one.
+
+    Args:
+        model: a copy, whose rotary embedding is changed.
+
+    Returns:
+        Whether its embedding has this; the others stay as they are.
+    """
+    embedding: Any = model.get_decoder().rotary_emb
+    mixes = getattr(embedding, "recomposition_frequencies", None)
+    if mixes is None:
+        return False
+
+    def first(parts: torch.Tensor) -> torch.Tensor:
+        return torch.cat((parts[0], parts[0]), dim=-1)
+
+    count = embedding.inv_freq.shape[0]
+    same = torch.rand(1, 1, 3, count, generator=torch.Generator().manual_seed(0)).expand(
+        3, 1, 3, -1
+    )
+    if not torch.equal(mixes(same.clone()), first(same)):
+        return False
+    embedding.recomposition_frequencies = first
+    return True
+
+
 class FusedRotaryTable(RotaryTable):
     """Rotates keys with the fused operator, for tracing; same equations as the parent."""
 

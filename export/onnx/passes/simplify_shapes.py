@@ -67,9 +67,22 @@ def _mul(node: ir.Node) -> bool:
     return float(tensor.numpy()) == 1.0 and _bypass(node, value)
 
 
+def _slice(node: ir.Node) -> bool:
+    """A slice of everything, such as the newest T of T tokens."""
+    source, steps = node.inputs[0], node.inputs[4] if len(node.inputs) > 4 else None
+    forward = steps is None or (
+        steps.const_value is not None and bool((steps.const_value.numpy() == 1).all())
+    )
+    if source is None or source.shape is None or not forward:
+        return False
+    named = all(isinstance(size, int) or size.value is not None for size in source.shape)
+    return named and _same_shape(source, node.outputs[0]) and _bypass(node, source)
+
+
 _RULES: dict[str, Callable[[ir.Node], bool]] = {
     "Mul": _mul,
     "Reshape": _reshape,
+    "Slice": _slice,
     "Transpose": _transpose,
 }
 

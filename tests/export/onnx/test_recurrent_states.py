@@ -7,32 +7,31 @@ import shutil
 
 import numpy as np
 import pytest
+from recurrent_artifacts import compare_with_pytorch, export
 from tiny_artifact import tiny_checkpoint
 from tiny_lfm2 import tiny_lfm2
+from tiny_qwen3_5 import tiny_qwen3_5
 
 from edgeinfinite.artifact.manifest import MANIFEST_FILE, load_manifest
+from edgeinfinite.artifact.tensors import RECURRENT
 from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.models.attach import attach
-from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.session.session import Session
 from tiny import random_tokens
 
-GEOMETRY = ["--segment-length", "16", "--sink-length", "4", "--window-length", "24"]
+MODELS = {"lfm2": tiny_lfm2, "qwen3_5": tiny_qwen3_5}
 
 
-def export(checkpoint, output, *options: str) -> int:
-    return main(
-        ["export", "--model", str(checkpoint), "--output", str(output), *GEOMETRY, *options]
-    )
+@pytest.fixture(scope="module", params=MODELS)
+def kind(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    return tiny_checkpoint(tmp_path_factory.mktemp("lfm2") / "lfm2", model=tiny_lfm2())
+def checkpoint(kind, tmp_path_factory):
+    return tiny_checkpoint(tmp_path_factory.mktemp(kind) / kind, model=MODELS[kind]())
 
 
 @pytest.fixture(scope="module")
@@ -46,21 +45,11 @@ def engine(artifact):
     return load_engine(artifact, threads=1)
 
 
-def test_a_long_text_is_what_pytorch_computes_in_any_split(engine):
-    model = attach(tiny_lfm2(), EdgeInfiniteConfig(engine.geometry, NO_GATE))
-    tokens = random_tokens(150)
-    wanted, session = Session(TorchEngine(model)), Session(engine)
-    for start, end in ((0, 1), (1, 40), (40, 41), (41, 130), (130, 150)):
-        expected = wanted.append(tokens[start:end])
-        np.testing.assert_allclose(session.append(tokens[start:end]), expected, atol=1e-3)
-    for number in range(4):
-        name = f"conv_state_{number}"
-        np.testing.assert_allclose(
-            session.state.arrays[name], wanted.state.arrays[name], rtol=1e-4, atol=1e-4
-        )
+def test_a_long_text_is_what_pytorch_computes_in_any_split(engine, kind):
+    compare_with_pytorch(engine, MODELS[kind]())
 
 
-def test_forks_and_saved_sessions_hold_the_convolutions(engine, tmp_path):
+def test_forks_and_saved_sessions_hold_what_layers_keep(engine, tmp_path):
     tokens = random_tokens(90)
     session = Session(engine)
     session.append(tokens[:70])
@@ -92,12 +81,14 @@ def test_a_call_that_fails_leaves_the_state_as_it_was(engine, monkeypatch):
     [("--quantize", "int4"), ("--quantize", "none", "--cache-type", "int8")],
     ids=["int4", "int8-cache"],
 )
-def test_rounded_weights_and_caches_pass_their_own_checks(checkpoint, tmp_path, options):
+def test_rounded_weights_and_caches_pass_their_own_checks(checkpoint, kind, tmp_path, options):
     assert export(checkpoint, tmp_path / "artifact", *options) == 0
     manifest = load_manifest(tmp_path / "artifact")
-    held = [spec for spec in manifest.state if spec.role == "conv_state"]
-    assert [spec.dtype for spec in held] == ["float32"] * 4
-    assert manifest.parity["parity:conv_state"] < 0.1
+    held = [spec for spec in manifest.state if spec.role in RECURRENT]
+    assert {spec.dtype for spec in held} == {"float32"}
+    assert {spec.role for spec in held} == set(RECURRENT[: 1 + (kind != "lfm2")])
+    for role in {spec.role for spec in held}:
+        assert manifest.parity[f"parity:{role}"] < 0.1
     assert main(["verify", str(tmp_path / "artifact"), "--model", str(checkpoint)]) == 0
 
 

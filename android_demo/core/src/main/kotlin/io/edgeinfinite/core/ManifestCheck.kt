@@ -176,7 +176,7 @@ internal class ManifestCheck(
         val CALLS_OWN = setOf("tokens", "count")
 
         /** Of states of layers that don't attend, by role. */
-        val RECURRENT_DIMS = mapOf("conv_state" to "B E R")
+        val RECURRENT_DIMS = mapOf("conv_state" to "B E R", "recurrent_state" to "B U I J")
         val ROLES =
             setOf("tokens", "logits", "length", "has_memory", "k_cache", "v_cache", "scores", "memory") +
                 setOf("memory_norm", "k_recall", "v_recall", "k_window", "v_window", "count", "k_new", "v_new") +

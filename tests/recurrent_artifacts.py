@@ -1,0 +1,36 @@
+"""Exports of models in which most layers don't attend, and PyTorch beside them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from edgeinfinite.cli import main
+from edgeinfinite.models.attach import attach
+from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.recurrent_states import recurrent_layers
+from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.session.session import Session
+from tiny import random_tokens
+
+GEOMETRY = ["--segment-length", "16", "--sink-length", "4", "--window-length", "24"]
+
+
+def export(checkpoint, output, *options: str) -> int:
+    return main(
+        ["export", "--model", str(checkpoint), "--output", str(output), *GEOMETRY, *options]
+    )
+
+
+def compare_with_pytorch(engine, model):
+    model = attach(model, EdgeInfiniteConfig(engine.geometry, NO_GATE))
+    tokens = random_tokens(150)
+    wanted, session = Session(TorchEngine(model)), Session(engine)
+    for start, end in ((0, 1), (1, 40), (40, 41), (41, 130), (130, 150)):
+        expected = wanted.append(tokens[start:end])
+        np.testing.assert_allclose(session.append(tokens[start:end]), expected, atol=1e-3)
+    held = [name for name in session.state.arrays if name.startswith(("conv", "recurrent"))]
+    assert len(held) == 4 * len(recurrent_layers(model)[0].tensors)
+    for name in held:
+        np.testing.assert_allclose(
+            session.state.arrays[name], wanted.state.arrays[name], rtol=1e-4, atol=1e-4
+        )
