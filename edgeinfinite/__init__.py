@@ -25,6 +25,7 @@ __all__ = [
     "attach",
     "load_backbone",
     "load_engine",
+    "register_exporter",
 ]
 
 # These packages read the variables when imported, so this comes before all other imports.
@@ -33,6 +34,7 @@ for _variable in ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY"):
 
 if TYPE_CHECKING:
     from edgeinfinite.artifact.geometry import Geometry
+    from edgeinfinite.export.hf.registration import register_exporter
     from edgeinfinite.models.attach import attach
     from edgeinfinite.models.checkpoint.loading import load_backbone
     from edgeinfinite.runtime_py.answer.conversation import Conversation
@@ -46,6 +48,7 @@ _HOME = {
     "attach": "edgeinfinite.models.attach",
     "load_backbone": "edgeinfinite.models.checkpoint.loading",
     "load_engine": "edgeinfinite.runtime_py.engines",
+    "register_exporter": "edgeinfinite.export.hf.registration",
 }
 
 
