@@ -67,7 +67,9 @@ def understood(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _changed(part: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
     """The keywords of a part that change; `_LEFT_OUT` for those that go."""
-    return _text(part) | _without_effect(part) | _unevaluated(part) | _named(part, root)
+    new = _text(part) | _without_effect(part) | _unevaluated(part)
+    left = {name: value for name, value in (part | new).items() if value is not _LEFT_OUT}
+    return new | _named(left, root)
 
 
 def _text(part: dict[str, Any]) -> dict[str, Any]:

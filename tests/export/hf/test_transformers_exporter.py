@@ -211,7 +211,8 @@ def test_a_transformers_without_the_hook_is_named_with_the_version_that_has_it(
 ) -> None:
     older = types.ModuleType("transformers.exporters")  # 5.22 has exporters and no hook
     monkeypatch.setitem(sys.modules, "transformers.exporters", older)
-    monkeypatch.setattr(transformers, "__version__", "5.22.0")
+    ours = types.SimpleNamespace(__version__="5.22.0")
+    monkeypatch.setattr("edgeinfinite.export.hf.registration.transformers", ours)
     with pytest.raises(EdgeInfiniteError) as raised:
         edgeinfinite.register_exporter()
     said = str(raised.value)

@@ -47,6 +47,10 @@ NUMBER = {"type": "number"}
             {"properties": {"a": NUMBER}, "additionalProperties": False},
         ),
         (
+            {"propertyNames": {"enum": ["a"]}, "unevaluatedProperties": NUMBER},
+            {"properties": {"a": NUMBER}, "additionalProperties": False},
+        ),
+        (
             {"propertyNames": {"const": "a"}},
             {"properties": {"a": True}, "additionalProperties": False},
         ),
