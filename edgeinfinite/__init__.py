@@ -26,6 +26,7 @@ __all__ = [
     "load_backbone",
     "load_engine",
     "open_exact",
+    "register_exporter",
 ]
 
 # These packages read the variables when imported, so this comes before all other imports.
@@ -35,6 +36,7 @@ for _variable in ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY"):
 if TYPE_CHECKING:
     from edgeinfinite.artifact.geometry import Geometry
     from edgeinfinite.export.exact import open_exact
+    from edgeinfinite.export.hf.registration import register_exporter
     from edgeinfinite.models.attach import attach
     from edgeinfinite.models.checkpoint.loading import load_backbone
     from edgeinfinite.runtime_py.answer.conversation import Conversation
@@ -49,6 +51,7 @@ _HOME = {
     "load_backbone": "edgeinfinite.models.checkpoint.loading",
     "load_engine": "edgeinfinite.runtime_py.engines",
     "open_exact": "edgeinfinite.export.exact",
+    "register_exporter": "edgeinfinite.export.hf.registration",
 }
 
 

@@ -54,6 +54,8 @@ class Talk:
         opens: whether the template writes how an answer begins.
         tools: that the model is told of, and may call.
         effort: of reasoning; None leaves it to the template.
+        usual_effort: what the request's API means where none is named; a template that knows no
+            effort refuses any other.
         switches: the chat template's own.
         read: the tokens of an earlier request and its answer, which `news` follow; empty for none.
         news: the last ones of `messages`, where `read` stands for all before.
@@ -64,6 +66,7 @@ class Talk:
     opens: bool = True
     tools: Tools = NO_TOOLS
     effort: str | None = None
+    usual_effort: str = "default"
     switches: Mapping[str, Any] = field(default_factory=dict)
     read: Sequence[int] = ()
     news: tuple[Message, ...] = ()
@@ -79,7 +82,7 @@ class Talk:
             EdgeInfiniteError: the tokenizer or its chat template refuses it, or lacks a switch.
         """
         abilities = Abilities(tokenizer.template_source)
-        more = abilities.options(self.effort, self.switches)
+        more = abilities.options(self.effort, self.switches, usual=self.usual_effort)
         messages, news, tools = self.messages, self.news, self.tools.all
         if tools:
             _ = abilities.tool_form  # or it is refused

@@ -71,7 +71,8 @@ def tools_of(
             else "tool_choice: tools are missing"
         )
         raise ApiProblem(400, f"{what}; declare it", param="tool_choice")
-    return Tools(tools, choice, tuple(only), parallel)
+    one_by_name = choice == "required" and len(only) == 1  # as OpenAI: exactly one call of it
+    return Tools(tools, choice, tuple(only), parallel and not one_by_name)
 
 
 class Calls:

@@ -12,7 +12,6 @@ from edgeinfinite.runtime_py.tools.forms import HERMES, ToolForm, form_of, knows
 from edgeinfinite.runtime_py.tools.reader import THINK, THOUGHT
 
 _NO_EFFORT = ("none", "minimal")
-_WITHOUT_EFFECT = ("none", "default")
 _GIVEN = {
     *("messages", "tools", "documents", "add_generation_prompt", "continue_final_message"),
     *("bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token", "mask_token"),
@@ -57,12 +56,15 @@ class Abilities:
             )
         return form
 
-    def options(self, effort: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    def options(
+        self, effort: str | None, given: Mapping[str, Any], *, usual: str = "default"
+    ) -> dict[str, Any]:
         """The template's own switches.
 
         Args:
             effort: of reasoning, in OpenAI's words; None where nobody asks for one.
             given: `chat_template_kwargs`.
+            usual: the effort that changes nothing.
 
         Raises:
             EdgeInfiniteError: the template doesn't know one.
@@ -79,7 +81,7 @@ class Abilities:
             return {"reasoning_effort": effort} | dict(given)
         if "enable_thinking" in self.source:
             return {"enable_thinking": effort not in _NO_EFFORT} | dict(given)
-        if effort not in _WITHOUT_EFFECT or (self.thinks and effort == "none"):
+        if effort not in ("none", usual) or (self.thinks and effort == "none"):
             raise EdgeInfiniteError(
                 f"reasoning effort {effort[:20]!r}: this artifact's chat template knows none; "
                 "leave it out"

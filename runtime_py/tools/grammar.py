@@ -51,6 +51,8 @@ def tool_grammar(
         return guidance.lark(source, cancelled=cancelled)
 
     given = tuple(_understood(tool) for tool in tools.callable)
+    if schema is not None:
+        schema = json.dumps(understood(json.loads(schema)))
     try:
         return made(given)
     except EdgeInfiniteError:
@@ -64,19 +66,19 @@ def _understood(tool: Tool) -> Tool:
 
 
 def _usable(guidance: Guidance, tool: Tool, cancelled: Callable[[], bool] | None) -> Tool:
-    """The tool; with any arguments, where its schema isn't strict and can't be held to.
+    """The tool; with a schema of which only that is left which can be held to, if it isn't strict.
 
     Raises:
         EdgeInfiniteError: it is strict.
     """
-    lenient = {} if tool.strict else {"x-guidance": {"lenient": True}}
-    try:
-        guidance.json_schema(dict(tool.parameters) | lenient, cancelled=cancelled)
-    except EdgeInfiniteError as error:
-        if tool.strict:
+    if tool.strict:
+        try:
+            guidance.json_schema(tool.parameters, cancelled=cancelled)
+        except EdgeInfiniteError as error:
             raise EdgeInfiniteError(f"the tool {tool.name}: {error}") from error
-        return Tool(tool.name, tool.description, {"type": "object"})
-    return tool
+        return tool
+    nearest = guidance.nearest(tool.parameters, cancelled=cancelled)
+    return Tool(tool.name, tool.description, nearest or {"type": "object"})
 
 
 def _source(

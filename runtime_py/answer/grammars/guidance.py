@@ -14,7 +14,7 @@ import numpy as np
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.installation import install_extra
-from edgeinfinite.runtime_py.answer.grammars.json_schemas import culprit, understood
+from edgeinfinite.runtime_py.answer.grammars.json_schemas import understood
 from edgeinfinite.runtime_py.answer.grammars.process import (
     TOO_MUCH,
     GrammarHost,
@@ -24,6 +24,7 @@ from edgeinfinite.runtime_py.answer.grammars.process import (
     RemoteGrammar,
     is_available,
 )
+from edgeinfinite.runtime_py.answer.grammars.schema_faults import Fault, fault_of, short
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer
 
 Result = TypeVar("Result")
@@ -32,7 +33,7 @@ _JSON = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": 
 """As `json.dumps` writes it. Small models fill free white space without end. A schema may say
 otherwise under `x-guidance`."""
 
-_LONGEST_REASON = 200
+_MOST_FAULTS = 50
 
 
 class Guidance:
@@ -62,7 +63,7 @@ class Guidance:
             )
         except Refused as error:
             raise EdgeInfiniteError(
-                f"llguidance can't use the artifact's tokenizer ({_short(str(error))}); "
+                f"llguidance can't use the artifact's tokenizer ({short(str(error))}); "
                 "answer without a grammar"
             ) from error
 
@@ -77,14 +78,15 @@ class Guidance:
 
         Raises:
             EdgeInfiniteError: the schema isn't one, is no JSON object, uses a keyword that
-                llguidance lacks, or takes too much time or memory; the message names the property.
+                llguidance lacks, or takes too much time or memory; the message names the keyword by
+                its place.
             Cancelled: `cancelled` said so.
         """
         try:
             source = json.loads(schema) if isinstance(schema, str) else schema
         except (ValueError, RecursionError) as error:
             raise EdgeInfiniteError(
-                f"the JSON schema isn't JSON: {_short(str(error))}; correct it"
+                f"the JSON schema isn't JSON: {short(str(error))}; correct it"
             ) from error
         if not isinstance(source, Mapping):
             raise EdgeInfiniteError(
@@ -95,8 +97,33 @@ class Guidance:
         try:
             return self._opened("json_schema", source, cancelled)
         except Refused as error:
-            where = culprit(source, str(error), self._refusal)
-            raise _unusable("JSON schema", f"{where}{_short(str(error))}") from error
+            found = self._fault(source, str(error), cancelled)
+            raise _unusable("JSON schema", found.said) from error
+
+    def nearest(
+        self, schema: Mapping[str, Any], *, cancelled: Callable[[], bool] | None = None
+    ) -> dict[str, Any] | None:
+        """The schema without the keywords that llguidance can't hold to; None if that isn't enough.
+
+        Args:
+            schema: what JSON says.
+            cancelled: see `json_schema`.
+
+        Raises:
+            Cancelled: `cancelled` said so.
+        """
+        source: dict[str, Any] = json.loads(json.dumps(understood(dict(schema))))
+        for _ in range(_MOST_FAULTS):
+            try:
+                self._opened("json_schema", source, cancelled)
+            except Refused as error:
+                found = self._fault(source, str(error), cancelled)
+                if found.keyword is None:
+                    return None
+                del found.part[found.keyword]
+            else:
+                return source
+        return None
 
     def regex(self, pattern: str, *, cancelled: Callable[[], bool] | None = None) -> TokenGrammar:
         """A grammar for one answer that matches a regular expression from start to end.
@@ -108,7 +135,7 @@ class Guidance:
             return self._opened("regex", pattern, cancelled)
         except Refused as error:
             what = f"regular expression {pattern!r:.80}"
-            raise _unusable(what, _short(str(error))) from error
+            raise _unusable(what, short(str(error))) from error
 
     def lark(self, grammar: str, *, cancelled: Callable[[], bool] | None = None) -> TokenGrammar:
         """A grammar for one answer, in llguidance's variant of Lark's syntax.
@@ -119,7 +146,7 @@ class Guidance:
         try:
             return self._opened("lark", grammar, cancelled)
         except Refused as error:
-            raise _unusable("Lark grammar", _short(str(error))) from error
+            raise _unusable("Lark grammar", short(str(error))) from error
 
     def _opened(
         self, kind: str, source: Any, cancelled: Callable[[], bool] | None = None
@@ -127,13 +154,17 @@ class Guidance:
         grammar = {"kind": kind, "source": source, "defaults": _JSON}
         return TokenGrammar(self._grammars.open(grammar, cancelled), self._vocabulary)
 
-    def _refusal(self, source: dict[str, Any]) -> str | None:
-        """What is wrong with a part of a schema; None for nothing."""
-        try:
-            self._opened("json_schema", source)
-        except Refused as error:
-            return str(error)
-        return None
+    def _fault(
+        self, source: dict[str, Any], reason: str, cancelled: Callable[[], bool] | None
+    ) -> Fault:
+        def refusal(part: dict[str, Any]) -> str | None:
+            try:
+                self._opened("json_schema", part, cancelled)
+            except Refused as error:
+                return str(error)
+            return None
+
+        return fault_of(source, reason, refusal)
 
 
 class TokenGrammar:
@@ -159,20 +190,17 @@ class TokenGrammar:
             return call()
         except Refused as error:
             raise EdgeInfiniteError(
-                f"the grammar can't be followed: {_short(str(error))}; simplify it"
+                f"the grammar can't be followed: {short(str(error))}; simplify it"
             ) from error
 
 
 def _unusable(what: str, reason: str) -> EdgeInfiniteError:
-    remedy = "simplify" if TOO_MUCH in reason else "correct"
-    return EdgeInfiniteError(f"the {what} can't be used: {reason}; {remedy} it")
-
-
-def _short(message: str) -> str:
-    """The line of llguidance's message that says what is wrong."""
-    lines = message.splitlines() or ["no reason given"]
-    told = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    return " ".join((told or lines)[0].split())[:_LONGEST_REASON]
+    remedy = "correct it"
+    if TOO_MUCH in reason:
+        remedy = "simplify it"
+    elif "supported" in reason:
+        remedy = "leave it out or write it otherwise"
+    return EdgeInfiniteError(f"the {what} can't be used: {reason}; {remedy}")
 
 
 def _require_llguidance() -> None:

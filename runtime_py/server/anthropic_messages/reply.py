@@ -49,7 +49,7 @@ class MessageWriter:
         if isinstance(happened, Piece):
             if not happened.text:
                 return b""
-            return self._add("text", "text", happened.text, {"citations": None})
+            return self._add("text", "text", happened.text, {})
         if isinstance(happened, Thought):
             return self._add("thinking", "thinking", happened.text, {"signature": ""})
         if isinstance(happened, CallBegun):
@@ -69,7 +69,7 @@ class MessageWriter:
     def last(self, started: Started, finished: Finished) -> bytes:
         closed = self._close()
         if not self._blocks:
-            closed += self._begin({"type": "text", "text": "", "citations": None}) + self._close()
+            closed += self._begin({"type": "text", "text": ""}) + self._close()
         ended = {
             "type": "message_delta",
             "delta": _end(finished),

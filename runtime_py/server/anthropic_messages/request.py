@@ -14,14 +14,16 @@ from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.tools.tool import Choice, Tools
 
 IGNORED = {
-    *("cache_control", "diagnostics", "inference_geo", "metadata", "service_tier", "speed"),
-    *("user_profile_id", "workspace_id"),
+    *("cache_control", "context_management", "diagnostics", "inference_geo", "metadata"),
+    *("service_tier", "speed", "user_profile_id", "workspace_id"),
 }
-"""Who asks, and how to bill and cache: what was read is kept anyway."""
+"""Who asks, and how to bill and cache: what was read is kept anyway, and nothing is compacted."""
+
+DEFAULT_EFFORT = "high"
+"""What this API means by a request that names none; Claude Code names it in each of its own."""
 
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "container": ({},),
-    "context_management": ({}, {"edits": []}),
     "mcp_servers": ([],),
 }
 

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from edgeinfinite.runtime_py.server.anthropic_messages.blocks import messages_of
 from edgeinfinite.runtime_py.server.anthropic_messages.reply import MessageWriter
 from edgeinfinite.runtime_py.server.anthropic_messages.request import (
+    DEFAULT_EFFORT,
     MessageRequest,
     parse_message,
 )
@@ -61,4 +62,10 @@ def talk_of(asked: MessageRequest) -> Talk:
             "that message or output_config.format out",
             param="output_config.format",
         )
-    return Talk(tuple(messages), continues=continues, tools=asked.declared, effort=asked.effort)
+    return Talk(
+        tuple(messages),
+        continues=continues,
+        tools=asked.declared,
+        effort=asked.effort,
+        usual_effort=DEFAULT_EFFORT,
+    )

@@ -41,7 +41,10 @@ def messages_of(
         if kind == "message":
             messages.append(_message(item, where))
         elif kind == "function_call":
-            call = calls.made(item.get("call_id"), item.get("name"), item.get("arguments"), where)
+            name = item.get("name")
+            if isinstance(space := item.get("namespace"), str) and space:
+                name = f"{space}.{name}"
+            call = calls.made(item.get("call_id"), name, item.get("arguments"), where)
             _add_call(messages, call)
         elif kind == "function_call_output":
             result = text_of(item.get("output"), f"{where}.output")

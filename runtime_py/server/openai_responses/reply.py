@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from edgeinfinite.runtime_py.server.events import (
@@ -29,12 +29,20 @@ class ResponseWriter:
         number: of the response, unguessable; ids are made of it.
         head: what the response repeats of its request.
         tokenizer: writes tokens beside their log-probabilities; None where nobody asked for them.
+        namespaces: of tools, by `NAMESPACE.NAME`; a call is told as both.
     """
 
-    def __init__(self, number: str, head: _Object, tokenizer: TextTokenizer | None) -> None:
+    def __init__(
+        self,
+        number: str,
+        head: _Object,
+        tokenizer: TextTokenizer | None,
+        namespaces: Mapping[str, str] | None = None,
+    ) -> None:
         self.number = number
         self.output: list[_Object] = []
         self._tokenizer = tokenizer
+        self._namespaces = namespaces or {}
         self._events = 0
         self._open = False
         self._response: _Object = {
@@ -144,13 +152,17 @@ class ResponseWriter:
     def _call(self, name: str) -> bytes:
         told = self._close("completed")
         at = len(self.output)
+        space = self._namespaces.get(name)
+        named = {"name": name}
+        if space is not None:
+            named = {"name": name.removeprefix(f"{space}."), "namespace": space}
         self.output.append(
             {
                 "id": f"fc_{self.number}{at:04x}",
                 "type": "function_call",
                 "status": "in_progress",
                 "call_id": f"call_{self.number[:20]}{at:04x}",
-                "name": name,
+                **named,
                 "arguments": "",
             }
         )

@@ -12,7 +12,7 @@ from edgeinfinite.runtime_py.server.declared import tool_of, tools_of
 from edgeinfinite.runtime_py.server.decoding import converted, object_of, only_known
 from edgeinfinite.runtime_py.server.leniency import MOST_TOKENS
 from edgeinfinite.runtime_py.server.problems import ApiProblem
-from edgeinfinite.runtime_py.tools.tool import Choice, Tools
+from edgeinfinite.runtime_py.tools.tool import Choice, Tool, Tools
 
 IGNORED = {
     *("background_options", "client_metadata", "context_management", "max_tool_calls"),
@@ -105,16 +105,22 @@ class ResponseRequest(msgspec.Struct, frozen=True, kw_only=True):
         tools = []
         for i, one in enumerate(self.tools):
             where = f"tools[{i}]"
-            if one.get("type") != "function":
-                raise ApiProblem(
-                    400,
-                    f"{where} is of type {one.get('type')!s:.40}, which isn't here; this model "
-                    "calls functions only",
-                    param=where,
-                )
-            tools.append(tool_of(one, where, schema="parameters"))
+            if one.get("type") == "namespace":
+                tools += in_namespace(one, where)
+            else:
+                tools.append(_function(one, where))
         choice, only = _choice(self.tool_choice)
         return tools_of(tools, choice, only, parallel=self.parallel_tool_calls)
+
+    @property
+    def namespaces(self) -> dict[str, str]:
+        """The namespaces of the tools that have one, by the names that the model knows them by."""
+        return {
+            tool.name: one["name"]
+            for i, one in enumerate(self.tools)
+            if one.get("type") == "namespace"
+            for tool in in_namespace(one, f"tools[{i}]")
+        }
 
     @property
     def form(self) -> TextForm:
@@ -134,6 +140,42 @@ class ResponseRequest(msgspec.Struct, frozen=True, kw_only=True):
         if self.form.schema is None:
             raise ApiProblem(400, "text.format has no schema; give one", param="text.format.schema")
         return msgspec.json.encode(self.form.schema).decode()
+
+
+def _function(given: Any, where: str) -> Tool:
+    kind = given.get("type") if isinstance(given, dict) else None
+    if kind != "function":
+        raise ApiProblem(
+            400,
+            f"{where} is of type {kind!s:.40}, which isn't here; this model calls functions only",
+            param=where,
+        )
+    return tool_of(given, where, schema="parameters")
+
+
+def in_namespace(given: dict[str, Any], where: str) -> list[Tool]:
+    """The functions of a namespace, as Codex groups them; to the model each is `NAMESPACE.NAME`.
+
+    Raises:
+        ApiProblem: 400; it has no name, or holds something else.
+    """
+    name, functions = given.get("name"), given.get("tools")
+    if not isinstance(name, str) or not name or not isinstance(functions, list):
+        raise ApiProblem(400, f"{where} is no namespace; give its name and tools", param=where)
+    tools = [_function(one, f"{where}.tools[{i}]") for i, one in enumerate(functions)]
+    return [
+        tool_of(
+            {
+                "name": f"{name}.{tool.name}",
+                "description": tool.description,
+                "parameters": tool.parameters,
+                "strict": tool.strict,
+            },
+            where,
+            schema="parameters",
+        )
+        for tool in tools
+    ]
 
 
 def _choice(given: str | dict[str, Any]) -> tuple[Choice, list[str]]:

@@ -49,6 +49,7 @@ async def create(service: Service, request: Request) -> Response:
         new_number(),
         _repeated(service, asked, ask),
         service.answers.tokenizer if ask.logprobs is not None else None,
+        asked.namespaces,
     )
 
     async def keep(started: Started, finished: Finished) -> None:
@@ -186,7 +187,8 @@ def _with_answer(
             text += item["content"][0]["text"]
         elif item["type"] == "function_call" and item["status"] == "completed":
             with suppress(ApiProblem):  # of a model that isn't held to JSON
-                call = known.made(item["call_id"], item["name"], item["arguments"], "output")
+                name = ".".join(filter(None, (item.get("namespace"), item["name"])))
+                call = known.made(item["call_id"], name, item["arguments"], "output")
                 calls.append(call)
     kept: list[dict[str, Any]] = [dict(message) for message in messages]
     if talk.continues:

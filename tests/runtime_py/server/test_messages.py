@@ -155,3 +155,20 @@ def test_a_client_that_leaves_ends_its_request(server):
     with httpx.stream("POST", f"{server.url}/v1/messages", json=body, timeout=20) as reply:
         next(reply.iter_lines())
     server.until(lambda: server.service.jobs.running == 0)
+
+
+def test_what_claude_code_and_others_send_along_changes_nothing(server):
+    """Context editing, since nothing is compacted; the effort that the API means by none."""
+    plain = httpx.post(f"{server.url}/v1/messages", json=RAW | {"messages": HI}, timeout=20).json()
+    edits = [{"type": "clear_thinking_20251015", "keep": "all"}]
+    more = {
+        "context_management": {"edits": edits},
+        "thinking": {"type": "adaptive"},
+        "output_config": {"effort": "high"},
+        "metadata": {"user_id": "{}"},
+    }
+    said = httpx.post(
+        f"{server.url}/v1/messages?beta=true", json=RAW | more | {"messages": HI}, timeout=20
+    ).json()
+    assert said["content"] == plain["content"]
+    assert set(said["content"][0]) == {"type", "text"}, "Vercel's client takes no citations of null"

@@ -222,7 +222,17 @@ def test_a_schema_of_a_megabyte_is_held_to_or_refused_and_stops_nobody(server):
         ("messages", {"tools": [{"type": "bash_20250124", "name": "bash"}]}, "of type bash_2025"),
         ("messages", {"tool_choice": {"type": "tool"}}, "type tool needs a name"),
         ("messages", {"tools": [{"name": "a", "input_schema": {"type": "array"}}]}, "no schema of"),
-        ("messages", {"output_config": {"effort": "high"}}, "reasoning effort 'high'"),
+        ("messages", {"output_config": {"effort": "low"}}, "reasoning effort 'low'"),
+        (
+            "responses",
+            {"tools": [{"type": "namespace", "name": "n"}]},
+            r"tools\[0\] is no namespace",
+        ),
+        (
+            "responses",
+            {"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "web_search"}]}]},
+            r"tools\[0\]\.tools\[0\] is of type web_search",
+        ),
     ],
 )
 def test_what_isnt_understood_is_refused_by_name(server, path, fields, says):
@@ -243,3 +253,35 @@ def test_results_and_calls_that_dont_fit_are_refused(server):
         said = httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=30)
         assert said.status_code == 400
         assert says in said.json()["error"]["message"]
+
+
+def test_a_tool_chosen_by_name_is_called_once(server):
+    """As OpenAI does, whatever `parallel_tool_calls` says: a small model might go on for ever."""
+    choice = {"type": "function", "function": {"name": "pet"}}
+    said = server.client().chat.completions.create(
+        messages=HI, tool_choice=choice, max_tokens=2_000, **CHAT, **HOT
+    )
+    assert said.choices[0].finish_reason == "tool_calls"
+    assert len(said.choices[0].message.tool_calls) == 1
+
+
+def test_functions_of_a_namespace_are_called_by_both_names(server):
+    """As Codex groups those of its agents and of MCP servers."""
+    create = server.client().responses.create
+    space = {"type": "namespace", "name": "zoo", "description": "", "tools": FLAT["tools"]}
+    asked = {"model": "tiny", "tools": [space], **ONE}
+    said = create(input="Hi", tool_choice="required", max_output_tokens=200, **asked, **HOT)
+    (call,) = said.output
+    assert (call.type, call.namespace, call.name) == ("function_call", "zoo", "pet")
+    assert is_pet(call.arguments)
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": "done"}
+    by_id = create(input=[result], previous_response_id=said.id, max_output_tokens=8, **asked)
+    resent = create(
+        input=[{"role": "user", "content": "Hi"}, call.to_dict(), result],
+        max_output_tokens=8,
+        **asked,
+    )
+    assert by_id.usage.input_tokens == resent.usage.input_tokens
+    name = {"type": "function", "name": "zoo.pet"}
+    (call,) = create(input="Hi", tool_choice=name, max_output_tokens=200, **asked).output
+    assert (call.namespace, call.name) == ("zoo", "pet")

@@ -96,7 +96,11 @@ def test_an_optional_end_leaves_the_choice_to_the_model(conversation: Conversati
 @pytest.mark.parametrize(
     ("form", "value", "message"),
     [
-        ("json_schema", {"type": "nonsense"}, "JSON schema can't be used: Invalid type: nonsense"),
+        (
+            "json_schema",
+            {"type": "nonsense"},
+            "used: type 'nonsense' is no type",
+        ),
         ("json_schema", '{"type": ', "JSON schema isn't JSON: Expecting value"),
         ("json_schema", "[1, 2]", r"JSON schema is \[1, 2\]; give an object"),
         ("json_schema", "[" * 10_000, "JSON schema isn't JSON"),

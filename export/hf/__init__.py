@@ -1,0 +1,1 @@
+"""EdgeInfinite among transformers' own exporters: `register_exporter`, then `AutoHfExporter`."""
