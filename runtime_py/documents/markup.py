@@ -10,6 +10,7 @@ from edgeinfinite.runtime_py.documents.budget import Budget
 from edgeinfinite.runtime_py.documents.clean import tidied
 from edgeinfinite.runtime_py.documents.encoding import decoded, stated_encoding
 from edgeinfinite.runtime_py.documents.formulas import local_name
+from edgeinfinite.runtime_py.documents.inert import without_inert
 from edgeinfinite.runtime_py.documents.nesting import flattened
 from edgeinfinite.runtime_py.documents.parts import Extracted, one_line, reading
 from edgeinfinite.runtime_py.documents.writer import markdown
@@ -86,7 +87,7 @@ def _parsed(page: str) -> Any:
             return etree.fromstring(data, strict)
         except etree.XMLSyntaxError:
             pass
-    data = _ENDS.sub(b"", data)
+    data = _ENDS.sub(b"", without_inert(page).encode("utf-8", "replace"))
     lenient = etree.HTMLParser(encoding="utf-8", huge_tree=True, recover=True)
     try:
         root = etree.fromstring(data, lenient)

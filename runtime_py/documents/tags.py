@@ -8,7 +8,7 @@ from typing import Any
 from edgeinfinite.runtime_py.documents.formulas import local_name
 
 UNREAD = frozenset(("script", "style", "noscript", "template", "nav", "head", "title")) | {
-    *("colgroup", "rt", "rp", "rtc", "desc", "metadata"),
+    *("rt", "rp", "rtc", "desc", "metadata"),
 }
 """Nothing in them is read; of ruby the words stay, their readings would stand amid them."""
 
@@ -27,6 +27,9 @@ BLOCKS = (
     | frozenset(("noframes", "optgroup", "option", "p", "search", "section", "summary", "text"))
 )
 """`text` is SVG's: a label of a drawing, or a line of a page that is drawn."""
+
+APART = frozenset(("button", "select", "textarea", "input", "object", "canvas", "video", "audio"))
+"""Inline elements that are boxes of their own, no part of the word before or after."""
 
 LINES = frozenset(("option", "legend", "dt", "text"))
 """Blocks without a blank line around."""

@@ -12,7 +12,7 @@ import zipfile
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from edgeinfinite.runtime_py.documents import opc
+from edgeinfinite.runtime_py.documents import opc, word_numbers
 from edgeinfinite.runtime_py.documents.archive import Archive
 from edgeinfinite.runtime_py.documents.formulas import local_name, of_word
 from edgeinfinite.runtime_py.documents.parts import Skipped, going_on
@@ -67,6 +67,7 @@ def plain_package(archive: Archive, main: Any, skipped: Skipped) -> bytes:
             with going_on(skipped, path):
                 trees[kind] = archive.xml(path)
                 sources[kind] = path
+    word_numbers.number(main, trees.get("numbering"), trees.get("styles"))
     notes = {kind: _note_ids(trees.get(kind)) for kind in ("footnotes", "endnotes")}
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as package:
