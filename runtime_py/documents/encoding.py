@@ -10,9 +10,13 @@ import codecs
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.installation import install_extra
+
+if TYPE_CHECKING:
+    from charset_normalizer import CharsetMatch
 
 # UTF-32 first: its mark begins with UTF-16's.
 _MARKS = (
@@ -29,7 +33,15 @@ _GUESSED = (
     *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r"),
     *("gb18030", "big5", "cp932", "euc_jp", "cp949"),
 )
-"""Of Windows, of Russian mail, of East Asia. DOS and EBCDIC would fit too many texts by chance."""
+"""Of Windows, of Russian mail, of East Asia."""
+
+_RARE = ("mac_cyrillic", "mac_roman", "cp866", "iso8859_2", "iso8859_5")
+"""Of Macs, DOS and Unix as they were. They fit many texts by chance, so that they have to fit
+better than all others. EBCDIC would fit too many."""
+
+_LITTLE = 0.03
+_MUCH = 0.2
+"""More of a language's usual letters, as charset_normalizer counts them."""
 
 _COMMONEST = "cp1252"
 """Preferred where it fits as well as the best one; it holds Latin-1's letters."""
@@ -197,17 +209,23 @@ def _guess(name: str, data: bytes, place: str) -> str:
             f"{name} isn't UTF-8 text ({place}); convert it to UTF-8 first, or let the encoding be "
             f"guessed: {install_extra('documents')}"
         ) from error
-    found = from_bytes(_sample(data), cp_isolation=list(_GUESSED), enable_fallback=False)
-    guesses = []
-    if (best := found.best()) is not None:
+    names = [*_GUESSED, *_RARE]
+    found = list(from_bytes(_sample(data), cp_isolation=names, enable_fallback=False))
+    common = [match for match in found if set(match.could_be_from_charset) & set(_GUESSED)]
+    guesses: list[str] = []
+    if common:
+        best = common[0]
         as_good = {
             name
-            for match in found
+            for match in common
             if (match.chaos, match.coherence) == (best.chaos, best.coherence)
+            or (_COMMONEST in match.could_be_from_charset and _is_close(match, best))
             for name in match.could_be_from_charset
+            if name in _GUESSED
         }
-        guesses = [_COMMONEST] if _COMMONEST in as_good else []
-        guesses += [best.encoding, _COMMONEST]
+        guesses = [min(as_good, key=_GUESSED.index), _COMMONEST]
+    if found and (not common or _fits_better(found[0], common[0])):
+        guesses.insert(0, found[0].encoding)
     for encoding in guesses:
         if _is_strict(data, encoding):
             return encoding
@@ -218,6 +236,15 @@ def _guess(name: str, data: bytes, place: str) -> str:
         f"{name} isn't UTF-8 text ({place}), nor can its encoding be guessed; convert it to UTF-8 "
         "first"
     )
+
+
+def _is_close(one: CharsetMatch, best: CharsetMatch) -> bool:
+    return one.chaos <= best.chaos + _LITTLE and one.coherence >= best.coherence - _LITTLE
+
+
+def _fits_better(one: CharsetMatch, other: CharsetMatch) -> bool:
+    less_strange = one.chaos < other.chaos and one.coherence > other.coherence - _MUCH
+    return less_strange or (one.chaos == other.chaos and one.coherence > other.coherence + _MUCH)
 
 
 def _sample(data: bytes) -> bytes:

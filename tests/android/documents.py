@@ -37,6 +37,14 @@ BODIES = (
     "One <tspan>label</tspan></text><text><tspan x='0' y='1'>first</tspan><tspan x='0' y='2'>line"
     "</tspan></text></svg><p>after</p>",
     "<pre><div>a</div><div> b</div><code><p>c</p>d</code>\n<span>e</span>f</pre><p>after</p>",
+    "<ol type=a start=26><li>a</li><li value=3>b</li></ol><ol type=I><li>c</li><li type=a>d</li></ol>"
+    "<ol reversed><li>e</li><li>f</li></ol><ol style='list-style-type: lower-roman' start=-1><li>g"
+    "</li><li>h</li><li>i</li></ol><ol start=' 7x'><li>j</li></ol>",
+    "<table><tr><td>x<ol type=a><li>y</li><li>z<ul><li>w</li></ul></li></ol></td></tr></table>"
+    "<h2>H<ol><li>i</li></ol></h2><p>after</p>",
+    "<p>one<button>two</button>three <select><option>four</option></select>five<textarea>six"
+    "</textarea>seven <input value='no'/>eight <object>nine</object>ten</p>",
+    "<p>a</p><noscript><p>b</p></noscript><template><p>c</p></template><p>rest</p>",
     "<p>is <math><mn>5</mn></math> kg, <math><mfrac><mi>a</mi><mi>b</mi></mfrac></math></p>",
 )
 """Of pages and chapters, in what every reader knows."""

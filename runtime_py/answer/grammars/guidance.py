@@ -24,6 +24,7 @@ from edgeinfinite.runtime_py.answer.grammars.process import (
     RemoteGrammar,
     is_available,
 )
+from edgeinfinite.runtime_py.session.session import Cancelled
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer
 
 Result = TypeVar("Result")
@@ -95,7 +96,7 @@ class Guidance:
         try:
             return self._opened("json_schema", source, cancelled)
         except Refused as error:
-            where = culprit(source, str(error), self._refusal)
+            where = culprit(source, str(error), lambda part: self._refusal(part, cancelled))
             raise _unusable("JSON schema", f"{where}{_short(str(error))}") from error
 
     def regex(self, pattern: str, *, cancelled: Callable[[], bool] | None = None) -> TokenGrammar:
@@ -127,10 +128,14 @@ class Guidance:
         grammar = {"kind": kind, "source": source, "defaults": _JSON}
         return TokenGrammar(self._grammars.open(grammar, cancelled), self._vocabulary)
 
-    def _refusal(self, source: dict[str, Any]) -> str | None:
+    def _refusal(
+        self, source: dict[str, Any], cancelled: Callable[[], bool] | None
+    ) -> str | None:
         """What is wrong with a part of a schema; None for nothing."""
+        if cancelled is not None and cancelled():
+            raise Cancelled
         try:
-            self._opened("json_schema", source)
+            self._opened("json_schema", source, cancelled)
         except Refused as error:
             return str(error)
         return None

@@ -64,7 +64,7 @@ internal object HtmlText {
 /** What elements are; as Python's `tags.py`. */
 internal object Tags {
     val UNREAD =
-        setOf("script", "style", "noscript", "template", "nav", "head", "title", "colgroup", "rt", "rp", "rtc") +
+        setOf("script", "style", "noscript", "template", "nav", "head", "title", "rt", "rp", "rtc") +
             setOf("desc", "metadata")
     val HEADINGS = setOf("h1", "h2", "h3", "h4", "h5", "h6")
     val LISTS = setOf("ul", "ol", "menu", "dir")
@@ -78,6 +78,9 @@ internal object Tags {
             setOf("footer", "form", "frameset", "header", "hgroup", "hr", "html", "legend", "li", "main") +
             setOf("noframes", "optgroup", "option", "p", "search", "section", "summary") +
             setOf("text") // SVG's: a label of a drawing, or a line of a page that is drawn
+
+    /** Inline elements that are boxes of their own, no part of the word before or after. */
+    val APART = setOf("button", "select", "textarea", "input", "object", "canvas", "video", "audio")
     val MARKED =
         listOf("b", "strong").associateWith { "**" } + listOf("i", "em").associateWith { "*" } +
             listOf("s", "del", "strike").associateWith { "~~" } +

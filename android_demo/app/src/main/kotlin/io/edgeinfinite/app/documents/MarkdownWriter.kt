@@ -25,8 +25,8 @@ internal class MarkdownWriter(
     private val captures = ArrayDeque<StringBuilder>()
     private val ends = IdentityHashMap<Element, () -> Unit>()
 
-    /** The next number of each list around, null of those without. */
-    private val numbers = ArrayDeque<Int?>()
+    /** The numbers of each list around, null of those without. */
+    private val lists = ArrayDeque<ListNumbers?>()
     private val tables = ArrayDeque<MarkdownTable>()
     private var verbatim = 0
 
@@ -47,6 +47,7 @@ internal class MarkdownWriter(
                 return FilterResult.SKIP_ENTIRELY
             }
             tag in Tags.BLOCKS -> blockStarts(tag, node)
+            tag in Tags.APART -> put(" ")
             tag == "img" -> put(MarkdownInline.picture(node))
             tag == "br" -> put(if (verbatim > 0 || captures.isEmpty()) "\n" else " ")
             else -> inlineStarts(tag, node)
@@ -128,10 +129,10 @@ internal class MarkdownWriter(
                 verbatim += 1
                 capture(element, ::verbatimEnds)
             }
-            tag == "li" && isFree -> itemStarts(element)
-            tag in Tags.LISTS && isFree -> {
-                startLine(if (numbers.isEmpty()) 2 else 1)
-                numbers += if (tag == "ol") numberOf(element.attr("start")) ?: 1 else null
+            tag == "li" -> itemStarts(element)
+            tag in Tags.LISTS -> {
+                startLine(if (lists.isEmpty()) 2 else 1)
+                lists += if (tag == "ol") ListNumbers(element) else null
             }
             tag == "blockquote" && isFree -> {
                 startLine(2)
@@ -159,9 +160,11 @@ internal class MarkdownWriter(
         tag: String,
         element: Element,
     ) {
+        if (tag in Tags.LISTS) lists.removeLastOrNull()
         val end = ends.remove(element)
         when {
             end != null -> end()
+            tag in Tags.APART -> put(" ")
             tag !in Tags.BLOCKS -> Unit
             captures.isNotEmpty() -> startLine(2)
             tag == "li" -> {
@@ -169,10 +172,7 @@ internal class MarkdownWriter(
                 lines.pop()
                 lines.startLine(1, exactly = !isEmpty)
             }
-            tag in Tags.LISTS -> {
-                numbers.removeLastOrNull()
-                startLine(if (numbers.isEmpty()) 2 else 1)
-            }
+            tag in Tags.LISTS -> startLine(if (lists.isEmpty()) 2 else 1)
             tag == "blockquote" || tag == "dd" -> {
                 lines.pop()
                 startLine(if (tag == "dd") 1 else 2)
@@ -191,19 +191,14 @@ internal class MarkdownWriter(
     }
 
     private fun itemStarts(element: Element) {
-        val listed = numbers.lastOrNull()
+        val mark = lists.lastOrNull()?.mark(element).orEmpty()
         startLine(1)
-        if (listed == null) {
-            lines.push("  ", "- ")
-            return
+        if (captures.isEmpty()) {
+            lines.push(if (mark.isEmpty()) "  " else " ".repeat(mark.length + 1), mark.ifEmpty { "-" } + " ")
+        } else if (mark.isNotEmpty()) {
+            put("$mark ")
         }
-        val number = numberOf(element.attr("value")) ?: listed
-        numbers[numbers.lastIndex] = number + 1
-        lines.push(" ".repeat(number.toString().length + 2), "$number. ")
     }
-
-    private fun numberOf(value: String): Int? =
-        value.take(DIGITS).takeIf { digits -> digits.isNotEmpty() && digits.all { it in '0'..'9' } }?.toInt()
 
     private fun heading(
         level: Int,
@@ -237,6 +232,5 @@ internal class MarkdownWriter(
 
         /** Elements within each other that are held back; what is deeper is written as it stands. */
         const val MOST_CAPTURES = 16
-        const val DIGITS = 9
     }
 }
