@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -76,6 +77,9 @@ _XML = re.compile(rb"\s*<\?xml\b[^<>]*?\bencoding\s*=\s*[\"']([\w.:-]+)", re.I)
 _BINARY = re.compile("[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 """Control characters that no text has; all others are those of terminals and printers."""
 
+_SOME = 4
+"""NUL bytes, all in one half, that aren't there by chance."""
+
 _FEW = 1000
 """Characters, at least, for each error of a text that is read in spite of it."""
 
@@ -134,13 +138,21 @@ def _by_pattern(name: str, data: bytes) -> Decoded | None:
         ("utf-16-le", head[1::2], head[::2]),
         ("utf-16-be", head[::2], head[1::2]),
     ):
-        if high.count(0) * 2 < len(high) or low.count(0) or not _is_strict(data, encoding):
+        zeros = high.count(0)
+        if low.count(0) or not _is_strict(data, encoding):
             continue
         text = data.decode(encoding)
+        if zeros * 2 < len(high) and (zeros < _SOME or not _is_assigned(text[:_HEAD])):
+            continue  # in scripts other than Latin only spaces and ends of lines have a NUL
         if not _BINARY.search(text):
             note = f"{name} is read as {encoding.upper()}, which is a guess: it has no mark"
             return Decoded(text, () if text.lstrip().startswith("<?xml") else (note,))
     return None
+
+
+def _is_assigned(text: str) -> bool:
+    """Whether all characters have a meaning, as those of text by chance haven't."""
+    return not any(unicodedata.category(sign) in ("Cn", "Co", "Cs") for sign in text)
 
 
 def _by_statement(name: str, data: bytes, stated: str) -> Decoded | None:
@@ -174,6 +186,10 @@ def _by_statement(name: str, data: bytes, stated: str) -> Decoded | None:
 def _as_utf8(name: str, data: bytes) -> Decoded | None:
     with suppress(UnicodeDecodeError):
         return Decoded(data.decode())
+    with suppress(UnicodeDecodeError):  # characters beyond 65,535 in two halves, as of databases
+        halves = data.decode("utf-8", "surrogatepass").encode("utf-16-le", "surrogatepass")
+        whole = halves.decode("utf-16-le")
+        return Decoded(whole, (f"{name} is no right UTF-8: it is CESU-8, and read as that",))
     text = data.decode("utf-8", "replace")
     errors = text.count("\ufffd") - data.count(b"\xef\xbf\xbd")
     right = len(text) - len(text.encode("ascii", "ignore")) - text.count("\ufffd")
@@ -258,7 +274,8 @@ def _without_nul(name: str, found: Decoded) -> Decoded:
     """Text of a file that isn't binary; the few NULs that a crash leaves are told."""
     strange = len(_BINARY.findall(found.text)) if _BINARY.search(found.text) else 0
     nul = found.text.count("\0")
-    if (strange - nul) * 10 > len(found.text) or nul * _FEW > len(found.text):
+    inner = found.text.rstrip("\0").count("\0")  # buffers are filled up with them
+    if (strange - nul) * 10 > len(found.text) or inner * _FEW > len(found.text):
         raise _no_text(name)
     if not nul:
         return found

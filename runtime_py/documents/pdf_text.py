@@ -24,7 +24,6 @@ _PLACE = re.compile(r"/[A-Za-z.]{0,9}\d{1,6}")
 """A letter's name that only tells its place in the font; pypdf writes it in the letter's stead."""
 
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
-_DIVIDED = re.compile(r"[^\W\d_]{1,60}-\n[^\W\d_]{1,60}")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _BEFORE = re.compile(r"[^\W\d_]{1,60}\Z")
 _AFTER = re.compile(r"([^\W\d_]{1,60})([^\s\w]{0,9})( ?)")
@@ -113,10 +112,7 @@ def rejoined(pages: Iterable[str]) -> str:
     if not places:
         return text
     divided = [(at, *_halves(text, at)) for at in places]
-    known = {
-        word.casefold()
-        for word in _WORD.findall(_DIVIDED.sub("", text))  # no half counts as a word
-    }
+    known = _known(text, divided)
     out: list[str] = []
     end = 0
     for at, before, after in divided:
@@ -130,6 +126,17 @@ def rejoined(pages: Iterable[str]) -> str:
         end = at + 2 + after.end()
     out.append(text[end:])
     return "".join(out)
+
+
+def _known(text: str, divided: list[tuple[int, str, re.Match[str]]]) -> set[str]:
+    """The words that stand whole somewhere; no half counts as one."""
+    known: set[str] = set()
+    end = 0
+    for at, before, after in divided:
+        known.update(map(str.casefold, _WORD.findall(text, end, max(end, at - len(before)))))
+        end = at + 2 + after.end(1)
+    known.update(map(str.casefold, _WORD.findall(text, end)))
+    return known
 
 
 def _halves(text: str, at: int) -> tuple[str, re.Match[str]]:

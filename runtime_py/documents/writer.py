@@ -44,6 +44,7 @@ class _Writer:
         self._tables: list[Table] = []
         self._verbatim = 0
         self._blocks_inside, self._layout = tags.blocks_inside(root), tags.layout_tables(root)
+        self._around_math = tags.around_math(root)
 
     def written(self) -> str:
         from lxml import etree
@@ -99,6 +100,10 @@ class _Writer:
         """Begins an element; False if nothing in it is read."""
         tag = local_name(element)
         if tag in tags.UNREAD:
+            if tag == "script" and tags.is_tex(element):
+                self._put(f" {' '.join((element.text or '').split())} ")
+            return False
+        if element.get("aria-hidden") == "true" and element.getparent() in self._around_math:
             return False
         if tag == "math":
             self._put(
@@ -125,7 +130,7 @@ class _Writer:
             self._break(2)
             self._ends[element] = lambda: self._break(2)
             return
-        if style and style[1].lower() == "vertical-align" and not len(element):
+        if style and style[1].lower() == "vertical-align":
             tag = "sup" if style[2].lower() == "super" else "sub"
         if tag == "tspan" and inline.is_line(element):
             self._break(1)
@@ -142,8 +147,7 @@ class _Writer:
         elif tag == "a":
             if inline.is_note(element):
                 self._capture(element, lambda text: self._put(inline.bracketed(text)))
-            elif inline.FAR.fullmatch((element.get("href") or "").strip()):
-                href = element.get("href").strip()
+            elif href := inline.target(element):
                 self._capture(element, lambda text: self._put(inline.link(text, href)))
 
     def _block_starts(self, tag: str, element: Any) -> None:

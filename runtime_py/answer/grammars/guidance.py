@@ -128,9 +128,7 @@ class Guidance:
         grammar = {"kind": kind, "source": source, "defaults": _JSON}
         return TokenGrammar(self._grammars.open(grammar, cancelled), self._vocabulary)
 
-    def _refusal(
-        self, source: dict[str, Any], cancelled: Callable[[], bool] | None
-    ) -> str | None:
+    def _refusal(self, source: dict[str, Any], cancelled: Callable[[], bool] | None) -> str | None:
         """What is wrong with a part of a schema; None for nothing."""
         if cancelled is not None and cancelled():
             raise Cancelled

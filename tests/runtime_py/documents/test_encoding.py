@@ -157,3 +157,25 @@ def test_a_guess_is_right_and_said(language: str, encoding: str) -> None:
     document = document_of("a.txt", (text * 2).encode(encoding))
     assert document.text == text * 2
     assert "which is a guess" in document.notes[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["Все счастливые семьи похожи. ", "日本語 の文、です。\n", "Γειά σου \n"]
+)
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_of_other_scripts_is_known_by_its_spaces(text: str, encoding: str) -> None:
+    document = document_of("a.txt", (text * 9).encode(encoding))
+    assert document.text == text * 9
+    assert "which is a guess" in document.notes[0]
+
+
+def test_characters_in_two_halves_are_whole_and_told() -> None:
+    halves = "\ud83d\ude00".encode("utf-8", "surrogatepass")
+    document = document_of("a.txt", b"Smile " + halves + b" please")
+    assert document.text == "Smile \U0001f600 please"
+    assert "CESU-8" in document.notes[0]
+
+
+def test_a_buffer_that_is_filled_up_is_text() -> None:
+    document = document_of("a.txt", b"Some text." + b"\0" * 4000)
+    assert document.text == "Some text." and "4,000 NUL bytes" in document.notes[0]

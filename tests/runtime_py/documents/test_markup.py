@@ -289,3 +289,27 @@ def test_items_are_counted_as_browsers_count_them(start: str, marks: str) -> Non
 def test_numbers_of_lists_in_cells_stay() -> None:
     text = text_of("<table><tr><td>x<ol type=a><li>y<li>z</ol></td></tr></table>")
     assert text.splitlines()[0] == "| x a. y b. z |"
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("10<span style='vertical-align: super'><b>6</b></span>", "10^6"),
+        ("word<a href='#fn1'>1</a> on", "word[1] on"),
+        ("word<a href='notes.xhtml#n'>*</a>", "word[*]"),
+        ("see <a href='#c2'>2</a>", "see 2"),
+        ("word<a href='#c2'>more</a>", "wordmore"),
+        ("<a href='https://x.org/a_(b)'>l</a>", "[l](https://x.org/a_%28b%29)"),
+        ("<a href='https://x.org/a_(b)'>https://x.org/a_(b)</a>", "https://x.org/a_(b)"),
+        ("<script type='math/tex'>x^2</script> m", "x^2 m"),
+        ("<span class=MathJax>y</span><script type='math/tex'>x</script>", "y"),
+        (
+            "a <span class=katex><span><math><mi>x</mi></math></span>"
+            "<span aria-hidden=true>xx</span></span> b",
+            "a x b",
+        ),
+        ("no <i>formula</i> <span aria-hidden=true>here</span>", "no *formula* here"),
+    ],
+)
+def test_marks_of_notes_addresses_and_formulas_stay_what_they_are(html: str, text: str) -> None:
+    assert text_of(f"<p>{html}</p>") == text

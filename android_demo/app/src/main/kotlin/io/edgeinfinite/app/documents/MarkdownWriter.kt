@@ -12,11 +12,13 @@ import java.util.IdentityHashMap
  *
  * @param layout tables that only lay the page out.
  * @param blocksInside inline elements that hold blocks.
+ * @param aroundMath elements right around a formula.
  * @param check see [MarkdownLines].
  */
 internal class MarkdownWriter(
     private val layout: Set<Element>,
     private val blocksInside: Set<Element>,
+    private val aroundMath: Set<Element>,
     check: (Long) -> Unit,
 ) : NodeFilter {
     private val lines = MarkdownLines(check)
@@ -40,7 +42,11 @@ internal class MarkdownWriter(
         if (node !is Element) return FilterResult.CONTINUE
         val tag = node.normalName()
         when {
-            tag in Tags.UNREAD -> return FilterResult.SKIP_ENTIRELY
+            tag in Tags.UNREAD -> {
+                if (Tags.isTex(node)) put(" " + MarkdownInline.words(node.data()) + " ")
+                return FilterResult.SKIP_ENTIRELY
+            }
+            node.attr("aria-hidden") == "true" && node.parent() in aroundMath -> return FilterResult.SKIP_ENTIRELY
             tag == "math" || tag.endsWith(":math") -> {
                 val formula = Formulas.of(node)
                 put(if (node.attr("display") == "block") " $formula " else formula)
@@ -100,7 +106,7 @@ internal class MarkdownWriter(
         if (tag == "tspan" && MarkdownInline.isLine(element)) startLine(1)
         if (verbatim > 0 || element in blocksInside) return
         val isRaised = style != null && style[1].equals("vertical-align", ignoreCase = true)
-        val kind = if (style != null && isRaised && element.children().isEmpty()) style[2].take(3).lowercase() else tag
+        val kind = if (style != null && isRaised) style[2].take(3).lowercase() else tag
         val mark = Tags.RAISED[if (kind == "sup" || kind == "sub") kind else tag]
         val marks = Tags.MARKED[kind]
         when {
