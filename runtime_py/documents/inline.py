@@ -16,6 +16,7 @@ _FAR = re.compile(r"(?:https?://|mailto:)[^\s<>]+", re.I)
 
 _NOTE_MARK = re.compile(r"\s{0,9}(?:\d{1,4}|[*†‡§¶]{1,3})\s{0,9}")
 
+_TEXT_FIELDS = ("text", "search", "email", "tel", "url", "number", "date", "time", "month", "week")
 _DECORATIVE = ("presentation", "none")
 _FILE = re.compile(r"\S+\.(?:png|jpe?g|gif|svg|webp|bmp|tiff?)", re.I)
 
@@ -114,6 +115,14 @@ def picture(element: Any) -> str:
         return ""
     parent = element.getparent()
     return words if parent is not None and local_name(parent) == "a" else bracketed(words)
+
+
+def field(element: Any) -> str:
+    """What an `input` shows: whether it is ticked, or the text in it."""
+    kind = (element.get("type") or "text").strip().lower()
+    if kind in ("checkbox", "radio"):
+        return " [x] " if element.get("checked") is not None else " [ ] "
+    return f" {element.get('value') or ''} " if kind in _TEXT_FIELDS else " "
 
 
 def is_line(tspan: Any) -> bool:

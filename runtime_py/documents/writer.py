@@ -114,6 +114,8 @@ class _Writer:
             return False
         if tag in tags.BLOCKS:
             self._block_starts(tag, element)
+        elif tag == "input":
+            self._put(inline.field(element))
         elif tag in tags.APART:
             self._put(" ")
         elif tag == "img":

@@ -43,7 +43,8 @@ BODIES = (
     "<table><tr><td>x<ol type=a><li>y</li><li>z<ul><li>w</li></ul></li></ol></td></tr></table>"
     "<h2>H<ol><li>i</li></ol></h2><p>after</p>",
     "<p>one<button>two</button>three <select><option>four</option></select>five<textarea>six"
-    "</textarea>seven <input value='no'/>eight <object>nine</object>ten</p>",
+    "</textarea>seven <input value='7'/>eight <input type=checkbox checked><input type='radio'> "
+    "<input type=hidden value=no> <object>nine</object>ten</p>",
     "<p>a</p><noscript><p>b</p></noscript><template><p>c</p></template><p>rest</p>",
     "<p>10<span style='vertical-align:super'><b>6</b></span>, word<a href='#fn1'>1</a>, the <a "
     "href='#c'>2</a> and c<a href='n.xhtml#x'>*</a> <a href='https://x.org/a(b)'>l</a> (<a "

@@ -260,6 +260,21 @@ def test_boxes_within_a_line_are_no_part_of_the_words_beside_them(tag: str) -> N
     assert text_of(f"<p>one<{tag}>two</{tag}>three</p>").split() == ["one", "two", "three"]
 
 
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        (
+            "<li><input type=checkbox checked> done<li><input type=checkbox>to do",
+            "[x] done [ ] to do",
+        ),
+        ("Name:<input value=Ada>!", "Name: Ada !"),
+        ("Name:<input type=hidden value=no><input type=password value=no>", "Name:"),
+    ],
+)
+def test_fields_say_what_they_show(html: str, text: str) -> None:
+    assert " ".join(text_of(html).replace("- ", "").split()) == text
+
+
 def test_text_in_a_group_of_columns_is_read() -> None:
     assert text_of("<table><colgroup>lost<tr><td>x</table>").startswith("lost")
 

@@ -12,6 +12,8 @@ internal object MarkdownInline {
     private val FAR = Regex("(?:https?://|mailto:)[^\\s<>]+", RegexOption.IGNORE_CASE)
     private val NOTE_MARK = Regex("\\s{0,9}(?:\\d{1,4}|[*†‡§¶]{1,3})\\s{0,9}")
     private val EMPHASISED = Regex("(\\*{1,3})([^*]+)\\1")
+    private val TEXT_FIELDS =
+        setOf("text", "search", "email", "tel", "url", "number", "date", "time", "month", "week")
     private val DECORATIVE = setOf("presentation", "none")
     private val FILE = Regex("\\S+\\.(?:png|jpe?g|gif|svg|webp|bmp|tiff?)", RegexOption.IGNORE_CASE)
     private val NOTES = setOf("noteref", "footnote-ref")
@@ -63,6 +65,16 @@ internal object MarkdownInline {
             words.isEmpty() || isHidden || FILE.matches(words) -> ""
             element.parent()?.normalName() == "a" -> words
             else -> bracketed(words)
+        }
+    }
+
+    /** What an `input` shows: whether it is ticked, or the text in it. */
+    fun field(element: Element): String {
+        val kind = element.attr("type").trim().lowercase().ifEmpty { "text" }
+        return when (kind) {
+            "checkbox", "radio" -> if (element.hasAttr("checked")) " [x] " else " [ ] "
+            in TEXT_FIELDS -> " ${element.attr("value")} "
+            else -> " "
         }
     }
 

@@ -53,6 +53,7 @@ internal class MarkdownWriter(
                 return FilterResult.SKIP_ENTIRELY
             }
             tag in Tags.BLOCKS -> blockStarts(tag, node)
+            tag == "input" -> put(MarkdownInline.field(node))
             tag in Tags.APART -> put(" ")
             tag == "img" -> put(MarkdownInline.picture(node))
             tag == "br" -> put(if (verbatim > 0 || captures.isEmpty()) "\n" else " ")
