@@ -93,7 +93,7 @@ class PdfTextTest {
                 val field = PDTextField(form).apply { partialName = name }
                 field.isPassword = name == "pin"
                 value?.let { field.cosObject.setString(COSName.V, it) }
-                form.fields += field
+                form.fields.add(field)
             }
             document.save(file)
         }
