@@ -71,17 +71,18 @@ def prepared(path: str, data: bytes) -> bytes:
         return _page(data)
     if suffix != "epub":
         return data
-    out = io.BytesIO()
+    out, is_changed = io.BytesIO(), False
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as book, zipfile.ZipFile(out, "w") as made:
             for member in book.infolist():
                 content = book.read(member)
                 if member.filename.lower().endswith(_PAGES):
-                    content = _LEFT_OUT.sub(b"", content)
+                    content, count = _LEFT_OUT.subn(b"", content)
+                    is_changed = is_changed or count > 0
                 made.writestr(member, content)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError):
         return data
-    return out.getvalue()
+    return out.getvalue() if is_changed else data
 
 
 def _page(data: bytes) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from results_tables import Cell, Grid, Line, Row, count, mean, one, rows_of
+from results_tables import BENCHMARKS, Cell, Grid, Line, Row, count, mean, one, rows_of
 
 _NAMES = {"int4": "ONNX int4", "int8": "ONNX int8", "executorch-int4": "ExecuTorch int4"}
 _BACKENDS = {"onnx": "ONNX", "executorch": "ExecuTorch"}

@@ -27,12 +27,14 @@ def install() -> None:
         word_gaps = True
 
         def _post_process_text_operation(self, str_widths: float) -> None:
-            before, x = self.text, self._x(self.cm_prev, self.tm_prev)
+            before, x = (self.text, len(self.output)), self._x(self.cm_prev, self.tm_prev)
             super()._post_process_text_operation(str_widths)
-            if before and self.text == before and not before[-1].isspace():
-                moved = self._x(self.cm_matrix, self.tm_matrix) - x
-                if moved < -_LEAST * self.font_size * abs(self.tm_matrix[0] * self.cm_matrix[0]):
-                    self.text += " "
+            last = (self.text or self.output)[-1:]
+            if (self.text, len(self.output)) != before or not last or last.isspace():
+                return
+            moved = self._x(self.cm_matrix, self.tm_matrix) - x
+            if moved < -_LEAST * self.font_size * abs(self.tm_matrix[0] * self.cm_matrix[0]):
+                self.text += " "
 
         def _handle_tj_operation(self, operands: list[Any]) -> float:
             width: float = super()._handle_tj_operation(operands)
