@@ -103,7 +103,8 @@ internal class Epub(
         return byName().ifEmpty { throw ZipException("it names no book") }
     }
 
-    private fun byName() = entries.values.map { it.name }.filter { it.substringAfterLast('.').lowercase() in SUFFIXES }.sorted()
+    private fun byName(): List<String> =
+        entries.values.map { it.name }.filter { it.substringAfterLast('.').lowercase() in SUFFIXES }.sorted()
 
     /**
      * Parts that are encrypted, as names are compared. Publishers may obfuscate fonts without encrypting the text.
@@ -129,7 +130,7 @@ internal class Epub(
         val items = book.select("*|manifest > *|item").associateBy { it.attr("id") }
         val order = book.select("*|spine > *|itemref")
         order.filter { it.attr("idref") !in items }.mapTo(left) { it.attr("idref") }
-        val named = order.mapNotNull { items[it.attr("idref")] }.ifEmpty { if (order.isEmpty()) items.values else emptyList() }
+        val named = if (order.isEmpty()) items.values else order.mapNotNull { items[it.attr("idref")] }
         return named
             .filter { "nav" !in it.attr("properties").split(' ') }
             .map { it to resolved(folder, it.attr("href").substringBefore('#')) }
@@ -137,7 +138,8 @@ internal class Epub(
             .filter { (item, path) ->
                 val kind = item.attr("media-type").substringBefore(';').trim().lowercase()
                 val isPage = isPage(kind, path)
-                if (!isPage && order.isNotEmpty() && (kind == SVG || !kind.startsWith("image/"))) left += "$path ($kind)"
+                val isTold = order.isNotEmpty() && (kind == SVG || !kind.startsWith("image/"))
+                if (!isPage && isTold) left.add("$path ($kind)")
                 isPage
             }.map { it.second }
     }

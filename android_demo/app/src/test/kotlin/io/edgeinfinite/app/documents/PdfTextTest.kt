@@ -79,7 +79,8 @@ class PdfTextTest {
 
     @Test
     fun `words that lines divide are whole, and hyphens of their own stay`() {
-        write(listOf("It guaran-", "tees the well-", "known cause, a well-known", "one. Anne-", "Marie, dis-", "placed."))
+        val lines = "It guaran-|tees the well-|known cause, a well-known|one. Anne-|Marie, dis-|placed."
+        write(lines.split('|'))
         assertEquals("It guarantees\nthe well-known\ncause, a well-known\none. Anne-\nMarie, displaced.", read().text)
     }
 
