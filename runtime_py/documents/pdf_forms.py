@@ -31,18 +31,23 @@ class PageNotes:
         """A line for each field with a value, `label: value`, and for each text typed on a page."""
         lines = []
         for note in _annotations(page, self._budget):
-            kind = note.get("/Subtype")
-            self._attached = self._attached or kind == "/FileAttachment"
-            flags = note.get("/F", 0)
-            if isinstance(flags, int) and flags & _HIDDEN:
+            try:
+                line = tidied(self._line(note))
+            except Exception:  # a damaged one loses no other, nor the page's own text
                 continue
-            line = _field(note) if kind == "/Widget" else ""
-            if kind == "/FreeText":
-                line = _text(note.get("/Contents"))
-            if line := tidied(line):
+            if line:
                 self._budget.spend(len(line))
                 lines.append(line)
         return "\n".join(lines)
+
+    def _line(self, note: Any) -> str:
+        kind, flags = note.get("/Subtype"), note.get("/F", 0)
+        self._attached = self._attached or kind == "/FileAttachment"
+        if isinstance(flags, int) and flags & _HIDDEN:
+            return ""
+        if kind == "/Widget":
+            return _field(note)
+        return _text(note.get("/Contents")) if kind == "/FreeText" else ""
 
     def left_out(self, name: str, reader: Any) -> tuple[str, ...]:
         """What is in the file, but isn't read, after its pages were: files, and forms in XFA."""
@@ -112,5 +117,9 @@ def _got(found: Any, key: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    """A string of PDF's; "" for anything else, such as a stream or a name."""
-    return str(value) if isinstance(value, str) and not str(value).startswith("/Off") else ""
+    """A string of PDF's, also a long one that is a stream; "" for anything else."""
+    if hasattr(value, "get_data"):
+        value = value.get_data()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return str(value) if isinstance(value, str) else ""

@@ -110,6 +110,8 @@ def widget(more: bytes) -> bytes:
         (widget(b"/FT/Tx/T(name)/Parent 6 0 R"), ""),
         (b"<</Subtype/Text/Contents(a comment)>>", ""),
         (b"[6 0 R]", ""),
+        (widget(b"/F 99 0 R/FT/Tx/T(name)/V(Alice)"), "name: Alice"),
+        (widget(b"/FT[/Tx]/T 7/V<</A/B>>"), ""),
         (b"7", ""),
     ],
 )
