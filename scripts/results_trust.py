@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from results_tables import Cell, Grid, Line, Row, count, mean, one, rows_of
+from results_tables import BENCHMARKS, Cell, Grid, Line, Row, count, mean, one, rows_of
 
 _NAMES = {"int4": "ONNX int4", "int8": "ONNX int8", "executorch-int4": "ExecuTorch int4"}
 _BACKENDS = {"onnx": "ONNX", "executorch": "ExecuTorch"}
@@ -100,12 +100,18 @@ def _files(rows: list[Row]) -> str:
     return f"{sum(row.get('pages', 1) for row in rows):,}"
 
 
-def _share(field: str) -> Cell:
-    """The mean of a share over the documents that were read, each as often as it has words."""
+def _share(field: str, *, words: str = "words", comparable: bool = True) -> Cell:
+    """The mean of a share over the documents that were read, each as often as it has words.
+
+    `comparable` leaves out those whose reference isn't what they say.
+    """
 
     def cell(rows: list[Row]) -> str:
         read = [row for row in rows if row.get("words") and "refused" not in row]
-        return f"{fmean([row[field] for row in read], [row['words'] for row in read]):.3f}"
+        if comparable:
+            read = [row for row in read if "not_comparable" not in row]
+        weights = [row.get(words, row["words"]) for row in read]
+        return f"{fmean([row[field] for row in read], weights):.3f}"
 
     return cell
 
@@ -116,8 +122,10 @@ DOCUMENTS = Grid(
         ("files", _files),
         ("refused", lambda rows: str(sum("refused" in row for row in rows))),
         ("words", lambda rows: f"{sum(row.get('words', 0) for row in rows):,}"),
-        ("kept", _share("kept")),
+        ("kept, as the reference stands", _share("kept", comparable=False)),
+        ("kept, of what is comparable", _share("comparable", words="comparable_words")),
         ("in order", _share("in_order")),
+        ("not comparable", lambda rows: str(sum("not_comparable" in row for row in rows))),
     ),
     tuple(
         Line((name, reference), _DOCUMENTS, {"kind": kind})
@@ -129,6 +137,22 @@ DOCUMENTS = Grid(
             ("txt", "text in other encodings", "the encodings that its makers name"),
             ("html5lib", "broken pages", "html5lib's trees"),
         )
+    ),
+)
+
+_HEALTH = "trust/health.json"
+
+HEALTH = Grid(
+    ("documents that are read meanwhile, by four clients",),
+    (
+        ("asked", lambda rows: f"{rows[0]['asked']:,}"),
+        ("median (ms)", lambda rows: f"{rows[0]['median_ms']:.1f}"),
+        ("99th of 100 (ms)", lambda rows: f"{rows[0]['p99_ms']:.1f}"),
+        ("slowest (ms)", lambda rows: f"{rows[0]['slowest_ms']:.1f}"),
+    ),
+    tuple(
+        Line((row["document"],), _HEALTH, {"document": row["document"]})
+        for row in (rows_of(_HEALTH) if (BENCHMARKS / _HEALTH).is_file() else ())
     ),
 )
 

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.documents.budget import Budget
+from edgeinfinite.runtime_py.documents.salvage import salvaged
 
 MOST_MEMBERS = 100_000
 _NAMED = 3
@@ -33,12 +34,16 @@ class Archive:
     def __init__(self, name: str, data: bytes, budget: Budget) -> None:
         self._budget = budget
         self._name = name
+        self._is_cut = False
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except Exception as error:  # whatever a damaged directory brings zipfile to raise
-            raise EdgeInfiniteError(
-                f"{name} is damaged ({error}); get the file again, or save it anew"
-            ) from error
+            found = salvaged(data, budget)
+            if found is None:
+                raise EdgeInfiniteError(
+                    f"{name} is damaged ({error}); get the file again, or save it anew"
+                ) from error
+            self._zip, self._is_cut = found, True
         members = self._zip.infolist()
         if len(members) > MOST_MEMBERS:
             raise EdgeInfiniteError(
@@ -98,7 +103,11 @@ class Archive:
         return root
 
     def notes(self) -> tuple[str, ...]:
-        """A sentence on what was mended."""
+        """Sentences on what was mended."""
+        cut = f"the end of {self._name} is missing or damaged; only the parts before it are read"
+        return (*((cut,) if self._is_cut else ()), *self._of_markup())
+
+    def _of_markup(self) -> tuple[str, ...]:
         if not self.mended:
             return ()
         parts = ", ".join(self.mended[:_NAMED]) + ", ..." * (len(self.mended) > _NAMED)

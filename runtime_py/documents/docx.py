@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.documents import markup, opc
+from edgeinfinite.runtime_py.documents import markup, opc, word_numbers
 from edgeinfinite.runtime_py.documents.archive import Archive
 from edgeinfinite.runtime_py.documents.budget import Budget, TooMuch
 from edgeinfinite.runtime_py.documents.clean import tidied
@@ -48,7 +48,8 @@ def read(name: str, data: bytes, budget: Budget) -> Extracted:
             page = mammoth.convert_to_html(
                 io.BytesIO(package), convert_image=no_pictures, style_map=_STYLES
             ).value
-            text = markup.of_text(page.replace(f">{_BACK}</a>", "></a>"), budget).text
+            page = word_numbers.shown(page.replace(f">{_BACK}</a>", "></a>"))
+            text = markup.of_text(page, budget).text
         except (TooMuch, MemoryError, ModuleNotFoundError):
             raise
         except Exception as error:  # what mammoth raises over a form that it doesn't know

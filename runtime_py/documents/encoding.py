@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import codecs
 import re
+import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.installation import install_extra
+
+if TYPE_CHECKING:
+    from charset_normalizer import CharsetMatch
 
 # UTF-32 first: its mark begins with UTF-16's.
 _MARKS = (
@@ -29,7 +34,15 @@ _GUESSED = (
     *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r"),
     *("gb18030", "big5", "cp932", "euc_jp", "cp949"),
 )
-"""Of Windows, of Russian mail, of East Asia. DOS and EBCDIC would fit too many texts by chance."""
+"""Of Windows, of Russian mail, of East Asia."""
+
+_RARE = ("mac_cyrillic", "mac_roman", "cp866", "iso8859_2", "iso8859_5")
+"""Of Macs, DOS and Unix as they were. They fit many texts by chance, so that they have to fit
+better than all others. EBCDIC would fit too many."""
+
+_LITTLE = 0.03
+_MUCH = 0.2
+"""More of a language's usual letters, as charset_normalizer counts them."""
 
 _COMMONEST = "cp1252"
 """Preferred where it fits as well as the best one; it holds Latin-1's letters."""
@@ -63,6 +76,9 @@ _META = re.compile(rb"<meta\b[^<>]*?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
 _XML = re.compile(rb"\s*<\?xml\b[^<>]*?\bencoding\s*=\s*[\"']([\w.:-]+)", re.I)
 _BINARY = re.compile("[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 """Control characters that no text has; all others are those of terminals and printers."""
+
+_SOME = 4
+"""NUL bytes, all in one half, that aren't there by chance."""
 
 _FEW = 1000
 """Characters, at least, for each error of a text that is read in spite of it."""
@@ -122,13 +138,21 @@ def _by_pattern(name: str, data: bytes) -> Decoded | None:
         ("utf-16-le", head[1::2], head[::2]),
         ("utf-16-be", head[::2], head[1::2]),
     ):
-        if high.count(0) * 2 < len(high) or low.count(0) or not _is_strict(data, encoding):
+        zeros = high.count(0)
+        if low.count(0) or not _is_strict(data, encoding):
             continue
         text = data.decode(encoding)
+        if zeros * 2 < len(high) and (zeros < _SOME or not _is_assigned(text[:_HEAD])):
+            continue  # in scripts other than Latin only spaces and ends of lines have a NUL
         if not _BINARY.search(text):
             note = f"{name} is read as {encoding.upper()}, which is a guess: it has no mark"
             return Decoded(text, () if text.lstrip().startswith("<?xml") else (note,))
     return None
+
+
+def _is_assigned(text: str) -> bool:
+    """Whether all characters have a meaning, as those of text by chance haven't."""
+    return not any(unicodedata.category(sign) in ("Cn", "Co", "Cs") for sign in text)
 
 
 def _by_statement(name: str, data: bytes, stated: str) -> Decoded | None:
@@ -162,6 +186,10 @@ def _by_statement(name: str, data: bytes, stated: str) -> Decoded | None:
 def _as_utf8(name: str, data: bytes) -> Decoded | None:
     with suppress(UnicodeDecodeError):
         return Decoded(data.decode())
+    with suppress(UnicodeDecodeError):  # characters beyond 65,535 in two halves, as of databases
+        halves = data.decode("utf-8", "surrogatepass").encode("utf-16-le", "surrogatepass")
+        whole = halves.decode("utf-16-le")
+        return Decoded(whole, (f"{name} is no right UTF-8: it is CESU-8, and read as that",))
     text = data.decode("utf-8", "replace")
     errors = text.count("\ufffd") - data.count(b"\xef\xbf\xbd")
     right = len(text) - len(text.encode("ascii", "ignore")) - text.count("\ufffd")
@@ -197,17 +225,23 @@ def _guess(name: str, data: bytes, place: str) -> str:
             f"{name} isn't UTF-8 text ({place}); convert it to UTF-8 first, or let the encoding be "
             f"guessed: {install_extra('documents')}"
         ) from error
-    found = from_bytes(_sample(data), cp_isolation=list(_GUESSED), enable_fallback=False)
-    guesses = []
-    if (best := found.best()) is not None:
+    names = [*_GUESSED, *_RARE]
+    found = list(from_bytes(_sample(data), cp_isolation=names, enable_fallback=False))
+    common = [match for match in found if set(match.could_be_from_charset) & set(_GUESSED)]
+    guesses: list[str] = []
+    if common:
+        best = common[0]
         as_good = {
             name
-            for match in found
+            for match in common
             if (match.chaos, match.coherence) == (best.chaos, best.coherence)
+            or (_COMMONEST in match.could_be_from_charset and _is_close(match, best))
             for name in match.could_be_from_charset
+            if name in _GUESSED
         }
-        guesses = [_COMMONEST] if _COMMONEST in as_good else []
-        guesses += [best.encoding, _COMMONEST]
+        guesses = [min(as_good, key=_GUESSED.index), _COMMONEST]
+    if found and (not common or _fits_better(found[0], common[0])):
+        guesses.insert(0, found[0].encoding)
     for encoding in guesses:
         if _is_strict(data, encoding):
             return encoding
@@ -218,6 +252,15 @@ def _guess(name: str, data: bytes, place: str) -> str:
         f"{name} isn't UTF-8 text ({place}), nor can its encoding be guessed; convert it to UTF-8 "
         "first"
     )
+
+
+def _is_close(one: CharsetMatch, best: CharsetMatch) -> bool:
+    return one.chaos <= best.chaos + _LITTLE and one.coherence >= best.coherence - _LITTLE
+
+
+def _fits_better(one: CharsetMatch, other: CharsetMatch) -> bool:
+    less_strange = one.chaos < other.chaos and one.coherence > other.coherence - _MUCH
+    return less_strange or (one.chaos == other.chaos and one.coherence > other.coherence + _MUCH)
 
 
 def _sample(data: bytes) -> bytes:
@@ -231,7 +274,8 @@ def _without_nul(name: str, found: Decoded) -> Decoded:
     """Text of a file that isn't binary; the few NULs that a crash leaves are told."""
     strange = len(_BINARY.findall(found.text)) if _BINARY.search(found.text) else 0
     nul = found.text.count("\0")
-    if (strange - nul) * 10 > len(found.text) or nul * _FEW > len(found.text):
+    inner = found.text.rstrip("\0").count("\0")  # buffers are filled up with them
+    if (strange - nul) * 10 > len(found.text) or inner * _FEW > len(found.text):
         raise _no_text(name)
     if not nul:
         return found

@@ -8,11 +8,15 @@ from typing import Any
 from edgeinfinite.runtime_py.documents.formulas import local_name
 
 _SIMPLE = re.compile(r"[-+−–]?[\w.,′*]+[-+−–]?")
+_EMPHASISED = re.compile(r"(\*{1,3})([^*]+)\1")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)", re.I)
 _BRACKETED = re.compile(r"[\[(].*[\])]", re.S)
-FAR = re.compile(r"(?:https?://|mailto:)[^\s()<>]+", re.I)
+_FAR = re.compile(r"(?:https?://|mailto:)[^\s<>]+", re.I)
 """Addresses that still mean something in the text alone."""
 
+_NOTE_MARK = re.compile(r"\s{0,9}(?:\d{1,4}|[*†‡§¶]{1,3})\s{0,9}")
+
+_TEXT_FIELDS = ("text", "search", "email", "tel", "url", "number", "date", "time", "month", "week")
 _DECORATIVE = ("presentation", "none")
 _FILE = re.compile(r"\S+\.(?:png|jpe?g|gif|svg|webp|bmp|tiff?)", re.I)
 
@@ -25,13 +29,12 @@ def raised(mark: str, text: str, element: Any) -> str:
         text: in the element.
         element: it, for what stands before it and for links in it.
     """
-    words = " ".join(text.split())
+    words = _EMPHASISED.sub(r"\2", " ".join(text.split()))
     if not words:
         return " " if text else ""
     if _BRACKETED.fullmatch(words) and mark == "^":
         return words
-    previous = element.getprevious()
-    before = (element.getparent().text if previous is None else previous.tail) or ""
+    before = _before(element)
     if mark == "^" and _ORDINAL.fullmatch(words) and before[-1:].isdigit():
         return words
     if mark == "^" and not words[0].isalnum() and len(words) == 1 and words not in "+-−–*′":
@@ -44,17 +47,35 @@ def raised(mark: str, text: str, element: Any) -> str:
 
 
 def is_note(element: Any) -> bool:
-    """Whether a link is a footnote's mark."""
+    """Whether a link is a footnote's mark: by what it says, or a number that ends a word."""
     kinds = {
         name: value for name, value in element.attrib.items() if name.endswith(("type", "role"))
     }
     said = " ".join(kinds.values()).split()
     classes = (element.get("class") or "").lower().split()
-    return (
+    if (
         "noteref" in said
         or "doc-noteref" in said
         or bool({"noteref", "footnote-ref"} & set(classes))
-    )
+    ):
+        return True
+    if len(element) or "#" not in (element.get("href") or "") or target(element):
+        return False
+    return bool(_NOTE_MARK.fullmatch(element.text or "")) and _before(element)[-1:].isalnum()
+
+
+def target(link: Any) -> str:
+    """Where a link goes if that still means something in the text alone, else ""."""
+    href = (link.get("href") or "").strip()
+    if not _FAR.fullmatch(href):
+        return ""
+    return href.replace("(", "%28").replace(")", "%29")  # Markdown's own end of an address
+
+
+def _before(element: Any) -> str:
+    """The text right before an element."""
+    previous = element.getprevious()
+    return (element.getparent().text if previous is None else previous.tail) or ""
 
 
 def bracketed(text: str) -> str:
@@ -81,7 +102,8 @@ def link(text: str, href: str) -> str:
     if not words:
         return text
     before, after = " " * text[0].isspace(), " " * text[-1].isspace()
-    same = words in (href, href.removeprefix("mailto:"))
+    plain = href.replace("%28", "(").replace("%29", ")")
+    same = words in (href, plain, href.removeprefix("mailto:"))
     return f"{before}{words if same else f'[{words}]({href})'}{after}"
 
 
@@ -93,6 +115,14 @@ def picture(element: Any) -> str:
         return ""
     parent = element.getparent()
     return words if parent is not None and local_name(parent) == "a" else bracketed(words)
+
+
+def field(element: Any) -> str:
+    """What an `input` shows: whether it is ticked, or the text in it."""
+    kind = (element.get("type") or "text").strip().lower()
+    if kind in ("checkbox", "radio"):
+        return " [x] " if element.get("checked") is not None else " [ ] "
+    return f" {element.get('value') or ''} " if kind in _TEXT_FIELDS else " "
 
 
 def is_line(tspan: Any) -> bool:

@@ -10,12 +10,20 @@ from edgeinfinite.runtime_py.documents.budget import Budget
 from edgeinfinite.runtime_py.documents.clean import tidied
 from edgeinfinite.runtime_py.documents.encoding import decoded, stated_encoding
 from edgeinfinite.runtime_py.documents.formulas import local_name
+from edgeinfinite.runtime_py.documents.inert import without_inert
 from edgeinfinite.runtime_py.documents.nesting import flattened
 from edgeinfinite.runtime_py.documents.parts import Extracted, one_line, reading
 from edgeinfinite.runtime_py.documents.writer import markdown
 
 _ENDS = re.compile(rb"</(?:body|html)\s{0,9}>", re.I)
 """Browsers read on after them; the library doesn't."""
+
+_SUBSET = re.compile(r"<!DOCTYPE\b[^<>\[]{0,1000}\[([^\]]{0,100000})\]\s{0,99}>", re.I)
+_ENTITY = re.compile(
+    r"<!ENTITY\s{1,9}([\w.-]{1,99})\s{1,9}(?:\"([^\"&%<]{0,99})\"|'([^'&%<]{0,99})')"
+)
+_MOST_EXPANDED = 10_000_000
+"""Characters that a page's own entities make of it, at most."""
 
 _XHTML = re.compile(r"\s*(<\?xml|<!DOCTYPE[^<>]*XHTML|<html[^<>]*xmlns)", re.I)
 
@@ -86,7 +94,7 @@ def _parsed(page: str) -> Any:
             return etree.fromstring(data, strict)
         except etree.XMLSyntaxError:
             pass
-    data = _ENDS.sub(b"", data)
+    data = _ENDS.sub(b"", without_inert(_expanded(page)).encode("utf-8", "replace"))
     lenient = etree.HTMLParser(encoding="utf-8", huge_tree=True, recover=True)
     try:
         root = etree.fromstring(data, lenient)
@@ -94,3 +102,16 @@ def _parsed(page: str) -> Any:
         root = None
     check_whole(lenient)
     return root
+
+
+def _expanded(page: str) -> str:
+    """A page without the declarations before it, and with what they say that its entities mean."""
+    found = _SUBSET.search(page[:200_000])
+    if found is None:
+        return page
+    page = page[: found.start()] + page[found.end() :]
+    for name, *values in _ENTITY.findall(found[1])[:100]:
+        value, entity = "".join(values), f"&{name};"
+        if page.count(entity) * len(value) <= _MOST_EXPANDED:
+            page = page.replace(entity, value)
+    return page

@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 import logging
 import re
-import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.documents import pdf_spaces
 from edgeinfinite.runtime_py.documents.budget import Budget
-from edgeinfinite.runtime_py.documents.clean import tidied
 from edgeinfinite.runtime_py.documents.parts import (
     Extracted,
     Skipped,
@@ -20,14 +19,12 @@ from edgeinfinite.runtime_py.documents.parts import (
     one_line,
     reading,
 )
-
-_SHAPES = re.compile("[\ufb50-\ufdff\ufe70-\ufefc]")
-"""Arabic letters in one shape each, as fonts have them."""
+from edgeinfinite.runtime_py.documents.pdf_forms import PageNotes
+from edgeinfinite.runtime_py.documents.pdf_text import PageTexts, rejoined
 
 _CATALOG = re.compile(
     rb"\b(\d{1,9})\s{1,9}(\d{1,5})\s{1,9}obj\s{0,9}<<[^>]{0,2000}?/Type\s{0,9}/Catalog\b"
 )
-_SPACES = re.compile(r"[ \t]{16,}")
 _MOST_ABOVE = 50
 """Nodes of the tree that a page's fonts are looked for in."""
 
@@ -35,24 +32,34 @@ _MOST_ABOVE = 50
 def read(name: str, data: bytes, budget: Budget) -> Extracted:
     """See `document.read_document`."""
     with reading(name, "PDF"), _quiet():
+        pdf_spaces.install()
         reader = _opened(data)
         if reader.is_encrypted:
             _decrypt(name, reader)
         skipped = Skipped(name, "pages")
+        pages, written = PageTexts(budget), PageNotes(budget)
         texts: list[str] = []
         damage: list[str] = []
         total = 0
         for total, page in enumerate(_pages(reader, skipped, damage), 1):
             budget.begin_part()
             with going_on(skipped, f"page {total}"):
-                texts.append(_text(page, budget))
+                text = pages.of(page)
+                more = written.of(page)
+                texts.append(f"{text}\n\n{more}".strip("\n") if more else text)
         empty = sum(not text.strip() for text in texts)
         if empty == len(texts):
-            raise _nothing(name, total, skipped)
+            raise _nothing(name, total, skipped, pages.unknown)
         title = _title(reader)
+        other = written.left_out(name, reader)
     pictures = f"{empty:,} of {total:,} pages of {name} have no text (pictures?)"
+    mute = (
+        f"{pages.unknown:,} signs of {name} are left out: their fonts don't say which letters they "
+        "are; a text recognition (OCR) can read them"
+    )
     notes = (*damage, *skipped.notes(total), *((pictures,) if empty else ()))
-    return Extracted("\n\n".join(text for text in texts if text.strip()), title, notes)
+    notes = (*notes, *((mute,) if pages.unknown else ()), *other)
+    return Extracted(rejoined(texts), title, notes)
 
 
 def _opened(data: bytes) -> Any:
@@ -117,28 +124,16 @@ def _pages_by_number(reader: Any) -> Iterator[Any]:
             continue
 
 
-def _text(page: Any, budget: Budget) -> str:
-    """A page's text. pypdf tells of each operator, so that time and text are counted inside, too.
-
-    Forms within forms can draw one text more often than there are atoms.
-    """
-
-    def operator(*_: object) -> None:
-        budget.check_time()
-
-    def text(piece: str, *_: object) -> None:
-        budget.spend(len(piece))
-
-    found = page.extract_text(visitor_operand_before=operator, visitor_text=text)
-    found = _SHAPES.sub(lambda sign: unicodedata.normalize("NFKC", sign[0]), found)
-    return tidied(_SPACES.sub(" ", found))
-
-
-def _nothing(name: str, pages: int, skipped: Skipped) -> EdgeInfiniteError:
+def _nothing(name: str, pages: int, skipped: Skipped, unknown: int) -> EdgeInfiniteError:
     if len(skipped):
         return EdgeInfiniteError(
             f"{name} holds no page that can be read: {skipped.notes(max(pages, 1))[0]}; get the "
             "file again, or save it anew"
+        )
+    if unknown:
+        return EdgeInfiniteError(
+            f"{name} has {pages:,} pages whose fonts don't say which letters they draw; run a text "
+            "recognition (OCR) on it first, for example: ocrmypdf --force-ocr in.pdf out.pdf"
         )
     return EdgeInfiniteError(
         f"{name} has {pages:,} pages and no text in them: it is probably scanned; run a text "

@@ -8,7 +8,7 @@ from typing import Any
 from edgeinfinite.runtime_py.documents.formulas import local_name
 
 UNREAD = frozenset(("script", "style", "noscript", "template", "nav", "head", "title")) | {
-    *("colgroup", "rt", "rp", "rtc", "desc", "metadata"),
+    *("rt", "rp", "rtc", "desc", "metadata"),
 }
 """Nothing in them is read; of ruby the words stay, their readings would stand amid them."""
 
@@ -28,6 +28,10 @@ BLOCKS = (
 )
 """`text` is SVG's: a label of a drawing, or a line of a page that is drawn."""
 
+APART = frozenset(("button", "select", "textarea", "input", "object", "canvas", "video", "audio"))
+APART |= frozenset(("marquee",))
+"""Inline elements that are boxes of their own, no part of the word before or after."""
+
 LINES = frozenset(("option", "legend", "dt", "text"))
 """Blocks without a blank line around."""
 
@@ -39,6 +43,29 @@ MARKED = {
 }
 RAISED = {"sup": "^", "sub": "_"}
 STYLE = re.compile(r"(vertical-align|display)\s{0,9}:\s{0,9}(super|sub|block)\b", re.I)
+
+
+_MATH_AROUND = 4
+
+
+def around_math(root: Any) -> set[Any]:
+    """The elements right around a formula, in which pages also draw it, hidden from readers."""
+    found: set[Any] = set()
+    for element in root.iter():
+        if local_name(element) == "math":
+            for outer, _ in zip(element.iterancestors(), range(_MATH_AROUND), strict=False):
+                if local_name(outer) in BLOCKS:
+                    break
+                found.add(outer)
+    return found
+
+
+def is_tex(script: Any) -> bool:
+    """Whether a script is a formula that no program has drawn yet."""
+    if not (script.get("type") or "").lower().startswith("math/tex"):
+        return False
+    before = script.getprevious()
+    return before is None or "mathjax" not in (before.get("class") or "").lower()
 
 
 def blocks_inside(root: Any) -> set[Any]:

@@ -12,7 +12,7 @@ import zipfile
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from edgeinfinite.runtime_py.documents import opc
+from edgeinfinite.runtime_py.documents import opc, word_numbers
 from edgeinfinite.runtime_py.documents.archive import Archive
 from edgeinfinite.runtime_py.documents.formulas import local_name, of_word
 from edgeinfinite.runtime_py.documents.parts import Skipped, going_on
@@ -29,9 +29,11 @@ _TRANSPARENT = "smartTag"
 
 _READ_THROUGH = ("fldSimple", "bdo", "dir", "ruby", "rubyBase", "customXmlInsRangeStart")
 _DROPPED = (
+    "checkbox",  # a control's; the sign that shows its state is text
     *("rt", "rubyPr", "commentReference", "pic", "blip", "imagedata", "rPrChange", "pPrChange"),
     *("sectPrChange", "tblPrChange", "tcPrChange", "trPrChange", "tblGridChange"),
 )
+_OFF = ("0", "false", "off")
 _RENAMED = {"cr": "br", "ptab": "tab", "t": "t"}
 
 
@@ -67,6 +69,10 @@ def plain_package(archive: Archive, main: Any, skipped: Skipped) -> bytes:
             with going_on(skipped, path):
                 trees[kind] = archive.xml(path)
                 sources[kind] = path
+    for chunk in main.iter("{*}altChunk"):
+        target = {one.id: one.target for one in links}.get(_value(chunk, "id") or "", "a part")
+        skipped.add(target, "it is another document within")
+    word_numbers.number(main, trees.get("numbering"), trees.get("styles"))
     notes = {kind: _note_ids(trees.get(kind)) for kind in ("footnotes", "endnotes")}
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as package:
@@ -107,6 +113,12 @@ def make_plain(root: Any, links: set[str], notes: dict[str, set[str]]) -> None:
             _join_initial(element)
         elif tag == "drawing":
             _describe(element)
+        elif tag == "ddList":
+            _choose_entry(element)
+        elif tag == "vanish" and _value(element) not in _OFF:
+            _hide(element)
+        elif tag == "br" and _value(element, "type") in ("page", "column"):
+            element.attrib.clear()  # mammoth makes nothing of it, which joins words
         elif tag in _DROPPED and element.getparent() is not None:
             _remove(element)
         elif tag in _READ_THROUGH:
@@ -188,6 +200,27 @@ def _join_initial(frame: Any) -> None:
     start = 1 if len(following) and local_name(following[0]) == "pPr" else 0
     following[start:start] = [one for one in own if local_name(one) != "pPr"]
     _remove(own)
+
+
+def _choose_entry(entries: Any) -> None:
+    """Writes what was chosen in a list of an old form before it."""
+    from lxml import etree
+
+    run = next(entries.iterancestors("{*}r"), None)
+    named = [_value(one) or "" for one in entries if local_name(one) == "listEntry"]
+    chosen = next((_value(one) for one in entries if local_name(one) == "result"), None) or "0"
+    if run is None or not chosen.isdecimal() or int(chosen[:6]) >= len(named):
+        return
+    new = etree.Element(_named(run, "r"))
+    etree.SubElement(new, _named(run, "t")).text = named[int(chosen[:6])]
+    run.addprevious(new)
+
+
+def _hide(vanish: Any) -> None:
+    """Removes a run that Word shows nobody."""
+    run = next(vanish.iterancestors("{*}r"), None)
+    if run is not None and run.getparent() is not None:
+        _remove(run)
 
 
 def _describe(drawing: Any) -> None:

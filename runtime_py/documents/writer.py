@@ -14,7 +14,11 @@ from edgeinfinite.runtime_py.documents import inline, tags
 from edgeinfinite.runtime_py.documents.budget import Budget
 from edgeinfinite.runtime_py.documents.formulas import local_name, of_mathml
 from edgeinfinite.runtime_py.documents.lines import Lines
+from edgeinfinite.runtime_py.documents.list_marks import Numbers
 from edgeinfinite.runtime_py.documents.tables import Cell, Table, span
+
+ITEM_MARK = "edgeinfinite-mark"
+"""An attribute of `li`: what stands before it, where that isn't counted."""
 
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 _MOST_CAPTURES = 16
@@ -36,10 +40,11 @@ class _Writer:
         self._lines = Lines(budget)
         self._captures: list[list[str]] = []
         self._ends: dict[Any, Callable[[], None]] = {}
-        self._numbers: list[int | None] = []
+        self._lists: list[Numbers | None] = []
         self._tables: list[Table] = []
         self._verbatim = 0
         self._blocks_inside, self._layout = tags.blocks_inside(root), tags.layout_tables(root)
+        self._around_math = tags.around_math(root)
 
     def written(self) -> str:
         from lxml import etree
@@ -95,6 +100,10 @@ class _Writer:
         """Begins an element; False if nothing in it is read."""
         tag = local_name(element)
         if tag in tags.UNREAD:
+            if tag == "script" and tags.is_tex(element):
+                self._put(f" {' '.join((element.text or '').split())} ")
+            return False
+        if element.get("aria-hidden") == "true" and element.getparent() in self._around_math:
             return False
         if tag == "math":
             self._put(
@@ -105,6 +114,10 @@ class _Writer:
             return False
         if tag in tags.BLOCKS:
             self._block_starts(tag, element)
+        elif tag == "input":
+            self._put(inline.field(element))
+        elif tag in tags.APART:
+            self._put(" ")
         elif tag == "img":
             self._put(inline.picture(element))
         elif tag == "br":
@@ -119,7 +132,7 @@ class _Writer:
             self._break(2)
             self._ends[element] = lambda: self._break(2)
             return
-        if style and style[1].lower() == "vertical-align" and not len(element):
+        if style and style[1].lower() == "vertical-align":
             tag = "sup" if style[2].lower() == "super" else "sub"
         if tag == "tspan" and inline.is_line(element):
             self._break(1)
@@ -136,8 +149,7 @@ class _Writer:
         elif tag == "a":
             if inline.is_note(element):
                 self._capture(element, lambda text: self._put(inline.bracketed(text)))
-            elif inline.FAR.fullmatch((element.get("href") or "").strip()):
-                href = element.get("href").strip()
+            elif href := inline.target(element):
                 self._capture(element, lambda text: self._put(inline.link(text, href)))
 
     def _block_starts(self, tag: str, element: Any) -> None:
@@ -148,13 +160,11 @@ class _Writer:
         elif tag in tags.VERBATIM and not self._captures:
             self._verbatim += 1
             self._capture(element, self._verbatim_ends)
-        elif tag == "li" and not self._captures:
+        elif tag == "li":
             self._item_starts(element)
-        elif tag in tags.LISTS and not self._captures:
-            start = element.get("start") or ""
-            first = int(start[:9]) if start[:9].isdecimal() and start.isascii() else 1
-            self._break(1 if self._numbers else 2)
-            self._numbers.append(first if tag == "ol" else None)
+        elif tag in tags.LISTS:
+            self._break(1 if self._lists else 2)
+            self._lists.append(Numbers(element) if tag == "ol" else None)
         elif tag == "blockquote" and not self._captures:
             self._break(2)
             self._lines.push("> ", "")
@@ -176,19 +186,21 @@ class _Writer:
 
     def _ended(self, element: Any) -> None:
         tag = local_name(element)
+        if tag in tags.LISTS and self._lists:
+            self._lists.pop()
         if (end := self._ends.pop(element, None)) is not None:
             end()
         elif self._captures or tag not in tags.BLOCKS:
             if tag in tags.BLOCKS:
                 self._break(2)
+            elif tag in tags.APART:
+                self._put(" ")
         elif tag == "li":
             is_empty = self._lines.has_mark
             self._lines.pop()
             self._lines.break_(1, exactly=not is_empty)
         elif tag in tags.LISTS:
-            if self._numbers:
-                self._numbers.pop()
-            self._break(1 if self._numbers else 2)
+            self._break(1 if self._lists else 2)
         elif tag in ("blockquote", "dd"):
             self._lines.pop()
             self._break(1 if tag == "dd" else 2)
@@ -205,16 +217,13 @@ class _Writer:
             self._break(2)
 
     def _item_starts(self, element: Any) -> None:
-        number = self._numbers[-1] if self._numbers else None
+        numbers = self._lists[-1] if self._lists else None
+        mark = element.get(ITEM_MARK) or (numbers.mark(element) if numbers is not None else "")
         self._break(1)
-        if number is None:
-            self._lines.push("  ", "- ")
-            return
-        value = element.get("value") or ""
-        if value.isascii() and value[:9].isdecimal():
-            number = int(value[:9])
-        self._numbers[-1] = number + 1
-        self._lines.push(" " * (len(str(number)) + 2), f"{number}. ")
+        if not self._captures:
+            self._lines.push(" " * (len(mark) + 1) if mark else "  ", f"{mark or '-'} ")
+        elif mark:
+            self._put(f"{mark} ")
 
     def _heading(self, level: int, text: str) -> None:
         if words := " ".join(text.split()):

@@ -1,4 +1,7 @@
-"""Slow clients: a request's head and body have a limited time, and a body a limited size."""
+"""Slow clients: a request's head and body have a limited time, and a body a limited size.
+
+So has the taking of an answer: who takes nothing of it, or a byte at a time, is left.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,12 @@ HEAD_SECONDS = 10.0
 BODY_SECONDS = 60.0
 """For its body."""
 
+TAKING_SECONDS = 60.0
+"""In which a client takes something of an answer that waits for it."""
+
+LEAST_TAKEN = 1 << 15
+"""Bytes of that, at least, or all that waits."""
+
 LARGEST_BODY = 8 * 2**20
 """Bytes of a JSON body: about two million tokens."""
 
@@ -27,13 +36,18 @@ gets to see the refusal."""
 
 
 class PatientProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1, which by itself waits without end for a head that comes in drips."""
+    """uvicorn's HTTP/1.1, which by itself waits without end for a head that comes in drips.
+
+    It also waits without end for a client that takes its answer in drips.
+    """
 
     _head_timer: asyncio.TimerHandle | None = None
+    _taking_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._watch_head()
+        self._watch_taking(0)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -41,7 +55,17 @@ class PatientProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_timer()
+        if self._taking_timer is not None:
+            self._taking_timer.cancel()
         super().connection_lost(exc)
+
+    def _watch_taking(self, waited: int) -> None:
+        """Leaves a client that took next to nothing while `waited` bytes waited for it."""
+        waits = self.transport.get_write_buffer_size()
+        if waited and waits and waits > waited - LEAST_TAKEN:
+            self.transport.abort()
+            return
+        self._taking_timer = self.loop.call_later(TAKING_SECONDS, self._watch_taking, waits)
 
     def _watch_head(self) -> None:
         """Starts the clock when a head has begun, stops it when the head is whole."""

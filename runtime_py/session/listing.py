@@ -72,7 +72,7 @@ def _is_session(path: Path) -> bool:
 
 def _listed(path: Path) -> ListedSession:
     status = path.stat()
-    saved = datetime.fromtimestamp(status.st_mtime)
+    saved = moment(status.st_mtime)
     try:
         header, metadata = read_session_header(path)
         notes = notes_of(path, metadata)
@@ -90,3 +90,11 @@ def _listed(path: Path) -> ListedSession:
         document=document.name if document else "",
         title=document.title if document else "",
     )
+
+
+def moment(seconds: float) -> datetime:
+    """When a file was written. A clock that was wrong then may have said any year."""
+    try:
+        return datetime.fromtimestamp(seconds)
+    except (OverflowError, OSError, ValueError):
+        return datetime.max if seconds > 0 else datetime.min

@@ -37,6 +37,21 @@ BODIES = (
     "One <tspan>label</tspan></text><text><tspan x='0' y='1'>first</tspan><tspan x='0' y='2'>line"
     "</tspan></text></svg><p>after</p>",
     "<pre><div>a</div><div> b</div><code><p>c</p>d</code>\n<span>e</span>f</pre><p>after</p>",
+    "<ol type=a start=26><li>a</li><li value=3>b</li></ol><ol type=I><li>c</li><li type=a>d"
+    "</li></ol><ol reversed><li>e</li><li>f</li></ol><ol style='list-style-type: lower-roman' "
+    "start=-1><li>g</li><li>h</li><li>i</li></ol><ol start=' 7x'><li>j</li></ol>",
+    "<table><tr><td>x<ol type=a><li>y</li><li>z<ul><li>w</li></ul></li></ol></td></tr></table>"
+    "<h2>H<ol><li>i</li></ol></h2><p>after</p>",
+    "<p>one<button>two</button>three <select><option>four</option></select>five<textarea>six"
+    "</textarea>seven <input value='7'/>eight <input type=checkbox checked><input type='radio'> "
+    "<input type=hidden value=no> <object>nine</object>ten</p>",
+    "<p>a</p><noscript><p>b</p></noscript><template><p>c</p></template><p>rest</p>",
+    "<p>10<span style='vertical-align:super'><b>6</b></span>, word<a href='#fn1'>1</a>, the <a "
+    "href='#c'>2</a> and c<a href='n.xhtml#x'>*</a> <a href='https://x.org/a(b)'>l</a> (<a "
+    "href='https://x.org/c_(d)'>https://x.org/c_(d)</a>) word<a href='#s'>see</a></p>",
+    "<p>y <span class=k><span><math><mi>x</mi></math></span><span aria-hidden=true>xx</span>"
+    "</span> z<span aria-hidden=true>!</span></p><p>s<script type='math/tex'>x^2</script>t<span "
+    "class=MathJax>q</span><script type='math/tex; mode=display'>q</script></p>",
     "<p>is <math><mn>5</mn></math> kg, <math><mfrac><mi>a</mi><mi>b</mi></mfrac></math></p>",
 )
 """Of pages and chapters, in what every reader knows."""
@@ -55,6 +70,9 @@ def write_documents(folder: Path) -> None:
         encodings = ("utf-8", "utf-8-sig", "utf-16", "utf-32")
         files += [("a.txt", text.encode(encoding)) for encoding in encodings]
     cut = TEXTS[0].encode()
+    russian = "Все счастливые семьи похожи. " * 9
+    files += [("a.txt", russian.encode(name)) for name in ("utf-16-le", "utf-16-be")]
+    files += [("a.txt", cut + b"\0" * 9)]
     files += [
         ("a.txt", cut[:9] + b"\xff" + cut[9:] * 40),
         ("a.html", b"<p>" + cut[:30] * 9 + b"\xe2"),

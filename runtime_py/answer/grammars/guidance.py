@@ -25,6 +25,7 @@ from edgeinfinite.runtime_py.answer.grammars.process import (
     is_available,
 )
 from edgeinfinite.runtime_py.answer.grammars.schema_faults import Fault, fault_of, short
+from edgeinfinite.runtime_py.session.session import Cancelled
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer
 
 Result = TypeVar("Result")
@@ -158,6 +159,8 @@ class Guidance:
         self, source: dict[str, Any], reason: str, cancelled: Callable[[], bool] | None
     ) -> Fault:
         def refusal(part: dict[str, Any]) -> str | None:
+            if cancelled is not None and cancelled():
+                raise Cancelled
             try:
                 self._opened("json_schema", part, cancelled)
             except Refused as error:

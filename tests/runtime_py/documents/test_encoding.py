@@ -129,3 +129,53 @@ def _book(chapter: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(whole)) as book:
         members: dict[str, str | bytes] = {n: book.read(n) for n in book.namelist()}
     return archive(members | {"OEBPS/chapter 0.xhtml": chapter})
+
+
+LONGER = {
+    "ru": "Москва — столица России, город федерального значения. Через город протекает река, "
+    "и по её берегам стоят старые дома, в которых когда-то жили купцы и ремесленники. Эта улица "
+    "ведёт к площади, где каждое воскресенье открывается большой рынок. Там продают яблоки и мёд.",
+    "fr": "L'été dernier, nous avons traversé la forêt où coule une rivière très étroite. Élodie "
+    "a préféré le chemin près du château, car là-bas les fenêtres étaient déjà éclairées. À la "
+    "fin, le garçon répéta: « c'est ça, la vérité! », et personne ne répondit à l'étranger.",
+    "pl": "Wczesną wiosną wędrowaliśmy wąską ścieżką wśród łąk, gdzie śpiewały ptaki. Książka "
+    "leżała na ławce, a obok niej stała żółta filiżanka. Później przyszła sąsiadka i zaśpiewała "
+    "pieśń o dzieciństwie, więc wszyscy się uśmiechnęli i poszli dalej w stronę źródła.",
+}
+
+
+@pytest.mark.parametrize(
+    ("language", "encoding"),
+    [
+        *(("ru", name) for name in ("cp1251", "koi8_r", "mac_cyrillic", "cp866", "iso8859_5")),
+        *(("fr", name) for name in ("cp1252", "mac_roman")),
+        ("pl", "cp1250"),
+    ],
+)
+def test_a_guess_is_right_and_said(language: str, encoding: str) -> None:
+    text = LONGER[language].encode(encoding, "ignore").decode(encoding)
+    document = document_of("a.txt", (text * 2).encode(encoding))
+    assert document.text == text * 2
+    assert "which is a guess" in document.notes[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["Все счастливые семьи похожи. ", "日本語 の文、です。\n", "Γειά σου \n"]
+)
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_of_other_scripts_is_known_by_its_spaces(text: str, encoding: str) -> None:
+    document = document_of("a.txt", (text * 9).encode(encoding))
+    assert document.text == text * 9
+    assert "which is a guess" in document.notes[0]
+
+
+def test_characters_in_two_halves_are_whole_and_told() -> None:
+    halves = "\ud83d\ude00".encode("utf-8", "surrogatepass")
+    document = document_of("a.txt", b"Smile " + halves + b" please")
+    assert document.text == "Smile \U0001f600 please"
+    assert "CESU-8" in document.notes[0]
+
+
+def test_a_buffer_that_is_filled_up_is_text() -> None:
+    document = document_of("a.txt", b"Some text." + b"\0" * 4000)
+    assert document.text == "Some text." and "4,000 NUL bytes" in document.notes[0]

@@ -233,3 +233,98 @@ def test_of_what_is_nested_too_deeply_the_text_is_read_and_that_is_said(tag: str
     assert document.notes == (
         "page.html is nested deeper than layouts go; of what is deeper only the text is read",
     )
+
+
+@pytest.mark.parametrize(
+    "inert",
+    [
+        "<noscript><iframe src=x></noscript>",
+        "<noscript><!--</noscript>",
+        "<noscript><div></noscript>",
+        "<NOSCRIPT >x</NOSCRIPT\n>",
+        "<template><table></template>",
+        "<template><td>y</template>",
+        "<template><div><template>a</template><p>b</template>",
+        "<script>'<noscript>'</script>",
+        "<!-- <template> <noscript> -->",
+        "<noscript>",
+        "<template>",
+    ],
+)
+def test_what_is_held_in_reserve_takes_nothing_of_the_page_with_it(inert: str) -> None:
+    assert text_of(f"<p>Before.</p>{inert}<p>The rest.</p>") == "Before.\n\nThe rest."
+
+
+@pytest.mark.parametrize("tag", ["button", "select", "textarea", "object", "canvas"])
+def test_boxes_within_a_line_are_no_part_of_the_words_beside_them(tag: str) -> None:
+    assert text_of(f"<p>one<{tag}>two</{tag}>three</p>").split() == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        (
+            "<li><input type=checkbox checked> done<li><input type=checkbox>to do",
+            "[x] done [ ] to do",
+        ),
+        ("Name:<input value=Ada>!", "Name: Ada !"),
+        ("Name:<input type=hidden value=no><input type=password value=no>", "Name:"),
+    ],
+)
+def test_fields_say_what_they_show(html: str, text: str) -> None:
+    assert " ".join(text_of(html).replace("- ", "").split()) == text
+
+
+def test_text_in_a_group_of_columns_is_read() -> None:
+    assert text_of("<table><colgroup>lost<tr><td>x</table>").startswith("lost")
+
+
+@pytest.mark.parametrize(
+    ("start", "marks"),
+    [
+        ("<ol>", "1. 2. 3."),
+        ("<ol type=a>", "a. b. c."),
+        ("<ol type=A start=26>", "Z. AA. AB."),
+        ("<ol type=i start=3>", "iii. iv. v."),
+        ("<ol style='list-style-type: upper-roman'>", "I. II. III."),
+        ("<ol style='list-style: lower-latin inside'>", "a. b. c."),
+        ("<ol reversed>", "3. 2. 1."),
+        ("<ol start=-1>", "-1. 0. 1."),
+        ("<ol type=i start=4000>", "4000. 4001. 4002."),
+        ("<ol type=x start=x>", "1. 2. 3."),
+        ("<ul>", "- - -"),
+    ],
+)
+def test_items_are_counted_as_browsers_count_them(start: str, marks: str) -> None:
+    items = "<li>x</li>" * 3
+    text = text_of(f"{start}{items}</{start[1:3]}>")
+    assert text == "\n".join(f"{mark} x" for mark in marks.split())
+
+
+def test_numbers_of_lists_in_cells_stay() -> None:
+    text = text_of("<table><tr><td>x<ol type=a><li>y<li>z</ol></td></tr></table>")
+    assert text.splitlines()[0] == "| x a. y b. z |"
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("10<span style='vertical-align: super'><b>6</b></span>", "10^6"),
+        ("word<a href='#fn1'>1</a> on", "word[1] on"),
+        ("word<a href='notes.xhtml#n'>*</a>", "word[*]"),
+        ("see <a href='#c2'>2</a>", "see 2"),
+        ("word<a href='#c2'>more</a>", "wordmore"),
+        ("<a href='https://x.org/a_(b)'>l</a>", "[l](https://x.org/a_%28b%29)"),
+        ("<a href='https://x.org/a_(b)'>https://x.org/a_(b)</a>", "https://x.org/a_(b)"),
+        ("<script type='math/tex'>x^2</script> m", "x^2 m"),
+        ("<span class=MathJax>y</span><script type='math/tex'>x</script>", "y"),
+        (
+            "a <span class=katex><span><math><mi>x</mi></math></span>"
+            "<span aria-hidden=true>xx</span></span> b",
+            "a x b",
+        ),
+        ("no <i>formula</i> <span aria-hidden=true>here</span>", "no *formula* here"),
+    ],
+)
+def test_marks_of_notes_addresses_and_formulas_stay_what_they_are(html: str, text: str) -> None:
+    assert text_of(f"<p>{html}</p>") == text

@@ -189,3 +189,55 @@ def test_a_drawing_in_the_spine_is_read_if_it_has_words(words: str, is_read: boo
     document = document_of("b.epub", book(change))
     assert document.text == "drawn\n\n" * is_read + "second\n\nthird"
     assert bool(document.notes) != is_read
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED])
+@pytest.mark.parametrize("descriptors", [False, True])
+def test_of_a_book_that_was_cut_the_whole_parts_are_read_and_that_is_said(
+    method: int, descriptors: bool
+) -> None:
+    chapters = [f"<p>Chapter {i}. {'word ' * 500}</p>" for i in range(9)]
+    members = {n: b for n, b in _members(epub(*chapters)).items() if "nav" not in n}
+    file = _Unseekable() if descriptors and method == zipfile.ZIP_DEFLATED else io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as book:
+        for name, content in members.items():
+            book.writestr(name, content)
+    data = file.getvalue()
+    directory = data.find(b"PK\x01\x02")
+    whole = document_of("a.epub", data[: directory + 20])
+    assert [line[:10] for line in whole.text.split("\n\n")] == [f"Chapter {i}." for i in range(9)]
+    assert "the end of a.epub is missing or damaged" in whole.notes[0]
+    half = document_of("a.epub", data[: data.find(b"OEBPS/chapter 5")])
+    assert half.text.count("Chapter") == 5
+    assert "4 of 9 chapters of a.epub are left out" in half.notes[0]
+
+
+def test_an_archive_that_was_cut_unpacks_no_more_than_any() -> None:
+    book = archive(_members(epub("<p>x</p>")) | {"OEBPS/chapter 0.xhtml": b" " * 200_000_000})
+    with pytest.raises(EdgeInfiniteError, match="unpacks to more than"):
+        document_of("a.epub", book[:-60])
+
+
+def test_entities_of_a_chapters_own_are_what_they_mean() -> None:
+    head = b"<!DOCTYPE html [<!ENTITY me 'Myself'><!ENTITY x SYSTEM 'file:///etc/passwd'>]>"
+    body = b"<html><body><p>&me;&nbsp;&amp; &x; I</p></body></html>"
+    members = _members(epub("<p>x</p>"))
+    for page in (head + body, head + body.replace(b"&nbsp;", b" ")):
+        document = document_of("a.epub", archive(members | {"OEBPS/chapter 0.xhtml": page}))
+        assert document.text.startswith("Myself & ") and document.text.endswith(" I")
+        assert "root" not in document.text
+
+
+def _members(book: bytes) -> dict[str, str | bytes]:
+    with zipfile.ZipFile(io.BytesIO(book)) as members:
+        return {name: members.read(name) for name in members.namelist()}
+
+
+class _Unseekable(io.BytesIO):
+    """As a pipe: sizes stand behind the parts."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def seek(self, *_: int) -> int:
+        raise OSError

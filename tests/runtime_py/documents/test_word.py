@@ -145,3 +145,53 @@ def test_a_large_first_letter_is_joined_to_its_word() -> None:
     )
     document.add_paragraph("he sea was calm.")
     assert document_of("a.docx", saved(document)).text == "The sea was calm."
+
+
+def legacy(data: str, name: str) -> str:
+    """A field of an old form."""
+    return (
+        f"<w:r><w:fldChar w:fldCharType='begin'><w:ffData>{data}</w:ffData></w:fldChar></w:r>"
+        f"<w:r><w:instrText>{name}</w:instrText></w:r><w:r><w:fldChar w:fldCharType='end'/></w:r>"
+    )
+
+
+W14 = "xmlns:w14='http://schemas.microsoft.com/office/word/2010/wordml'"
+
+
+@pytest.mark.parametrize(
+    ("inner", "text"),
+    [
+        ("<w:r><w:t>one</w:t><w:br w:type='page'/><w:t>two</w:t></w:r>", "one\ntwo"),
+        ("<w:r><w:t>one</w:t><w:br w:type='column'/><w:t>two</w:t></w:r>", "one\ntwo"),
+        (
+            f"<w:sdt><w:sdtPr><w14:checkbox {W14}><w14:checked w14:val='1'/></w14:checkbox>"
+            f"</w:sdtPr><w:sdtContent>{run('☒')}</w:sdtContent></w:sdt>{run(' yes')}",
+            "☒ yes",
+        ),
+        (legacy("<w:checkBox><w:checked/></w:checkBox>", "FORMCHECKBOX") + run("yes"), "[x] yes"),
+        (legacy("<w:checkBox/>", "FORMCHECKBOX") + run("yes"), "[ ] yes"),
+        (
+            legacy(
+                "<w:ddList><w:result w:val='1'/><w:listEntry w:val='A'/><w:listEntry w:val='B'/>"
+                "</w:ddList>",
+                "FORMDROPDOWN",
+            )
+            + run(" town"),
+            "B town",
+        ),
+        (legacy("<w:ddList><w:result w:val='9'/></w:ddList>", "X") + run("town"), "town"),
+        (run("seen") + run(" hidden", "<w:vanish/>"), "seen"),
+        (run("seen") + run(" too", "<w:vanish w:val='0'/>"), "seen too"),
+    ],
+)
+def test_what_a_form_shows_is_read_and_what_nobody_sees_is_not(inner: str, text: str) -> None:
+    assert text_of(inner) == text
+
+
+def test_a_document_within_a_document_is_told() -> None:
+    document = word()
+    document.add_paragraph("Words.")
+    document.element.body.append(parse_xml(f"<w:altChunk {NAMESPACES} r:id='rId99'/>"))
+    found = document_of("a.docx", saved(document))
+    assert found.text == "Words."
+    assert "a part: it is another document within" in found.notes[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 import psutil
 import pytest
@@ -103,3 +104,21 @@ def test_a_host_that_the_system_ended_is_started_again(guidance) -> None:
     host.kill()
     host.wait(5)
     assert guidance.regex("[a-c]").allowed().any()
+
+
+def test_the_search_for_the_fault_ends_when_its_client_leaves(guidance, monkeypatch) -> None:
+    asked: list[dict] = []
+    refusal = Guidance._refusal
+
+    def counted(self: Guidance, source: dict, cancelled: Callable[[], bool] | None) -> str | None:
+        asked.append(source)
+        return refusal(self, source, cancelled)
+
+    monkeypatch.setattr(Guidance, "_refusal", counted)
+    patterns = {f"p{i}": {"type": "string", "pattern": f"^a{{{i}}}$"} for i in range(1, 40)}
+    schema = {"type": "object", "properties": patterns | {"z": {"pattern": "^(?!b)c$"}}}
+    with pytest.raises(Cancelled):
+        guidance.json_schema(schema, cancelled=lambda: len(asked) > 1)
+    assert len(asked) == 2
+    with pytest.raises(EdgeInfiniteError, match=r"properties\.z has the pattern"):
+        guidance.json_schema(schema)

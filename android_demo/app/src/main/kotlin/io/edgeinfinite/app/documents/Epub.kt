@@ -37,19 +37,20 @@ internal class Epub(
      * @throws ProblemException the book is encrypted, damaged or too long.
      */
     fun text(): Extracted {
-        checkReadable()
-        val path = packagePath() ?: throw ZipException("it names no book")
-        val book = parsed(path) ?: throw ZipException("it names no book")
-        val pages = spine(book, path.substringBeforeLast('/', ""))
+        val locked = locked()
+        val pages = pages()
+        if (pages.isNotEmpty() && pages.all { plain(it) in locked }) throw ProblemException(R.string.document_drm, name)
+        val total = pages.size + left.size
         val text = StringBuilder()
         if (pages.size > MOST_PARTS) throw ProblemException(R.string.document_too_many_parts, name, "$MOST_PARTS")
         for (page in pages) {
-            val chapter = chapter(page, text.length)
+            val chapter = if (plain(page) in locked) "" else chapter(page, text.length)
+            if (plain(page) in locked) left += "$page (DRM)"
             if (chapter.isBlank()) continue
             if (text.isNotEmpty()) text.append("\n\n")
             text.append(chapter)
         }
-        val told = listOf(name, "${left.size}", "${pages.size}", left.take(NAMED).joinToString())
+        val told = listOf(name, "${left.size}", "$total", left.take(NAMED).joinToString())
         return Extracted(text.toString(), guess, if (left.isEmpty()) null else Problem(R.string.document_left, told))
     }
 
@@ -88,28 +89,59 @@ internal class Epub(
         return stated?.takeIf { plain(it) in entries } ?: entries.keys.filter { it.endsWith(".opf") }.minOrNull()
     }
 
-    /** Publishers may obfuscate fonts without encrypting the text. */
-    private fun checkReadable() {
-        val methods = parsed(ENCRYPTION)?.select("*|EncryptionMethod").orEmpty()
-        if (methods.any { it.attr("Algorithm") !in FONTS_ONLY }) {
-            throw ProblemException(R.string.document_drm, name)
-        }
+    /** The chapters in the order of the book's package, or of their names if it has none. */
+    private fun pages(): List<String> {
+        val path = packagePath()
+        val book =
+            try {
+                path?.let(::parsed)
+            } catch (_: IOException) {
+                null
+            }
+        val found = if (path == null || book == null) emptyList() else spine(book, path.substringBeforeLast('/', ""))
+        if (found.isNotEmpty() || left.isNotEmpty()) return found
+        return byName().ifEmpty { throw ZipException("it names no book") }
     }
 
-    /** The pages' paths in reading order, each once, without the table of contents. */
+    private fun byName(): List<String> =
+        entries.values.map { it.name }.filter { it.substringAfterLast('.').lowercase() in SUFFIXES }.sorted()
+
+    /**
+     * Parts that are encrypted, as names are compared. Publishers may obfuscate fonts without encrypting the text.
+     *
+     * @throws ProblemException it doesn't say which, so all may be.
+     */
+    private fun locked(): Set<String> {
+        val found = HashSet<String>()
+        for (entry in parsed(ENCRYPTION)?.select("*|EncryptedData").orEmpty()) {
+            if (entry.select("*|EncryptionMethod").all { it.attr("Algorithm") in FONTS_ONLY }) continue
+            val paths = entry.select("*|CipherReference").map { plain(resolved("", it.attr("URI"))) }
+            if (paths.isEmpty()) throw ProblemException(R.string.document_drm, name)
+            found += paths
+        }
+        return found
+    }
+
+    /** The pages' paths in reading order, each once, without the table of contents; what is no page is told. */
     private fun spine(
         book: Document,
         folder: String,
     ): List<String> {
         val items = book.select("*|manifest > *|item").associateBy { it.attr("id") }
-        val pages =
-            book.select("*|spine > *|itemref").mapNotNull { items[it.attr("idref")] }.ifEmpty { items.values }
-        return pages
+        val order = book.select("*|spine > *|itemref")
+        order.filter { it.attr("idref") !in items }.mapTo(left) { it.attr("idref") }
+        val named = if (order.isEmpty()) items.values else order.mapNotNull { items[it.attr("idref")] }
+        return named
             .filter { "nav" !in it.attr("properties").split(' ') }
             .map { it to resolved(folder, it.attr("href").substringBefore('#')) }
             .distinctBy { plain(it.second) }
-            .filter { (item, path) -> isPage(item.attr("media-type").substringBefore(';').trim().lowercase(), path) }
-            .map { it.second }
+            .filter { (item, path) ->
+                val kind = item.attr("media-type").substringBefore(';').trim().lowercase()
+                val isPage = isPage(kind, path)
+                val isTold = order.isNotEmpty() && (kind == SVG || !kind.startsWith("image/"))
+                if (!isPage && isTold) left.add("$path ($kind)")
+                isPage
+            }.map { it.second }
     }
 
     /** By what the book says, the suffix, or the contents. */

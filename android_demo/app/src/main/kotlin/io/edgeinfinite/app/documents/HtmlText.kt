@@ -27,7 +27,7 @@ internal object HtmlText {
         page: Document,
         check: (Long) -> Unit,
     ): String {
-        val writer = MarkdownWriter(layoutTables(page), blocksInside(page), check)
+        val writer = MarkdownWriter(layoutTables(page), blocksInside(page), aroundMath(page), check)
         NodeTraversor.filter(writer, page.body())
         return CleanText.tidied(writer.text())
     }
@@ -47,6 +47,20 @@ internal object HtmlText {
         return found
     }
 
+    /** The elements right around a formula, in which pages also draw it, hidden from readers. */
+    private fun aroundMath(page: Document): Set<Element> {
+        val found = identitySet()
+        for (math in page.getElementsByTag("math")) {
+            var outer = math.parent()
+            repeat(MATH_AROUND) {
+                outer?.takeIf { it.normalName() !in Tags.BLOCKS }?.also(found::add).let { outer = it?.parent() }
+            }
+        }
+        return found
+    }
+
+    private const val MATH_AROUND = 4
+
     private fun identitySet(): MutableSet<Element> = Collections.newSetFromMap(IdentityHashMap())
 
     /** The inline elements with blocks in them, which are written as if they weren't there. */
@@ -64,7 +78,7 @@ internal object HtmlText {
 /** What elements are; as Python's `tags.py`. */
 internal object Tags {
     val UNREAD =
-        setOf("script", "style", "noscript", "template", "nav", "head", "title", "colgroup", "rt", "rp", "rtc") +
+        setOf("script", "style", "noscript", "template", "nav", "head", "title", "rt", "rp", "rtc") +
             setOf("desc", "metadata")
     val HEADINGS = setOf("h1", "h2", "h3", "h4", "h5", "h6")
     val LISTS = setOf("ul", "ol", "menu", "dir")
@@ -78,10 +92,19 @@ internal object Tags {
             setOf("footer", "form", "frameset", "header", "hgroup", "hr", "html", "legend", "li", "main") +
             setOf("noframes", "optgroup", "option", "p", "search", "section", "summary") +
             setOf("text") // SVG's: a label of a drawing, or a line of a page that is drawn
+
+    /** Inline elements that are boxes of their own, no part of the word before or after. */
+    val APART = setOf("button", "select", "textarea", "input", "object", "canvas", "video", "audio") + "marquee"
     val MARKED =
         listOf("b", "strong").associateWith { "**" } + listOf("i", "em").associateWith { "*" } +
             listOf("s", "del", "strike").associateWith { "~~" } +
             listOf("code", "kbd", "samp", "tt").associateWith { "`" }
     val RAISED = mapOf("sup" to "^", "sub" to "_")
+
+    /** Whether a script is a formula that no program has drawn yet. */
+    fun isTex(script: Element): Boolean =
+        script.normalName() == "script" && script.attr("type").startsWith("math/tex", ignoreCase = true) &&
+            script.previousElementSibling()?.className().orEmpty().contains("mathjax", ignoreCase = true).not()
+
     val STYLE = Regex("(vertical-align|display)\\s{0,9}:\\s{0,9}(super|sub|block)\\b", RegexOption.IGNORE_CASE)
 }

@@ -9,7 +9,11 @@ internal object MarkdownInline {
     private val SIMPLE = Regex("[-+−–]?[\\p{L}\\p{N}_.,′*]+[-+−–]?")
     private val ORDINAL = Regex("st|nd|rd|th", RegexOption.IGNORE_CASE)
     private val BRACKETED = Regex("[\\[(].*[\\])]", RegexOption.DOT_MATCHES_ALL)
-    private val FAR = Regex("(?:https?://|mailto:)[^\\s()<>]+", RegexOption.IGNORE_CASE)
+    private val FAR = Regex("(?:https?://|mailto:)[^\\s<>]+", RegexOption.IGNORE_CASE)
+    private val NOTE_MARK = Regex("\\s{0,9}(?:\\d{1,4}|[*†‡§¶]{1,3})\\s{0,9}")
+    private val EMPHASISED = Regex("(\\*{1,3})([^*]+)\\1")
+    private val TEXT_FIELDS =
+        setOf("text", "search", "email", "tel", "url", "number", "date", "time", "month", "week")
     private val DECORATIVE = setOf("presentation", "none")
     private val FILE = Regex("\\S+\\.(?:png|jpe?g|gif|svg|webp|bmp|tiff?)", RegexOption.IGNORE_CASE)
     private val NOTES = setOf("noteref", "footnote-ref")
@@ -23,8 +27,8 @@ internal object MarkdownInline {
         text: String,
         element: Element,
     ): String {
-        val words = words(text)
-        val before = (element.previousSibling() as? TextNode)?.wholeText?.lastOrNull()
+        val words = words(text).replace(EMPHASISED, "$2")
+        val before = before(element)
         val isSign = words.length == 1 && !words[0].isLetterOrDigit() && words !in "+-−–*′"
         return when {
             words.isEmpty() -> if (text.isEmpty()) "" else " "
@@ -38,11 +42,15 @@ internal object MarkdownInline {
         }
     }
 
-    /** Whether a link is a footnote's mark. */
+    private fun before(element: Element) = (element.previousSibling() as? TextNode)?.wholeText?.lastOrNull()
+
+    /** Whether a link is a footnote's mark: by what it says, or a number that ends a word. */
     fun isNote(link: Element): Boolean {
         val kinds = link.attributes().filter { it.key.endsWith("type") || it.key.endsWith("role") }
         val said = kinds.flatMap { it.value.split(SPACE) }
-        return "noteref" in said || "doc-noteref" in said || link.classNames().any { it.lowercase() in NOTES }
+        if ("noteref" in said || "doc-noteref" in said || link.classNames().any { it.lowercase() in NOTES }) return true
+        if (link.children().isNotEmpty() || '#' !in link.attr("href") || farTarget(link) != null) return false
+        return NOTE_MARK.matches(link.wholeText()) && before(link)?.isLetterOrDigit() == true
     }
 
     /** The mark of a footnote, or what a picture shows. */
@@ -57,6 +65,16 @@ internal object MarkdownInline {
             words.isEmpty() || isHidden || FILE.matches(words) -> ""
             element.parent()?.normalName() == "a" -> words
             else -> bracketed(words)
+        }
+    }
+
+    /** What an `input` shows: whether it is ticked, or the text in it. */
+    fun field(element: Element): String {
+        val kind = element.attr("type").trim().lowercase().ifEmpty { "text" }
+        return when (kind) {
+            "checkbox", "radio" -> if (element.hasAttr("checked")) " [x] " else " [ ] "
+            in TEXT_FIELDS -> " ${element.attr("value")} "
+            else -> " "
         }
     }
 
@@ -77,7 +95,8 @@ internal object MarkdownInline {
     }
 
     /** Where a link goes if that still means something in the text alone, else null. */
-    fun farTarget(link: Element): String? = link.attr("href").trim().takeIf(FAR::matches)
+    fun farTarget(link: Element): String? =
+        link.attr("href").trim().takeIf(FAR::matches)?.replace("(", "%28")?.replace(")", "%29")
 
     /** A link to another place than this document. */
     fun link(
@@ -88,7 +107,8 @@ internal object MarkdownInline {
         if (words.isEmpty()) return text
         val before = if (text.first().isWhitespace()) " " else ""
         val after = if (text.last().isWhitespace()) " " else ""
-        val isSame = words == href || words == href.removePrefix("mailto:")
+        val plain = href.replace("%28", "(").replace("%29", ")")
+        val isSame = words == href || words == plain || words == href.removePrefix("mailto:")
         return before + (if (isSame) words else "[$words]($href)") + after
     }
 }

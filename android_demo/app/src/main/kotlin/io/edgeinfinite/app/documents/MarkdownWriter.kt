@@ -12,11 +12,13 @@ import java.util.IdentityHashMap
  *
  * @param layout tables that only lay the page out.
  * @param blocksInside inline elements that hold blocks.
+ * @param aroundMath elements right around a formula.
  * @param check see [MarkdownLines].
  */
 internal class MarkdownWriter(
     private val layout: Set<Element>,
     private val blocksInside: Set<Element>,
+    private val aroundMath: Set<Element>,
     check: (Long) -> Unit,
 ) : NodeFilter {
     private val lines = MarkdownLines(check)
@@ -25,8 +27,8 @@ internal class MarkdownWriter(
     private val captures = ArrayDeque<StringBuilder>()
     private val ends = IdentityHashMap<Element, () -> Unit>()
 
-    /** The next number of each list around, null of those without. */
-    private val numbers = ArrayDeque<Int?>()
+    /** The numbers of each list around, null of those without. */
+    private val lists = ArrayDeque<ListNumbers?>()
     private val tables = ArrayDeque<MarkdownTable>()
     private var verbatim = 0
 
@@ -40,13 +42,19 @@ internal class MarkdownWriter(
         if (node !is Element) return FilterResult.CONTINUE
         val tag = node.normalName()
         when {
-            tag in Tags.UNREAD -> return FilterResult.SKIP_ENTIRELY
+            tag in Tags.UNREAD -> {
+                if (Tags.isTex(node)) put(" " + MarkdownInline.words(node.data()) + " ")
+                return FilterResult.SKIP_ENTIRELY
+            }
+            node.attr("aria-hidden") == "true" && node.parent() in aroundMath -> return FilterResult.SKIP_ENTIRELY
             tag == "math" || tag.endsWith(":math") -> {
                 val formula = Formulas.of(node)
                 put(if (node.attr("display") == "block") " $formula " else formula)
                 return FilterResult.SKIP_ENTIRELY
             }
             tag in Tags.BLOCKS -> blockStarts(tag, node)
+            tag == "input" -> put(MarkdownInline.field(node))
+            tag in Tags.APART -> put(" ")
             tag == "img" -> put(MarkdownInline.picture(node))
             tag == "br" -> put(if (verbatim > 0 || captures.isEmpty()) "\n" else " ")
             else -> inlineStarts(tag, node)
@@ -99,7 +107,7 @@ internal class MarkdownWriter(
         if (tag == "tspan" && MarkdownInline.isLine(element)) startLine(1)
         if (verbatim > 0 || element in blocksInside) return
         val isRaised = style != null && style[1].equals("vertical-align", ignoreCase = true)
-        val kind = if (style != null && isRaised && element.children().isEmpty()) style[2].take(3).lowercase() else tag
+        val kind = if (style != null && isRaised) style[2].take(3).lowercase() else tag
         val mark = Tags.RAISED[if (kind == "sup" || kind == "sub") kind else tag]
         val marks = Tags.MARKED[kind]
         when {
@@ -128,10 +136,10 @@ internal class MarkdownWriter(
                 verbatim += 1
                 capture(element, ::verbatimEnds)
             }
-            tag == "li" && isFree -> itemStarts(element)
-            tag in Tags.LISTS && isFree -> {
-                startLine(if (numbers.isEmpty()) 2 else 1)
-                numbers += if (tag == "ol") numberOf(element.attr("start")) ?: 1 else null
+            tag == "li" -> itemStarts(element)
+            tag in Tags.LISTS -> {
+                startLine(if (lists.isEmpty()) 2 else 1)
+                lists += if (tag == "ol") ListNumbers(element) else null
             }
             tag == "blockquote" && isFree -> {
                 startLine(2)
@@ -159,9 +167,11 @@ internal class MarkdownWriter(
         tag: String,
         element: Element,
     ) {
+        if (tag in Tags.LISTS) lists.removeLastOrNull()
         val end = ends.remove(element)
         when {
             end != null -> end()
+            tag in Tags.APART -> put(" ")
             tag !in Tags.BLOCKS -> Unit
             captures.isNotEmpty() -> startLine(2)
             tag == "li" -> {
@@ -169,10 +179,7 @@ internal class MarkdownWriter(
                 lines.pop()
                 lines.startLine(1, exactly = !isEmpty)
             }
-            tag in Tags.LISTS -> {
-                numbers.removeLastOrNull()
-                startLine(if (numbers.isEmpty()) 2 else 1)
-            }
+            tag in Tags.LISTS -> startLine(if (lists.isEmpty()) 2 else 1)
             tag == "blockquote" || tag == "dd" -> {
                 lines.pop()
                 startLine(if (tag == "dd") 1 else 2)
@@ -191,19 +198,14 @@ internal class MarkdownWriter(
     }
 
     private fun itemStarts(element: Element) {
-        val listed = numbers.lastOrNull()
+        val mark = lists.lastOrNull()?.mark(element).orEmpty()
         startLine(1)
-        if (listed == null) {
-            lines.push("  ", "- ")
-            return
+        if (captures.isEmpty()) {
+            lines.push(if (mark.isEmpty()) "  " else " ".repeat(mark.length + 1), mark.ifEmpty { "-" } + " ")
+        } else if (mark.isNotEmpty()) {
+            put("$mark ")
         }
-        val number = numberOf(element.attr("value")) ?: listed
-        numbers[numbers.lastIndex] = number + 1
-        lines.push(" ".repeat(number.toString().length + 2), "$number. ")
     }
-
-    private fun numberOf(value: String): Int? =
-        value.take(DIGITS).takeIf { digits -> digits.isNotEmpty() && digits.all { it in '0'..'9' } }?.toInt()
 
     private fun heading(
         level: Int,
@@ -237,6 +239,5 @@ internal class MarkdownWriter(
 
         /** Elements within each other that are held back; what is deeper is written as it stands. */
         const val MOST_CAPTURES = 16
-        const val DIGITS = 9
     }
 }

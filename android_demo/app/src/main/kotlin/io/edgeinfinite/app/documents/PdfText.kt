@@ -46,7 +46,7 @@ internal object PdfText {
             throw DocumentReader.damaged(name, IOException("it is nested too deeply", error))
         }
         if (text.written.isBlank()) throw ProblemException(R.string.document_scanned, name)
-        return Extracted(CleanText.tidied(text.written.toString()), left = left)
+        return Extracted(DividedWords.rejoined(CleanText.tidied(text.written.toString())), left = left)
     }
 
     /** Writes page by page; one that is damaged is left out. */
@@ -71,6 +71,7 @@ internal object PdfText {
                 left += page
             }
         }
+        text.write(PdfForms.written(document))
         if (left.isEmpty()) return null
         if (left.size == document.numberOfPages) throw IOException("no page can be read")
         val told = listOf(name, "${left.size}", "${document.numberOfPages}", left.take(NAMED).joinToString())

@@ -57,6 +57,9 @@ internal object TextDecoder {
         )
     private const val HEAD = 4096
     private const val FEW = 1000
+
+    /** Zero bytes, all in one half, that aren't there by chance. */
+    private const val SOME = 4
     private const val SHARE_OF_ERRORS = 20
     private val COMMENT = Regex("<!--.*?(?:-->|$)", RegexOption.DOT_MATCHES_ALL)
     private val META = Regex("<meta\\b[^<>]*?charset\\s*=\\s*[\"']?\\s*([\\w.:-]+)", RegexOption.IGNORE_CASE)
@@ -64,6 +67,9 @@ internal object TextDecoder {
 
     /** What no text in a guessed encoding holds. */
     val NO_CONTROL = { sign: Char -> sign < ' ' && sign !in "\t\n\r\u000c" }
+
+    /** What text by chance holds. */
+    private val NO_MEANING = { sign: Char -> !sign.isDefined() || sign.category == CharCategory.PRIVATE_USE }
 
     /** What a page says of its own encoding, null if nothing. */
     fun statedEncoding(bytes: ByteArray): String? {
@@ -144,15 +150,17 @@ internal object TextDecoder {
         return Decoded(text, left = errors(name, encoding, errors.toLong()))
     }
 
-    /** UTF-16 without a mark: in one half of the bytes most are zero, in the other none is. */
+    /** UTF-16 without a mark: in one half of the bytes most or some are zero, in the other none is. */
     private fun unmarked(bytes: ByteArray): Decoded? {
         val head = minOf(bytes.size, HEAD) and 1.inv()
         if (bytes.size % 2 != 0 || head < 4) return null
         val zeros = IntArray(2)
         for (at in 0 until head) if (bytes[at] == 0.toByte()) zeros[at % 2] += 1
         for ((encoding, high) in listOf("UTF-16LE" to 1, "UTF-16BE" to 0)) {
-            if (zeros[high] * 4 < head || zeros[1 - high] > 0) continue
+            if (zeros[high] == 0 || zeros[1 - high] > 0) continue
             val text = strictly(bytes, encoding, 0) ?: continue
+            // In scripts other than Latin only spaces and ends of lines have a zero.
+            if (zeros[high] * 4 < head && (zeros[high] < SOME || text.take(HEAD).any(NO_MEANING))) continue
             if (text.none(NO_CONTROL)) return Decoded(text, encoding)
         }
         return null
@@ -211,7 +219,8 @@ internal object TextDecoder {
     ): Decoded {
         val zeros = found.text.count { it == '\u0000' }
         if (zeros == 0) return found
-        if (zeros.toLong() * FEW > found.text.length) throw noText(name)
+        val inner = found.text.trimEnd('\u0000').count { it == '\u0000' } // buffers are filled up with them
+        if (inner.toLong() * FEW > found.text.length) throw noText(name)
         return found.copy(text = found.text.replace("\u0000", ""))
     }
 

@@ -243,6 +243,39 @@ class DocumentReaderTest {
     }
 
     @Test
+    fun `what a spine names that is no text is told`() {
+        val items = "<o:item id='pdf' href='x.pdf' media-type='application/pdf'/></o:manifest>"
+        val more = "<o:itemref idref='nowhere'/><o:itemref idref='pdf'/></o:package>"
+        val book = String(bookOf()).replace("</o:manifest>", items).replace("</o:spine></o:package>", more)
+        val files = mapOf("OEBPS/book.opf" to book.replace("</o:package>", "</o:spine></o:package>").toByteArray())
+        val found = read("b.epub", epub(files + ("OEBPS/x.pdf" to "%PDF-1.7".toByteArray())))
+        assertEquals("# One\n\nFirst – chapter.\n\n# Two\n\nSecond chapter.", found.text)
+        val line = found.left?.words(app.resources).orEmpty()
+        assertTrue(line, "3 of 5 parts" in line && "nowhere, OEBPS/x.pdf (application/pdf)" in line)
+    }
+
+    @Test
+    fun `an encrypted chapter is left out and told, and a book of such chapters is refused`() {
+        val entry = { path: String ->
+            "<EncryptedData><EncryptionMethod Algorithm='aes'/><CipherReference URI='$path'/></EncryptedData>"
+        }
+        val xml = { paths: List<String> -> "<encryption>${paths.joinToString("", transform = entry)}</encryption>" }
+        val one = mapOf("META-INF/encryption.xml" to xml(listOf("OEBPS/one.xhtml")).toByteArray())
+        val found = read("b.epub", epub(one))
+        assertEquals("# Two\n\nSecond chapter.", found.text)
+        val line = found.left?.words(app.resources).orEmpty()
+        assertTrue(line, "OEBPS/one.xhtml (DRM)" in line)
+        val all = xml(listOf("OEBPS/one.xhtml", "OEBPS/gone.xhtml", "OEBPS/a%20b/two.xhtml"))
+        refuses("b.epub", epub(mapOf("META-INF/encryption.xml" to all.toByteArray())), "encrypted (DRM)")
+    }
+
+    @Test
+    fun `a book without its package comes in the order of its parts' names`() {
+        val text = read("b.epub", epub(mapOf("OEBPS/book.opf" to "junk".toByteArray()))).text
+        assertEquals("# Two\n\nSecond chapter.\n\nContents\n\n# One\n\nFirst – chapter.", text)
+    }
+
+    @Test
     fun `a text that speaks of a PDF is a text`() {
         val text = "A PDF begins with %PDF-1.7.\n%PDF-1.7 is how."
         assertEquals(text, read("a.txt", text.toByteArray()).text)

@@ -1,6 +1,7 @@
 package io.edgeinfinite.app.documents
 
 import com.tom_roush.pdfbox.android.PDFBoxResourceLoader
+import com.tom_roush.pdfbox.cos.COSName
 import com.tom_roush.pdfbox.pdmodel.PDDocument
 import com.tom_roush.pdfbox.pdmodel.PDPage
 import com.tom_roush.pdfbox.pdmodel.PDPageContentStream
@@ -8,6 +9,8 @@ import com.tom_roush.pdfbox.pdmodel.encryption.AccessPermission
 import com.tom_roush.pdfbox.pdmodel.encryption.StandardProtectionPolicy
 import com.tom_roush.pdfbox.pdmodel.font.PDType0Font
 import com.tom_roush.pdfbox.pdmodel.font.PDType1Font
+import com.tom_roush.pdfbox.pdmodel.interactive.form.PDAcroForm
+import com.tom_roush.pdfbox.pdmodel.interactive.form.PDTextField
 import io.edgeinfinite.app.ProblemException
 import io.edgeinfinite.app.app
 import org.junit.Assert.assertEquals
@@ -72,6 +75,30 @@ class PdfTextTest {
         refuses("is damaged")
         write(listOf("x".repeat(200)))
         refuses("more text than", mostBytes = 100)
+    }
+
+    @Test
+    fun `words that lines divide are whole, and hyphens of their own stay`() {
+        val lines = "It guaran-|tees the well-|known cause, a well-known|one. Anne-|Marie, dis-|placed."
+        write(lines.split('|'))
+        assertEquals("It guarantees\nthe well-known\ncause, a well-known\none. Anne-\nMarie, displaced.", read().text)
+    }
+
+    @Test
+    fun `fields that were filled in are read`() {
+        PDDocument().use { document ->
+            document.page(listOf("Words")) { setFont(PDType1Font.HELVETICA, SIZE) }
+            val form = PDAcroForm(document)
+            document.documentCatalog.acroForm = form
+            for ((name, value) in listOf("name" to "Alice", "town" to null, "pin" to "1234")) {
+                val field = PDTextField(form).apply { partialName = name }
+                field.isPassword = name == "pin"
+                value?.let { field.cosObject.setString(COSName.V, it) }
+                form.fields.add(field)
+            }
+            document.save(file)
+        }
+        assertEquals("Words\n\nname: Alice", read().text)
     }
 
     @Test
