@@ -9,9 +9,11 @@ same run as the Kotlin tests (`android_demo/ci/build.sh`).
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -179,12 +181,14 @@ def write_manifests(folder: Path) -> None:
 
 def write_sampling(folder: Path) -> None:
     """`cases.json`: logits, options, and the tokens that may be drawn with their probabilities;
-    `penalties.json`: the logits after bias and penalties; `stops.json`: what is shown of an answer.
+    `penalties.json`: the logits after bias and penalties; `stops.json`: what is shown of an answer;
+    `defaults.json`: generation configs, and how a conversation samples with them.
     """
     random = np.random.default_rng(0)
     write_json(folder / "cases.json", _sampling_cases(random))
     write_json(folder / "penalties.json", _penalty_cases(random))
     write_json(folder / "stops.json", _stop_cases(random))
+    write_json(folder / "defaults.json", _default_cases())
 
 
 def _sampling_cases(random: np.random.Generator) -> list[dict[str, Any]]:
@@ -208,6 +212,32 @@ def _sampling_cases(random: np.random.Generator) -> list[dict[str, Any]]:
                         "probabilities": probabilities.tolist(),
                     }
                 )
+    return cases
+
+
+def _default_cases() -> list[dict[str, Any]]:
+    """Generation configs that a checkpoint may have, and the sampling options that they lead to."""
+    from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
+    from edgeinfinite.runtime_py.answer.sampling_defaults import conversation_sampling
+
+    fields: dict[str, tuple[Any, ...]] = {
+        "do_sample": (..., None, True, False),
+        "temperature": (..., None, 0.6, 0),
+        "top_k": (..., 20),
+        "top_p": (..., 0.95),
+        "repetition_penalty": (..., 1.05),
+        "eos_token_id": (..., 2),
+    }
+    cases = []
+    with tempfile.TemporaryDirectory() as folder:
+        for values in itertools.product(*fields.values()):
+            given = zip(fields, values, strict=True)
+            settings = {name: value for name, value in given if value is not ...}
+            write_json(Path(folder) / "generation_config.json", settings)
+            options = SamplingOptions(**conversation_sampling(Path(folder)))
+            names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+            sampling = {name: getattr(options, name) for name in names}
+            cases.append({"settings": settings, "sampling": sampling})
     return cases
 
 

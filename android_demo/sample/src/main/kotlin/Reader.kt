@@ -1,6 +1,5 @@
 import io.edgeinfinite.core.GenerationEvent
 import io.edgeinfinite.core.Model
-import io.edgeinfinite.core.Sampler
 import io.edgeinfinite.onnx.OnnxEngineFactory
 import io.edgeinfinite.onnx.android.OnnxModels
 import kotlinx.coroutines.runBlocking
@@ -15,7 +14,7 @@ suspend fun answer(
     val chat = model.newConversation()
     chat.attach("a text", text).collect { println("${it.read} of ${it.total} tokens read") }
     val answer = StringBuilder()
-    chat.ask(question, Sampler(model.sampling), maxNewTokens = 20).collect {
+    chat.ask(question, maxNewTokens = 20).collect {
         if (it is GenerationEvent.Piece) answer.append(it.text)
     }
     chat.close()

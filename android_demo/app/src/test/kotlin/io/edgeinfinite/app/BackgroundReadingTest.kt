@@ -15,32 +15,18 @@ import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
 import org.junit.Assert.assertNull
 import org.junit.Assert.assertTrue
-import org.junit.Before
-import org.junit.Rule
 import org.junit.Test
-import org.junit.rules.TemporaryFolder
-import org.junit.runner.RunWith
 import org.robolectric.Robolectric
-import org.robolectric.RobolectricTestRunner
 import org.robolectric.Shadows.shadowOf
 import org.robolectric.android.controller.ServiceController
 import org.robolectric.shadows.ShadowToast
 
 /** A reading goes on when the app is left, if a person has turned that on. */
-@RunWith(RobolectricTestRunner::class)
-class BackgroundReadingTest {
-    @get:Rule
-    val folder = TemporaryFolder()
-
-    private val book by lazy { folder.newFile("book.txt").apply { writeText(Fixture.longText(LONG)) } }
-
-    @Before
-    fun install() = Fixture.install()
-
+class BackgroundReadingTest : AppTest() {
     @Test
     fun `until a person turns it on a reading starts no service`() {
         val chat = ChatScreen.start(Fixture.ENDLESS)
-        chat.attach(PickedFiles.file(book))
+        chat.attach(book(LONG))
         waitUntil { chat.activity.shows(R.id.reading) }
         assertNull(shadowOf(app).nextStartedService)
         chat.waitUntilReady()
@@ -139,7 +125,7 @@ class BackgroundReadingTest {
     private fun readInBackground(): Pair<ChatScreen, ServiceController<ReadingService>> {
         app.services.settings.update { it.copy(background = true) }
         val chat = ChatScreen.start(Fixture.ENDLESS)
-        chat.attach(PickedFiles.file(book))
+        chat.attach(book(LONG))
         var started: Intent? = null
         waitUntil {
             started = started ?: shadowOf(app).nextStartedService

@@ -17,27 +17,12 @@ import org.junit.Assert.assertFalse
 import org.junit.Assert.assertNotEquals
 import org.junit.Assert.assertNotNull
 import org.junit.Assert.assertTrue
-import org.junit.Before
-import org.junit.Rule
 import org.junit.Test
-import org.junit.rules.TemporaryFolder
-import org.junit.runner.RunWith
-import org.robolectric.RobolectricTestRunner
 import org.robolectric.Shadows.shadowOf
 import java.io.File
 
 /** A chat, answered by onnxruntime itself on the exported tiny artifact. */
-@RunWith(RobolectricTestRunner::class)
-class ChatScreenTest {
-    @get:Rule
-    val folder = TemporaryFolder()
-
-    @Before
-    fun install() {
-        Fixture.install()
-        settings(longest = 64)
-    }
-
+class ChatScreenTest : AppTest(longest = 64) {
     @Test
     fun `an answer streams piece by piece and ends with its figures`() {
         val chat = ChatScreen.start()
@@ -59,7 +44,7 @@ class ChatScreenTest {
 
     @Test
     fun `stop ends an answer, keeps what was written, and the chat goes on`() {
-        settings(longest = 1024)
+        answers(longest = 1024)
         val chat = ChatScreen.start(Fixture.ENDLESS)
         chat.send("Go on and on")
         waitUntil { chat.answers.lastOrNull()?.text.orEmpty().length > 3 }
@@ -69,7 +54,7 @@ class ChatScreenTest {
         val answer = chat.answers.single()
         assertEquals(AnswerFigures.End.STOPPED, answer.figures?.end)
         assertTrue(answer.text.length in 4..900)
-        settings(longest = 8)
+        answers(longest = 8)
         chat.ask("And now?")
         assertEquals(2, chat.answers.size)
         chat.leave()
@@ -79,8 +64,7 @@ class ChatScreenTest {
     fun `a long file is read segment by segment while the state stays the same size`() {
         val chat = ChatScreen.start()
         val before = checkNotNull(chat.state.session)
-        val file = folder.newFile("book.txt").apply { writeText(Fixture.longText(LONG)) }
-        chat.attach(PickedFiles.file(file))
+        chat.attach(book(LONG))
         val progress = LinkedHashSet<String>()
         val states = LinkedHashSet<Long>()
         waitUntil {
@@ -104,8 +88,7 @@ class ChatScreenTest {
     @Test
     fun `a reading can be stopped, and its rest be skipped`() {
         val chat = ChatScreen.start()
-        val file = folder.newFile("book.txt").apply { writeText(Fixture.longText(VERY_LONG)) }
-        chat.attach(PickedFiles.file(file))
+        chat.attach(book(VERY_LONG))
         waitUntil { (chat.state.session?.tokensRead ?: 0) > 10 * Fixture.SEGMENT }
         chat.activity.view<View>(R.id.send).performClick()
         chat.waitUntilReady()
@@ -135,7 +118,7 @@ class ChatScreenTest {
 
     @Test
     fun `turning the device does not disturb an answer`() {
-        settings(longest = 300)
+        answers(longest = 300)
         val chat = ChatScreen.start(Fixture.ENDLESS)
         chat.send("Go on")
         waitUntil { chat.answers.lastOrNull()?.text.orEmpty().isNotEmpty() }
@@ -156,7 +139,7 @@ class ChatScreenTest {
 
     @Test
     fun `a chat goes on after the process died as if it had not`() {
-        settings(longest = 24)
+        answers(longest = 24)
         val control = ChatScreen.start(Fixture.ENDLESS)
         val expected = QUESTIONS.map { control.ask(it).text }
         control.leave()
@@ -179,7 +162,7 @@ class ChatScreenTest {
 
     @Test
     fun `low memory stops and frees, and the chat goes on afterwards`() {
-        settings(longest = 1024)
+        answers(longest = 1024)
         val chat = ChatScreen.start(Fixture.ENDLESS)
         chat.send("Go on and on")
         waitUntil { chat.answers.lastOrNull()?.text.orEmpty().isNotEmpty() }
@@ -188,7 +171,7 @@ class ChatScreenTest {
         assertEquals(Notice.LowMemory, chat.state.notice)
         assertEquals(AnswerFigures.End.STOPPED, chat.answers.single().figures?.end)
         val read = chat.state.tokensRead
-        settings(longest = 8)
+        answers(longest = 8)
         chat.controller.pause().stop().restart().start().resume()
         shadowOf(Looper.getMainLooper()).idle()
         waitUntil { !app.services.oneAtATime.isLocked }
@@ -251,8 +234,6 @@ class ChatScreenTest {
         waitUntil { home.rows(R.id.chats) == 1 }
         assertNotNull(app.services.chats.find(chat.id))
     }
-
-    private fun settings(longest: Int) = app.services.settings.update { it.copy(maxNewTokens = longest) }
 
     private companion object {
         const val LONG = 6_000

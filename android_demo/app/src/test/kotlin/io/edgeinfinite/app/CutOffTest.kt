@@ -9,35 +9,18 @@ import io.edgeinfinite.app.ui.viewmodel.ChatItem
 import io.edgeinfinite.app.ui.viewmodel.Phase
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertTrue
-import org.junit.Before
-import org.junit.Rule
 import org.junit.Test
-import org.junit.rules.TemporaryFolder
-import org.junit.runner.RunWith
-import org.robolectric.RobolectricTestRunner
 import org.robolectric.Shadows.shadowOf
 import java.io.File
 
 /** Work that the system cuts off, with the process or for its memory, goes on from where it was saved. */
-@RunWith(RobolectricTestRunner::class)
-class CutOffTest {
-    @get:Rule
-    val folder = TemporaryFolder()
-
-    private val book by lazy { folder.newFile("book.txt").apply { writeText(Fixture.longText(LONG)) } }
-
-    @Before
-    fun install() {
-        Fixture.install()
-        app.services.settings.update { it.copy(maxNewTokens = 24) }
-    }
-
+class CutOffTest : AppTest(longest = 24) {
     @Test
     fun `a reading that died with the process goes on, and the answer is as if it had not`() {
         val expected = undisturbed()
 
         val chat = ChatScreen.start(Fixture.ENDLESS)
-        chat.attach(PickedFiles.file(book))
+        chat.attach(book(LONG))
         waitUntil { chat.state.tokensRead > LONG / 4 }
         app.onTrimMemory(ComponentCallbacks2.TRIM_MEMORY_UI_HIDDEN)
         waitUntil { savedTokens(chat) > LONG / 4 }
@@ -60,7 +43,7 @@ class CutOffTest {
     @Test
     fun `a file is on disk as soon as its first chunk is read`() {
         val chat = ChatScreen.start(Fixture.ENDLESS)
-        chat.attach(PickedFiles.file(book))
+        chat.attach(book(LONG))
         waitUntil { savedTokens(chat) > 0 }
         dieNow(chat)
         val saved = savedTokens(chat)
@@ -95,7 +78,7 @@ class CutOffTest {
     fun `a reading that low memory cut off goes on when it is looked at again`() {
         val expected = undisturbed()
         val chat = ChatScreen.start(Fixture.ENDLESS)
-        chat.attach(PickedFiles.file(book))
+        chat.attach(book(LONG))
         waitUntil { chat.state.tokensRead > LONG / 4 }
         app.onTrimMemory(ComponentCallbacks2.TRIM_MEMORY_BACKGROUND)
         waitUntil { !app.services.oneAtATime.isLocked }
@@ -111,7 +94,7 @@ class CutOffTest {
     @Test
     fun `a reading that the person stopped waits for the person, who can have it go on`() {
         val chat = ChatScreen.start(Fixture.ENDLESS)
-        chat.attach(PickedFiles.file(book))
+        chat.attach(book(LONG))
         waitUntil { chat.state.tokensRead > LONG / 4 }
         chat.activity.view<View>(R.id.send).performClick()
         chat.waitUntilReady()
@@ -132,7 +115,7 @@ class CutOffTest {
     /** Tokens read and an answer, of a reading that nothing disturbed. */
     private fun undisturbed(): Pair<Long, String> {
         val chat = ChatScreen.start(Fixture.ENDLESS)
-        chat.attach(PickedFiles.file(book))
+        chat.attach(book(LONG))
         waitUntil { chat.state.tokensRead > 0 }
         chat.waitUntilReady()
         val expected = chat.state.tokensRead to chat.ask(QUESTION).text

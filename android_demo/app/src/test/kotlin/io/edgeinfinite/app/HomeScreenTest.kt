@@ -1,5 +1,6 @@
 package io.edgeinfinite.app
 
+import android.app.Activity
 import android.app.AlertDialog
 import android.content.Intent
 import android.os.Looper
@@ -207,9 +208,9 @@ internal fun HomeActivity.chooseSource(
 
 internal fun latestDialog(): AlertDialog = ShadowDialog.getLatestDialog() as AlertDialog
 
-internal fun HomeActivity.rows(container: Int): Int = view<LinearLayout>(container).childCount
+internal fun Activity.rows(container: Int): Int = view<LinearLayout>(container).childCount
 
-internal fun HomeActivity.row(
+internal fun Activity.row(
     container: Int,
     index: Int = 0,
 ): View = view<ViewGroup>(container).getChildAt(index)

@@ -9,30 +9,17 @@ import io.edgeinfinite.app.ui.viewmodel.Phase
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
 import org.junit.Assert.assertTrue
-import org.junit.Before
-import org.junit.Rule
 import org.junit.Test
-import org.junit.rules.TemporaryFolder
-import org.junit.runner.RunWith
-import org.robolectric.RobolectricTestRunner
 import org.robolectric.Shadows.shadowOf
 import org.robolectric.annotation.Config
 
 /** A phone in landscape, whose keyboard takes half of the screen. */
-@RunWith(RobolectricTestRunner::class)
 @Config(qualifiers = "w891dp-h411dp-land-mdpi")
-class LandscapeTest {
-    @get:Rule
-    val folder = TemporaryFolder()
-
-    @Before
-    fun install() = Fixture.install()
-
+class LandscapeTest : AppTest() {
     @Test
     fun `while a text is read the keyboard leaves room for messages, and the toolbar tells the progress`() {
         val chat = ChatScreen.start(Fixture.ENDLESS)
-        val book = folder.newFile("book.txt").apply { writeText(Fixture.longText(LONG)) }
-        chat.attach(PickedFiles.file(book))
+        chat.attach(book(LONG))
         waitUntil { chat.state.phase is Phase.Reading && chat.state.tokensRead > 0 }
         chat.layOut(keyboard = KEYBOARD)
         assertTrue(chat.state.phase is Phase.Reading)
@@ -44,7 +31,7 @@ class LandscapeTest {
         chat.layOut(keyboard = 0)
         assertTrue(chat.activity.shows(R.id.reading))
         assertTrue("${chat.heightOf(R.id.messages)}", chat.heightOf(R.id.messages) >= LEAST)
-        assertEquals(chat.state.backbone, chat.activity.actionBar?.subtitle)
+        assertEquals(chat.state.model, chat.activity.actionBar?.subtitle)
         chat.activity.view<View>(R.id.send).performClick()
         chat.waitUntilReady()
 
@@ -54,6 +41,17 @@ class LandscapeTest {
         assertTrue("${chat.heightOf(R.id.messages)}", chat.heightOf(R.id.messages) >= LEAST)
         chat.layOut(keyboard = 0)
         assertTrue(chat.activity.shows(R.id.notice))
+        chat.leave()
+    }
+
+    @Test
+    fun `an empty chat's prompts give way to the keyboard`() {
+        val chat = ChatScreen.start()
+        chat.layOut(keyboard = KEYBOARD)
+        assertFalse(chat.activity.shows(R.id.prompts))
+        assertTrue(chat.activity.shows(R.id.empty_title))
+        chat.layOut(keyboard = 0)
+        assertTrue(chat.activity.shows(R.id.prompts))
         chat.leave()
     }
 

@@ -8,32 +8,15 @@ import io.edgeinfinite.app.ui.viewmodel.Phase
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
 import org.junit.Assert.assertTrue
-import org.junit.Before
-import org.junit.Rule
 import org.junit.Test
-import org.junit.rules.TemporaryFolder
-import org.junit.runner.RunWith
-import org.robolectric.RobolectricTestRunner
 
 /** A reading doesn't need its screen. */
-@RunWith(RobolectricTestRunner::class)
-class LeavingTest {
-    @get:Rule
-    val folder = TemporaryFolder()
-
-    private val book by lazy { folder.newFile("book.txt").apply { writeText(Fixture.longText(LONG)) } }
-
-    @Before
-    fun install() {
-        Fixture.install()
-        app.services.settings.update { it.copy(maxNewTokens = 8) }
-    }
-
+class LeavingTest : AppTest(longest = 8) {
     @Test
     fun `the screen stays on while a text is read, and only then`() {
         val chat = ChatScreen.start(Fixture.ENDLESS)
         assertFalse(chat.staysOn)
-        chat.attach(PickedFiles.file(book))
+        chat.attach(book(LONG))
         waitUntil { chat.state.phase is Phase.Reading && chat.staysOn }
         waitUntil { chat.state.phase == Phase.Ready && !chat.staysOn }
         chat.leave()
@@ -42,7 +25,7 @@ class LeavingTest {
     @Test
     fun `going back doesn't stop a reading, the first screen shows its progress, and then it is freed`() {
         val chat = ChatScreen.start(Fixture.ENDLESS)
-        chat.attach(PickedFiles.file(book))
+        chat.attach(book(LONG))
         waitUntil { chat.state.tokensRead > LONG / 10 }
         val viewModel = checkNotNull(app.services.chat(chat.id))
         chat.activity.finish()
@@ -66,7 +49,7 @@ class LeavingTest {
     @Test
     fun `coming back while it reads shows the same reading`() {
         val chat = ChatScreen.start(Fixture.ENDLESS)
-        chat.attach(PickedFiles.file(book))
+        chat.attach(book(LONG))
         waitUntil { chat.state.tokensRead > LONG / 10 }
         chat.activity.finish()
         chat.controller.pause().stop().destroy()
@@ -81,7 +64,7 @@ class LeavingTest {
     @Test
     fun `another chat interrupts it, and it goes on when its own is opened again`() {
         val chat = ChatScreen.start(Fixture.ENDLESS)
-        chat.attach(PickedFiles.file(book))
+        chat.attach(book(LONG))
         waitUntil { chat.state.tokensRead > LONG / 10 }
         chat.activity.finish()
         chat.controller.pause().stop().destroy()

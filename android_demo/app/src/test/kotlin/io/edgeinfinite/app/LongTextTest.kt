@@ -10,23 +10,11 @@ import org.junit.Assert.assertEquals
 import org.junit.Assert.assertNull
 import org.junit.Assert.assertThrows
 import org.junit.Assert.assertTrue
-import org.junit.Before
-import org.junit.Rule
 import org.junit.Test
-import org.junit.rules.TemporaryFolder
-import org.junit.runner.RunWith
-import org.robolectric.RobolectricTestRunner
 import java.nio.charset.Charset
 
 /** Texts that are longer than any part of the app holds at once. */
-@RunWith(RobolectricTestRunner::class)
-class LongTextTest {
-    @get:Rule
-    val folder = TemporaryFolder()
-
-    @Before
-    fun install() = Fixture.install()
-
+class LongTextTest : AppTest() {
     @Test
     fun `more than 20 MB are read piece by piece, go on after the process died, and end where a person ends them`() {
         val book = folder.newFile("book.txt")

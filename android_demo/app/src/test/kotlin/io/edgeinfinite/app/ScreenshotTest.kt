@@ -49,6 +49,7 @@ class ScreenshotTest {
         // Greedy: the same pictures every time.
         app.services.settings.update { it.copy(maxNewTokens = ANSWER, sampling = SamplingOptions()) }
         val chat = ChatScreen.open(app.services.home.newChat(model.name).id).waitUntilReady()
+        forEachLook { look -> drawAgain(look, "new-chat", ChatScreen.open(chat.id).controller) }
         chat.ask("Hello! What can you do for me?")
         val book = folder.newFile("dogs.txt").apply { writeText(text()) }
         chat.attach(PickedFiles.file(book))
@@ -162,7 +163,7 @@ class ScreenshotTest {
         checkTouchable(root, "$name-${look.name}", metrics.density)
         checkText(root, "$name-${look.name}")
         if (activity is ChatActivity && look.keyboardDp > 0) checkTyping(activity, look)
-        if (!look.isPicture) return
+        if (name !in look.pictures) return
         val bitmap = Bitmap.createBitmap(root.width, root.height, Bitmap.Config.ARGB_8888)
         root.draw(Canvas(bitmap))
         val target = File(System.getProperty("edgeinfinite.screenshots") ?: return, "$name-${look.name}.png")
@@ -237,7 +238,7 @@ class ScreenshotTest {
         val qualifiers: String,
         val fontScale: Float = 1f,
         val keyboardDp: Int = 0,
-        val isPicture: Boolean = false,
+        val pictures: List<String> = emptyList(),
     ) {
         fun set() {
             RuntimeEnvironment.setQualifiers(qualifiers)
@@ -258,11 +259,13 @@ class ScreenshotTest {
         const val TOUCH_DP = 48
         const val LEAST_DP = 40
         const val MINIMUM_BYTES = 4_000
+        val SCREENS = listOf("new-chat", "reading", "chat", "memory", "settings", "home", "benchmark", "import")
         val LOOKS =
             listOf(
-                Look("phone", "w411dp-h891dp-port-notnight-xhdpi", isPicture = true),
-                Look("phone-dark", "w411dp-h891dp-port-night-xhdpi", isPicture = true),
-                Look("tablet", "w800dp-h1280dp-port-notnight-mdpi", isPicture = true),
+                Look("phone", "w411dp-h891dp-port-notnight-xhdpi", pictures = SCREENS),
+                Look("phone-dark", "w411dp-h891dp-port-night-xhdpi", pictures = SCREENS),
+                Look("tablet", "w800dp-h1280dp-port-notnight-mdpi", pictures = SCREENS),
+                Look("tablet-wide", "w1280dp-h800dp-land-notnight-mdpi", pictures = listOf("chat", "home")),
                 Look("large", "w411dp-h891dp-port-notnight-mdpi", fontScale = 2f),
                 Look("german", "de-w411dp-h891dp-port-notnight-mdpi"),
                 Look("right-to-left", "ar-ldrtl-w411dp-h891dp-port-notnight-mdpi"),

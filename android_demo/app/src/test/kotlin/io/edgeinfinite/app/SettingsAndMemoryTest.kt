@@ -22,24 +22,12 @@ import org.junit.Assert.assertFalse
 import org.junit.Assert.assertNull
 import org.junit.Assert.assertTrue
 import org.junit.Assume.assumeTrue
-import org.junit.Before
-import org.junit.Rule
 import org.junit.Test
-import org.junit.rules.TemporaryFolder
-import org.junit.runner.RunWith
 import org.robolectric.Robolectric
-import org.robolectric.RobolectricTestRunner
 import java.io.File
 
 /** The settings and the memory view. */
-@RunWith(RobolectricTestRunner::class)
-class SettingsAndMemoryTest {
-    @get:Rule
-    val folder = TemporaryFolder()
-
-    @Before
-    fun install() = Fixture.install()
-
+class SettingsAndMemoryTest : AppTest() {
     @Test
     fun `the NPU is disabled with the reason of the artifact at hand`() {
         val settings = openSettings()
@@ -140,7 +128,7 @@ class SettingsAndMemoryTest {
         app.services.settings.update { it.copy(maxNewTokens = 16) }
         val chat = ChatScreen.start()
         val state = Format.bytes(checkNotNull(chat.state.session).stateBytes)
-        chat.attach(PickedFiles.file(folder.newFile("book.txt").apply { writeText(Fixture.longText(TEXT)) }))
+        chat.attach(book(TEXT))
         waitUntil { chat.state.tokensRead > TEXT }
         chat.waitUntilReady()
         chat.ask("What was it?")

@@ -16,28 +16,13 @@ import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
 import org.junit.Assert.assertNotEquals
 import org.junit.Assert.assertTrue
-import org.junit.Before
-import org.junit.Rule
 import org.junit.Test
-import org.junit.rules.TemporaryFolder
-import org.junit.runner.RunWith
-import org.robolectric.RobolectricTestRunner
 import org.robolectric.Shadows.shadowOf
 import org.robolectric.fakes.RoboMenuItem
 import java.io.File
 
 /** Turns taken back, changed, asked again and copied; what a chat is told first; readings as files. */
-@RunWith(RobolectricTestRunner::class)
-class TurnsTest {
-    @get:Rule
-    val folder = TemporaryFolder()
-
-    @Before
-    fun install() {
-        Fixture.install()
-        app.services.settings.update { it.copy(maxNewTokens = 16) }
-    }
-
+class TurnsTest : AppTest(longest = 16) {
     @Test
     fun `a turn is taken back bit for bit, and its question can be changed`() {
         val chat = ChatScreen.start(Fixture.ENDLESS)
@@ -191,8 +176,7 @@ class TurnsTest {
     @Test
     fun `a reading is saved as a file and goes on from it, on a device that has the model`() {
         val chat = ChatScreen.start(Fixture.ENDLESS)
-        val book = folder.newFile("book.txt").apply { writeText(Fixture.longText(500)) }
-        chat.attach(PickedFiles.file(book))
+        chat.attach(book(500))
         waitUntil { chat.state.tokensRead > 500 }
         chat.waitUntilReady()
         val target = folder.newFile("book.edgeinfinite")

@@ -1,15 +1,7 @@
 package io.edgeinfinite.core
 
-import kotlinx.coroutines.Job
-import kotlinx.coroutines.NonCancellable
-import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.FlowCollector
-import kotlinx.coroutines.flow.emitAll
-import kotlinx.coroutines.flow.flow
-import kotlinx.coroutines.flow.flowOn
-import kotlinx.coroutines.sync.Mutex
-import kotlinx.coroutines.sync.withLock
 import kotlinx.coroutines.withContext
 import kotlinx.serialization.SerializationException
 import java.io.File
@@ -28,6 +20,8 @@ import java.io.File
  *   the memory of one more state.
  * @param system the system message, read with the first question or document; null for the template's
  *   own or none. A template without one refuses it then.
+ * @property sampling of answers that are given no sampler. [Model] gives what the checkpoint recommends;
+ *   the default is greedy.
  */
 public class Conversation
 @EngineThreadApi
@@ -36,26 +30,21 @@ constructor(
     @property:EngineThreadApi
     public val session: Session,
     private val tokenizer: TextTokenizer,
-    private val dispatcher: EngineDispatcher,
+    dispatcher: EngineDispatcher,
     private val autosave: Autosave? = null,
     undoSteps: Int = 0,
-    private val system: String? = null,
+    system: String? = null,
+    public val sampling: SamplingOptions = SamplingOptions(),
 ) {
-    private val running = Mutex()
+    private val operations = Operations(dispatcher)
     private val undoRing = UndoRing(undoSteps)
     private val record = ConversationRecord()
+    private val tokens = TurnTokens(session, tokenizer, record, system)
+    private val reading = TextReading(session, tokenizer, record, operations) { keep(turns, isReading = it) }
 
+    /** Writes the answer that runs. */
     @Volatile
     private var current: Generator? = null
-
-    @Volatile
-    private var stopReading = false
-
-    @Volatile
-    private var isInterrupting = false
-
-    @Volatile
-    private var isClosed = false
 
     /** What [close] tells the model. */
     @Volatile
@@ -76,8 +65,7 @@ constructor(
      * Tokens that a stopped reading has left; [readOn] reads them, [ask] and [attach] do first. Those
      * that it hasn't taken from its [TextSource] yet are estimated, see [needsSource].
      */
-    public val unreadTokens: Int
-        get() = (session.unread.size + (record.pending?.estimate ?: 0)).coerceAtMost(Int.MAX_VALUE.toLong()).toInt()
+    public val unreadTokens: Int get() = if (canGoOn) 0 else reading.left
 
     /**
      * Whether a stopped reading of a [TextSource] has left some of it, also after [save] and [restore].
@@ -85,6 +73,13 @@ constructor(
      * was called.
      */
     public val needsSource: Boolean get() = record.pending != null
+
+    /**
+     * Whether the newest answer was cut because it was as long as it might be, also after [save] and
+     * [restore], so that [goOn] continues it. Read it only while nothing runs.
+     */
+    public val canGoOn: Boolean
+        get() = !session.unread.isEmpty() && turns.lastOrNull().let { it?.kind == Turn.Kind.ASSISTANT && it.text != "" }
 
     /**
      * Reads a long text, for questions to follow.
@@ -126,17 +121,17 @@ constructor(
         end: Long = 0,
     ) {
         if (text.isBlank()) throw EdgeInfiniteException(ErrorCode.EMPTY_TEXT, "$name is empty; choose a text")
-        val parts = parts(text)
+        val (opening, rest) = tokens.ofDocument(text)
         keepForUndo()
         record.add(Turn(Turn.Kind.DOCUMENT, name))
         var read = 0L
         // The turn's opening is only a few tokens, so it is never interrupted.
-        if (parts[0].isNotEmpty()) session.append(parts[0], progress = { read += it })
+        if (opening.isNotEmpty()) session.append(opening, progress = { read += it })
         record.turnIsOpen = true
-        record.pending = source?.let { Pending(0, it.length, 0).after(end, parts[1].size) }
+        record.pending = source?.let { Pending(0, it.length, 0).after(end, rest.size) }
         // The text must be kept here: a saved chat has no path to the file.
         autosave?.request()
-        readAll(parts[1], read, source)
+        readAll(rest, read, source)
     }
 
     /**
@@ -148,82 +143,29 @@ constructor(
     @JvmOverloads
     public fun readOn(source: TextSource? = null): Flow<GenerationEvent.Reading> =
         exclusively(isAllRead = source == null) {
-            readAll(IntArray(0), 0, source)
+            if (!canGoOn) readAll(IntArray(0), 0, source)
         }
 
-    private fun refusePending() {
-        if (record.pending == null) return
-        throw EdgeInfiniteException(
-            ErrorCode.INVALID_ARGUMENT,
-            "a text isn't read to its end; read on with its source, or drop the rest",
-        )
-    }
-
-    /** The tokens of the next piece of what is pending. */
-    private fun nextOf(source: TextSource): IntArray {
-        val left = record.pending ?: return IntArray(0)
-        val piece = source.pieceAt(left.offset)
-        val tokens = if (piece == null || piece.text.isBlank()) IntArray(0) else tokenizer.encodeMore(piece.text)
-        record.pending = piece?.let { left.after(it.end, tokens.size) }
-        return tokens
-    }
-
-    /**
-     * @param tokens to be read next.
-     * @param source has what is pending; not null if anything is.
-     */
     private suspend fun FlowCollector<GenerationEvent.Reading>.readAll(
         tokens: IntArray,
         alreadyRead: Long,
         source: TextSource?,
     ) {
-        val job = currentCoroutineContext()[Job]
-        val cancelled = { stopReading || job?.isActive == false }
-        var read = alreadyRead
-        var rest = tokens
-        while (true) {
-            while (source != null && rest.isEmpty() && session.unread.isEmpty() && record.pending != null) {
-                if (cancelled()) {
-                    isInterrupted = isInterrupting
-                    return
-                }
-                rest = nextOf(source)
-            }
-            if (rest.isEmpty() && session.unread.isEmpty()) return
-            var pause = false
-            try {
-                session.append(
-                    rest,
-                    progress = {
-                        read += it
-                        pause = true
-                    },
-                    cancelled = { pause || cancelled() },
-                )
-            } catch (_: ReadingCancelled) {
-                if (cancelled()) {
-                    isInterrupted = isInterrupting
-                    return
-                }
-            }
-            rest = IntArray(0)
-            val total = read + session.unread.size + (record.pending?.estimate ?: 0)
-            emit(GenerationEvent.Reading(read, total, SessionFigures.of(session)))
-            keep(turns, isReading = !session.unread.isEmpty() || record.pending != null)
-        }
+        if (reading.read(tokens, alreadyRead, source, this)) isInterrupted = operations.isInterrupting
     }
 
     /**
      * Asks, and streams the answer.
      *
-     * @param sampler keep one per conversation, so that a seed fixes all of its answers.
+     * @param sampler keep one per conversation, so that a seed fixes all of its answers; null makes one of
+     *   [sampling].
      * @param stop the answer ends before the first of these strings, see [Generator].
      * @return see [Generator.events]; computed on the dispatcher.
      */
     @JvmOverloads
     public fun ask(
         question: String,
-        sampler: Sampler,
+        sampler: Sampler? = null,
         maxNewTokens: Int = Generator.MAX_NEW_TOKENS,
         stop: List<String> = emptyList(),
     ): Flow<GenerationEvent> =
@@ -234,39 +176,79 @@ constructor(
                     "the question is empty; write one",
                 )
             }
-            val tokens =
-                when {
-                    record.turnIsOpen -> tokenizer.encodeClosing(question)
-                    isFirst() -> tokenizer.encodeChat(first(question))
-                    else -> tokenizer.encodeTurn(question)
-                }
-            lateinit var generator: Generator
-            generator =
-                Generator(session, tokenizer, tokens, sampler, maxNewTokens, stop) {
-                    keep(turns + Turn(Turn.Kind.ASSISTANT, generator.text))
-                }
+            val generator = generator(tokens.ofQuestion(question), sampler, maxNewTokens, stop)
             keepForUndo()
-            current = generator
             record.turnIsOpen = false
             record.add(Turn(Turn.Kind.USER, question))
-            try {
-                generator.events().collect { emit(it) }
-            } finally {
-                current = null
-                record.add(Turn(Turn.Kind.ASSISTANT, generator.text))
-            }
+            answer(generator)
         }
+
+    /**
+     * Goes on with the newest answer, in its own words, where [canGoOn].
+     *
+     * @param maxNewTokens how many tokens longer it may become.
+     * @param stop as for [ask], in what is added.
+     * @return as for [ask]; the events have only what is added. In [turns] it is one answer, and [undo]
+     *   takes all of it back.
+     * @throws EdgeInfiniteException the answer ended by itself.
+     */
+    @JvmOverloads
+    public fun goOn(
+        sampler: Sampler? = null,
+        maxNewTokens: Int = Generator.MAX_NEW_TOKENS,
+        stop: List<String> = emptyList(),
+    ): Flow<GenerationEvent> =
+        exclusively {
+            if (!canGoOn) {
+                throw EdgeInfiniteException(
+                    ErrorCode.INVALID_ARGUMENT,
+                    "there is no answer that was cut; ask a question",
+                )
+            }
+            val begun = turns.last().text
+            val generator = generator(IntArray(0), sampler, maxNewTokens, stop, begun)
+            record.cutTo(turns.size - 1)
+            answer(generator, begun)
+        }
+
+    private fun generator(
+        tokens: IntArray,
+        sampler: Sampler?,
+        maxNewTokens: Int,
+        stop: List<String>,
+        begun: String? = null,
+    ): Generator {
+        lateinit var generator: Generator
+        generator =
+            Generator(session, tokenizer, tokens, sampler ?: Sampler(sampling), maxNewTokens, stop, begun) {
+                keep(turns + Turn(Turn.Kind.ASSISTANT, begun.orEmpty() + generator.text))
+            }
+        return generator
+    }
+
+    private suspend fun FlowCollector<GenerationEvent>.answer(
+        generator: Generator,
+        begun: String = "",
+    ) {
+        current = generator
+        try {
+            generator.events().collect { emit(it) }
+        } finally {
+            current = null
+            record.add(Turn(Turn.Kind.ASSISTANT, begun + generator.text))
+        }
+    }
 
     /** Ends what runs after its current chunk or token; from any thread; no error when idle. */
     public fun stop() {
-        stopReading = true
+        operations.stop()
         current?.stop()
     }
 
     /** As [stop], but a reading counts as interrupted, also after [save] and [restore]. */
     public fun interrupt() {
-        isInterrupting = true
-        stop()
+        operations.interrupt()
+        current?.stop()
     }
 
     /** Saves what runs after its current chunk or token; from any thread; nothing when idle. */
@@ -284,7 +266,7 @@ constructor(
      * @return what was taken back, oldest first, for another try; empty if nothing can be.
      */
     public suspend fun undo(): List<Turn> =
-        alone { undoRing.take()?.let(::goBack).orEmpty() }
+        operations.alone { undoRing.take()?.let(::goBack).orEmpty() }
 
     private fun goBack(before: UndoRing.Snapshot): List<Turn> {
         session.goBack(before.session)
@@ -297,17 +279,17 @@ constructor(
 
     /** Gives up what a stopped reading has left. */
     public suspend fun dropUnread(): Unit =
-        alone {
+        operations.alone {
             isInterrupted = false
             record.pending = null
-            session.dropUnread()
+            if (!canGoOn) session.dropUnread()
         }
 
     /** Writes the session and the history to one file; an older one is replaced when complete. */
-    public suspend fun save(file: File): Unit = alone { write(file, turns, isInterrupted) }
+    public suspend fun save(file: File): Unit = operations.alone { write(file, turns, isInterrupted) }
 
     /** Where the session stands; waits for what runs. */
-    public suspend fun figures(): SessionFigures = alone { SessionFigures.of(session) }
+    public suspend fun figures(): SessionFigures = operations.alone { SessionFigures.of(session) }
 
     /**
      * Stops what runs and frees the state; the engine stays open. Safe to call twice.
@@ -317,70 +299,26 @@ constructor(
      */
     public suspend fun close() {
         stop()
-        withContext(NonCancellable) {
-            running.withLock {
-                if (isClosed) return@withContext
-                isClosed = true
-                withContext(dispatcher) {
-                    undoRing.close()
-                    session.close()
-                }
-                onClosed()
-            }
+        operations.close {
+            undoRing.close()
+            session.close()
+            onClosed()
         }
-    }
-
-    /** Runs [work] on the engine's thread when nothing else runs. */
-    private suspend fun <T> alone(work: () -> T): T =
-        running.withLock {
-            refuseClosed()
-            withContext(dispatcher) { work() }
-        }
-
-    private fun refuseClosed() {
-        if (isClosed) throw EdgeInfiniteException(ErrorCode.CLOSED, "this conversation is closed; open it again")
     }
 
     private fun keepForUndo() = undoRing.keep(session, turns.size, record.turnIsOpen)
-
-    private fun isFirst() = session.tokensRead == 0L && session.unread.isEmpty()
-
-    private fun first(question: String) =
-        listOfNotNull(system?.let { Message(Message.SYSTEM, it) }, Message(Message.USER, question))
-
-    private fun parts(text: String): List<IntArray> {
-        if (record.turnIsOpen) return listOf(IntArray(0), tokenizer.encodeMore(text))
-        val opening = tokenizer.encodeOpening(text, isFirst(), system)
-        val (head, rest) = opening.tokens.withIndex().partition { it.index < opening.openingTokens }
-        return listOf(head, rest).map { part -> IntArray(part.size) { part[it].value } }
-    }
 
     /** @param isAllRead whether [block] needs that nothing is left in a source. */
     private fun <T> exclusively(
         isAllRead: Boolean = true,
         block: suspend FlowCollector<T>.() -> Unit,
     ): Flow<T> =
-        flow {
-            // Before a thread is asked for that may have ended.
-            refuseClosed()
-            emitAll(onEngine(isAllRead, block))
+        operations.flowOf {
+            if (isAllRead) reading.refusePending() // and it stays as interrupted as it is
+            isInterrupted = false
+            autosave?.begin()
+            block()
         }
-
-    private fun <T> onEngine(
-        isAllRead: Boolean,
-        block: suspend FlowCollector<T>.() -> Unit,
-    ): Flow<T> =
-        flow {
-            running.withLock {
-                refuseClosed()
-                if (isAllRead) refusePending() // and it stays as interrupted as it is
-                isInterrupted = false
-                isInterrupting = false
-                stopReading = false
-                autosave?.begin()
-                block()
-            }
-        }.flowOn(dispatcher)
 
     private fun keep(
         turns: List<Turn>,
@@ -414,10 +352,11 @@ constructor(
             autosave: Autosave? = null,
             undoSteps: Int = 0,
             system: String? = null,
+            sampling: SamplingOptions = SamplingOptions(),
         ): Conversation =
             withContext(dispatcher) {
                 val (session, extra) = SessionFile.load(engine, file)
-                val conversation = Conversation(session, tokenizer, dispatcher, autosave, undoSteps, system)
+                val conversation = Conversation(session, tokenizer, dispatcher, autosave, undoSteps, system, sampling)
                 try {
                     conversation.isInterrupted = conversation.record.restore(extra, !session.unread.isEmpty())
                 } catch (error: SerializationException) {

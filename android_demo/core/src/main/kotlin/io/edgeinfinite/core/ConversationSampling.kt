@@ -12,7 +12,10 @@ import kotlinx.serialization.json.intOrNull
 import java.io.File
 import java.io.IOException
 
-/** For a checkpoint whose generation config doesn't say how to sample. */
+/**
+ * For a checkpoint whose generation config doesn't say how to sample; measured on questions about
+ * paragraphs and on free prompts (experiments/sampling.md).
+ */
 public val DEFAULT_SAMPLING: SamplingOptions = SamplingOptions(temperature = 0.3, topP = 0.9, repetitionPenalty = 1.1)
 
 /**

@@ -53,7 +53,8 @@ public sealed interface GenerationEvent {
  * At the end, the session has read the prompt and every emitted token, but not the token that
  * stopped the answer: [TextTokenizer.encodeTurn] begins with the template's own end of the answer,
  * whatever ended it. An answer stopped during prefill leaves the rest of the prompt as unread
- * tokens, which the next `append` reads first.
+ * tokens, which the next `append` reads first. One that [maxNewTokens] cut leaves its last token unread:
+ * another generator, without tokens, reads it and goes on.
  *
  * When a stop string ends the answer, the session goes back: it hasn't read the tokens of the stop
  * string, nor a token that holds both its first characters and the answer's last ones. For that it
@@ -64,6 +65,8 @@ public sealed interface GenerationEvent {
  * @param sampler chooses the tokens.
  * @param maxNewTokens longest answer in tokens.
  * @param stop the answer ends before the first of these strings.
+ * @param begun the text of an answer that was cut and goes on: what was said counts for penalties, and a
+ *   character that the cut has split is completed. Null for an answer of its own.
  * @param afterStep called between two chunks or tokens, when the session has read all emitted
  *   tokens; its time counts to no step.
  * @throws EdgeInfiniteException [maxNewTokens] is below 1, a stop string is empty, or the sampler has
@@ -79,15 +82,19 @@ constructor(
     private val sampler: Sampler,
     private val maxNewTokens: Int = MAX_NEW_TOKENS,
     stop: List<String> = emptyList(),
+    begun: String? = null,
     private val afterStep: () -> Unit = {},
 ) {
     private val stopped = AtomicBoolean(false)
-    private val answer = AnswerText(tokenizer.stream(), stop)
+    private val answer = AnswerText(if (begun == null) tokenizer.stream() else streamFromHere(), stop)
 
     /** A fork from before the first token whose text is held back, and how much it has read. */
     private var fork: Session? = null
     private var forkTokens = 0
     private val tokenIds = ArrayList<Int>()
+
+    /** What penalties count: [tokenIds], after the tokens of an answer that goes on. */
+    private val said = ArrayList(begun.orEmpty().let(tokenizer::encodeText).filter { it !in tokenizer.stopIds })
     private val steps = ArrayList<Double>()
     private var promptTokens = 0L
     private var prefillS: Double? = null
@@ -179,6 +186,7 @@ constructor(
         ttftS = now() - promptStart
         while (token !in tokenizer.stopIds) {
             tokenIds += token
+            said += token
             val piece = answer.push(token)
             if (endsInText()) break
             val start: Double
@@ -191,9 +199,12 @@ constructor(
                 finishText()
                 throw gone
             }
+            if (tokenIds.size == maxNewTokens) {
+                session.leaveUnread(token)
+                return FinishReason.LENGTH
+            }
             start = now()
             logits = session.append(intArrayOf(token))
-            if (tokenIds.size == maxNewTokens) return FinishReason.LENGTH
             if (stopped.get() || !currentCoroutineContext().isActive) return FinishReason.CANCELLED
             token = choose(logits)
             steps += now() - start
@@ -202,7 +213,15 @@ constructor(
         return FinishReason.STOP
     }
 
-    private fun choose(logits: FloatArray): Int = sampler.sample(logits, tokenIds)
+    private fun choose(logits: FloatArray): Int = sampler.sample(logits, said)
+
+    /** Decodes what follows what the session holds, whose last character may lack bytes. */
+    private fun streamFromHere(): TextStream {
+        val stream = tokenizer.stream(begins = false)
+        val newest = session.residual.toIntArray() + session.unread.toIntArray()
+        newest.takeLast(CHARACTER).forEach(stream::push)
+        return stream
+    }
 
     /** Whether the newest token, not read yet, completes a stop string. */
     private fun endsInText(): Boolean {
@@ -265,5 +284,8 @@ constructor(
     public companion object {
         /** The default longest answer in tokens. */
         public const val MAX_NEW_TOKENS: Int = 256
+
+        /** Most tokens, of a byte each, that one character of UTF-8 has. */
+        private const val CHARACTER = 4
     }
 }

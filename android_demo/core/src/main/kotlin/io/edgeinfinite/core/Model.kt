@@ -18,7 +18,8 @@ import java.util.Collections
  *
  * @property artifact its files; engines map them into memory.
  * @property tokenizer its tokenizer and chat template.
- * @property sampling how its authors recommend to sample.
+ * @property sampling how its authors recommend to sample, or what was measured to answer well where they
+ *   don't say; see [conversationSampling]. Its conversations sample so unless they are told otherwise.
  */
 public class Model private constructor(
     public val artifact: Artifact,
@@ -50,7 +51,10 @@ public class Model private constructor(
     public suspend fun newConversation(
         autosave: Autosave? = null,
         undoSteps: Int = 0,
-    ): Conversation = opened { Conversation(Session(engine), tokenizer, dispatcher, autosave, undoSteps) }
+    ): Conversation =
+        opened {
+            Conversation(Session(engine), tokenizer, dispatcher, autosave, undoSteps, sampling = sampling)
+        }
 
     /**
      * A saved conversation, exactly where it was saved.
@@ -62,7 +66,10 @@ public class Model private constructor(
         file: File,
         autosave: Autosave? = null,
         undoSteps: Int = 0,
-    ): Conversation = opened { Conversation.restore(engine, tokenizer, file, dispatcher, autosave, undoSteps) }
+    ): Conversation =
+        opened {
+            Conversation.restore(engine, tokenizer, file, dispatcher, autosave, undoSteps, sampling = sampling)
+        }
 
     /**
      * Stops and closes its conversations, then frees the weights and ends the thread. Waits for the

@@ -53,7 +53,7 @@ public class Session private constructor(
     public var compressions: Long = 0
         internal set
 
-    /** Tokens accepted but not read, empty unless reading was cancelled. */
+    /** Tokens accepted but not read; empty unless reading was cancelled or an answer was cut. */
     public val unread: TokenQueue = TokenQueue()
 
     /** Ids of the tokens in the cache after the sinks, oldest first. */
@@ -115,6 +115,9 @@ public class Session private constructor(
 
     /** Drops the tokens that a cancelled [append] has not read; the text ends at [tokensRead]. */
     public fun dropUnread(): Unit = unread.clear()
+
+    /** Accepts the token that ends a cut answer; the next [append] reads it first. */
+    internal fun leaveUnread(token: Int): Unit = unread.addLast(intArrayOf(token))
 
     /**
      * A session that goes on from here by itself, and leaves this one as it is. To be closed.

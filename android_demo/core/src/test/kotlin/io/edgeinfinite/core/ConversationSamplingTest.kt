@@ -1,11 +1,17 @@
 package io.edgeinfinite.core
 
+import kotlinx.serialization.SerialName
+import kotlinx.serialization.Serializable
+import kotlinx.serialization.json.Json
+import kotlinx.serialization.json.JsonObject
+import kotlinx.serialization.json.decodeFromJsonElement
 import org.junit.jupiter.api.Assertions.assertEquals
+import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.io.TempDir
 import java.io.File
 
-/** The cases of tests/runtime_py/answer/test_sampling_defaults.py, and files that can't be used. */
+/** How a conversation samples where the user doesn't say. */
 class ConversationSamplingTest {
     @TempDir
     lateinit var folder: File
@@ -17,27 +23,34 @@ class ConversationSamplingTest {
         return readConversationSampling(folder)
     }
 
-    @Test
-    fun `the checkpoint decides`() {
-        assertEquals(SamplingOptions(temperature = 0.3, topK = 20), samplingOf("""{"temperature": 0.3, "top_k": 20}"""))
-        val penalty = SamplingOptions(temperature = 1.0, repetitionPenalty = 1.05)
-        assertEquals(penalty, samplingOf("""{"repetition_penalty": 1.05}"""))
-        assertEquals(SamplingOptions(temperature = 1.0), samplingOf("""{"do_sample": true}"""))
-        val share = SamplingOptions(temperature = 1.0, topP = 0.8)
-        assertEquals(share, samplingOf("""{"do_sample": true, "top_p": 0.8}"""))
-        assertEquals(SamplingOptions(), samplingOf("""{"do_sample": false, "temperature": 0.3}"""))
-        assertEquals(SamplingOptions(), samplingOf("""{"do_sample": false}"""))
-    }
+    @Serializable
+    private class Case(
+        val settings: JsonObject,
+        val sampling: Sampling,
+    )
+
+    @Serializable
+    private class Sampling(
+        val temperature: Double,
+        @SerialName("top_k") val topK: Int,
+        @SerialName("top_p") val topP: Double,
+        @SerialName("min_p") val minP: Double,
+        @SerialName("repetition_penalty") val penalty: Double,
+    )
 
     @Test
-    fun `its silence means values that read well`() {
-        for (silent in listOf("{}", """{"eos_token_id": 2}""", """{"temperature": null}""")) {
-            assertEquals(fallback, samplingOf(silent))
+    fun `a generation config leads to the options that it leads to in Python`() {
+        val cases = Json.decodeFromJsonElement<List<Case>>(Fixtures.json("sampling/defaults.json"))
+        assertTrue(cases.map { it.sampling.temperature }.toSet().containsAll(listOf(0.0, 0.3, 0.6, 1.0)))
+        for (case in cases) {
+            val expected =
+                case.sampling.run { SamplingOptions(temperature, topK, topP, minP, repetitionPenalty = penalty) }
+            assertEquals(expected, samplingOf(case.settings.toString()), case.settings.toString())
         }
     }
 
     @Test
-    fun `so does a file that is missing, damaged or out of range`() {
+    fun `a file that is missing, damaged or out of range means values that answer well`() {
         assertEquals(fallback, readConversationSampling(folder))
         for (bad in listOf("{", "[]", """{"top_p": 7}""")) assertEquals(fallback, samplingOf(bad))
     }

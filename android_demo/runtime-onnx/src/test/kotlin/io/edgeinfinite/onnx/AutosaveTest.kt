@@ -2,47 +2,18 @@ package io.edgeinfinite.onnx
 
 import io.edgeinfinite.core.Autosave
 import io.edgeinfinite.core.Conversation
-import io.edgeinfinite.core.Engine
-import io.edgeinfinite.core.EngineDispatcher
-import io.edgeinfinite.core.GenerationEvent
-import io.edgeinfinite.core.Sampler
-import io.edgeinfinite.core.SamplingOptions
-import io.edgeinfinite.core.Session
 import io.edgeinfinite.core.Turn
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.runBlocking
-import org.junit.jupiter.api.AfterAll
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertFalse
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
-import org.junit.jupiter.api.TestInstance
-import org.junit.jupiter.api.io.TempDir
 import java.io.File
-import java.nio.file.Path
 
 /** What a process that is killed in the middle of something leaves on disk, and how it goes on. */
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
-class AutosaveTest {
-    @TempDir
-    lateinit var folder: Path
-
-    private val recorded = Recorded("reencode")
-    private val engine: Engine = recorded.engine()
-    private val tokenizer = recorded.tokenizer()
-    private val dispatcher = EngineDispatcher()
-
-    @AfterAll
-    fun close() {
-        dispatcher.close()
-        engine.close()
-    }
-
-    private fun chat(autosave: Autosave? = null) =
-        Conversation(Session(engine, CHUNK), tokenizer, dispatcher, autosave)
-
-    private suspend fun Conversation.answer() =
-        (ask("What?", Sampler(SamplingOptions()), ANSWER).toList().last() as GenerationEvent.Finished).text
+class AutosaveTest : ConversationTests("reencode") {
+    private suspend fun Conversation.answer() = ask("What?", greedy(), ANSWER).answer().text
 
     /** Saves at every step, and keeps the file that the [kept]th save leaves. */
     private fun killedAfter(
@@ -50,7 +21,7 @@ class AutosaveTest {
         file: File,
     ): Autosave {
         var saves = 0
-        val running = folder.resolve("running").toFile()
+        val running = file("running")
         return Autosave(running, pauseS = 0.0, clock = { saves.toDouble() }) {
             if (++saves == kept) running.copyTo(file, overwrite = true)
         }
@@ -61,14 +32,14 @@ class AutosaveTest {
         runBlocking {
             val text = "some notes, ".repeat(40)
             val expected =
-                chat().use {
+                conversation().use {
                     it.attach("notes", text).toList()
                     it.answer()
                 }
             for (kept in listOf(1, 2, 40)) {
-                val file = folder.resolve("killed-$kept").toFile()
-                chat(killedAfter(kept, file)).use { it.attach("notes", text).toList() }
-                Conversation.restore(engine, tokenizer, file, dispatcher).use { restored ->
+                val file = file("killed-$kept")
+                conversation(autosave = killedAfter(kept, file)).use { it.attach("notes", text).toList() }
+                restored(file).use { restored ->
                     assertTrue(restored.isInterrupted)
                     assertEquals(listOf(Turn(Turn.Kind.DOCUMENT, "notes")), restored.turns)
                     val read = restored.readOn().toList()
@@ -82,10 +53,10 @@ class AutosaveTest {
     @Test
     fun `an answer that was cut off keeps what was written, and the chat goes on`() =
         runBlocking {
-            val whole = chat().use { it.answer() }
-            val file = folder.resolve("answer").toFile()
-            chat(killedAfter(30, file)).use { it.answer() }
-            Conversation.restore(engine, tokenizer, file, dispatcher).use { restored ->
+            val whole = conversation().use { it.answer() }
+            val file = file("answer")
+            conversation(autosave = killedAfter(30, file)).use { it.answer() }
+            restored(file).use { restored ->
                 val (question, answer) = restored.turns
                 assertEquals(Turn(Turn.Kind.USER, "What?"), question)
                 assertTrue(answer.text.isNotEmpty() && answer.text.length < whole.length, answer.text)
@@ -100,15 +71,15 @@ class AutosaveTest {
     fun `a stopped reading isn't interrupted, an interrupted one is, and both are saved so`() =
         runBlocking {
             for (interrupt in listOf(false, true)) {
-                val file = folder.resolve("$interrupt").toFile()
-                chat().use { chat ->
+                val file = file("$interrupt")
+                conversation().use { chat ->
                     chat.attach("a book", "word ".repeat(2000)).collect {
                         if (it.read > 20) if (interrupt) chat.interrupt() else chat.stop()
                     }
                     assertEquals(interrupt, chat.isInterrupted)
                     chat.save(file)
                 }
-                Conversation.restore(engine, tokenizer, file, dispatcher).use {
+                restored(file).use {
                     assertEquals(interrupt, it.isInterrupted)
                     assertTrue(it.unreadTokens > 0)
                     it.dropUnread()
@@ -120,8 +91,8 @@ class AutosaveTest {
     @Test
     fun `a file that can't be written doesn't end the reading`() =
         runBlocking {
-            val nowhere = Autosave(folder.resolve("no/folder/here").toFile(), pauseS = 0.0)
-            chat(nowhere).use { chat ->
+            val nowhere = Autosave(file("no/folder/here"), pauseS = 0.0)
+            conversation(autosave = nowhere).use { chat ->
                 assertEquals(0, chat.attach("notes", "some notes").toList().size - chunksOf("some notes"))
                 assertEquals(0, chat.unreadTokens)
             }
@@ -130,7 +101,6 @@ class AutosaveTest {
     private fun chunksOf(text: String) = (tokenizer.encodeMore(text).size + CHUNK - 1) / CHUNK
 
     private companion object {
-        const val CHUNK = 5
         const val ANSWER = 60
     }
 }

@@ -1,10 +1,6 @@
 package io.edgeinfinite.onnx
 
-import io.edgeinfinite.core.Autosave
-import io.edgeinfinite.core.Conversation
 import io.edgeinfinite.core.EdgeInfiniteException
-import io.edgeinfinite.core.Engine
-import io.edgeinfinite.core.EngineDispatcher
 import io.edgeinfinite.core.ErrorCode
 import io.edgeinfinite.core.FinishReason
 import io.edgeinfinite.core.GenerationEvent
@@ -22,39 +18,13 @@ import kotlinx.coroutines.flow.take
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
-import org.junit.jupiter.api.AfterAll
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
-import org.junit.jupiter.api.TestInstance
 import org.junit.jupiter.api.assertThrows
-import org.junit.jupiter.api.io.TempDir
-import java.nio.file.Path
 
 /** Answers as a flow, with a real artifact of a random model, which emits bytes of all kinds. */
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
-class ConversationTest {
-    @TempDir
-    lateinit var folder: Path
-
-    private val recorded = Recorded("reencode")
-    private val engine: Engine = recorded.engine()
-    private val tokenizer = recorded.tokenizer()
-    private val dispatcher = EngineDispatcher()
-
-    @AfterAll
-    fun close() {
-        dispatcher.close()
-        engine.close()
-    }
-
-    private fun conversation(
-        chunkLength: Int = 5,
-        autosave: Autosave? = null,
-    ) = Conversation(Session(engine, chunkLength), tokenizer, dispatcher, autosave)
-
-    private fun greedy() = Sampler(SamplingOptions())
-
+class ConversationTest : ConversationTests("reencode") {
     private fun sampler(seed: Long) = Sampler(SamplingOptions(temperature = 3.0, seed = seed))
 
     @Test
@@ -183,7 +153,7 @@ class ConversationTest {
                 assertEquals(390, session.unread.size)
                 Generator(session, tokenizer, IntArray(0), greedy(), 3).events().toList()
                 assertTrue(session.tokensRead in 400..403)
-                assertTrue(session.unread.isEmpty())
+                assertTrue(session.unread.size <= 1) // the last token of an answer that was cut
             }
         }
 
@@ -208,17 +178,17 @@ class ConversationTest {
     @Test
     fun `a saved conversation goes on with its history and its open document`() =
         runBlocking {
-            val file = folder.resolve("chat").toFile()
+            val file = file("chat")
             val straight =
                 conversation().use { chat ->
                     chat.ask("Hi", greedy(), 5).toList()
                     chat.attach("notes", "some notes").toList()
                     chat.save(file)
-                    (chat.ask("What?", greedy(), 12).toList().last() as GenerationEvent.Finished).text
+                    chat.ask("What?", greedy(), 12).answer().text
                 }
-            Conversation.restore(engine, tokenizer, file, dispatcher).use { chat ->
+            restored(file).use { chat ->
                 assertEquals(listOf("Hi", "notes"), chat.turns.map { it.text }.filter { it in listOf("Hi", "notes") })
-                val answer = chat.ask("What?", greedy(), 12).toList().last() as GenerationEvent.Finished
+                val answer = chat.ask("What?", greedy(), 12).answer()
                 assertEquals(straight, answer.text)
             }
         }

@@ -18,6 +18,7 @@ import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
 import org.junit.jupiter.api.Assertions.assertEquals
+import org.junit.jupiter.api.Assertions.assertNotEquals
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.assertThrows
@@ -91,6 +92,28 @@ class ModelTest {
             assertEquals(listOf("Hello", answer.text), restored.turns.map { it.text })
             assertEquals(chat.figures(), restored.figures())
             assertEquals("onnx", model.engineName)
+            model.close()
+        }
+
+    @Test
+    fun `an answer without a sampler is chosen as the checkpoint recommends`() =
+        runBlocking {
+            val artifact = file("artifact").also { recorded.artifact.copyRecursively(it) }
+            val settings = """{"do_sample": false, "repetition_penalty": 3.0, "eos_token_id": 2}"""
+            // As long as before, as the manifest says.
+            File(artifact, "generation_config.json").run { writeText(settings.padEnd(length().toInt())) }
+            val model = Model.open(artifact, listOf(OnnxEngineFactory()), checkFiles = false)
+            val answers =
+                listOf(null, Sampler(SamplingOptions(repetitionPenalty = 3.0)), greedy()).map { sampler ->
+                    val chat = model.newConversation()
+                    chat.save(file("chat"))
+                    val restored = model.restoreConversation(file("chat"))
+                    listOf(chat, restored).map { one ->
+                        (one.ask("Hello", sampler, 12).toList().last() as GenerationEvent.Finished).text
+                    }
+                }
+            assertEquals(answers[1], answers[0])
+            assertNotEquals(answers[2], answers[0])
             model.close()
         }
 

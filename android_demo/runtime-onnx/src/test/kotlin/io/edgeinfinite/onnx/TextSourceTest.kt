@@ -2,44 +2,20 @@ package io.edgeinfinite.onnx
 
 import io.edgeinfinite.core.Conversation
 import io.edgeinfinite.core.EdgeInfiniteException
-import io.edgeinfinite.core.Engine
-import io.edgeinfinite.core.EngineDispatcher
 import io.edgeinfinite.core.ErrorCode
 import io.edgeinfinite.core.GenerationEvent
-import io.edgeinfinite.core.Sampler
-import io.edgeinfinite.core.SamplingOptions
-import io.edgeinfinite.core.Session
 import io.edgeinfinite.core.TextPiece
 import io.edgeinfinite.core.TextSource
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.runBlocking
-import org.junit.jupiter.api.AfterAll
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertFalse
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
-import org.junit.jupiter.api.TestInstance
 import org.junit.jupiter.api.assertThrows
-import org.junit.jupiter.api.io.TempDir
-import java.nio.file.Path
 
 /** Texts that are read piece by piece. */
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
-class TextSourceTest {
-    @TempDir
-    lateinit var folder: Path
-
-    private val recorded = Recorded("reencode")
-    private val engine: Engine = recorded.engine()
-    private val tokenizer = recorded.tokenizer()
-    private val dispatcher = EngineDispatcher()
-
-    @AfterAll
-    fun close() {
-        dispatcher.close()
-        engine.close()
-    }
-
+class TextSourceTest : ConversationTests("reencode") {
     /** Paragraphs, one a piece; counts what is asked for. */
     private class Paragraphs(
         private val paragraphs: List<String>,
@@ -55,14 +31,11 @@ class TextSourceTest {
 
     private val paragraphs = List(COUNT) { "Paragraph $it tells of the windmill and of what was buried there." }
 
-    private fun conversation() = Conversation(Session(engine, 5), tokenizer, dispatcher, undoSteps = 1)
-
-    private suspend fun Conversation.answer(): String =
-        (ask("Where?", Sampler(SamplingOptions()), 8).toList().last() as GenerationEvent.Finished).text
+    private suspend fun Conversation.answer(): String = ask("Where?", greedy(), 8).answer().text
 
     private val whole =
         runBlocking {
-            conversation().use { chat ->
+            conversation(undoSteps = 1).use { chat ->
                 chat.attach("book", paragraphs.joinToString("\n\n")).toList()
                 chat.session.tokensRead to chat.answer()
             }
@@ -72,7 +45,7 @@ class TextSourceTest {
     fun `pieces that are paragraphs read as the whole text does, and are asked for one by one`() =
         runBlocking {
             val source = Paragraphs(paragraphs)
-            conversation().use { chat ->
+            conversation(undoSteps = 1).use { chat ->
                 var most = 0
                 val events = ArrayList<GenerationEvent.Reading>()
                 chat.attach("book", source).collect {
@@ -93,17 +66,17 @@ class TextSourceTest {
     @Test
     fun `a stopped reading is saved with where it stands, and goes on as if it had not been stopped`() =
         runBlocking {
-            val file = folder.resolve("chat").toFile()
-            conversation().use { chat ->
+            val file = file("chat")
+            conversation(undoSteps = 1).use { chat ->
                 chat.attach("book", Paragraphs(paragraphs)).collect { if (it.read > whole.first / 3) chat.interrupt() }
                 assertTrue(chat.needsSource && chat.isInterrupted)
                 assertTrue(chat.unreadTokens > whole.first / 3, "${chat.unreadTokens}")
-                assertRefused { chat.ask("Where?", Sampler(SamplingOptions())).toList() }
+                assertRefused { chat.ask("Where?", greedy()).toList() }
                 assertRefused { chat.readOn().toList() }
                 assertRefused { chat.attach("more", "text").toList() }
                 chat.save(file)
             }
-            Conversation.restore(engine, tokenizer, file, dispatcher).use { chat ->
+            restored(file).use { chat ->
                 assertTrue(chat.needsSource && chat.isInterrupted)
                 chat.readOn(Paragraphs(paragraphs)).toList()
                 assertFalse(chat.needsSource)
@@ -116,7 +89,7 @@ class TextSourceTest {
     @Test
     fun `the rest can be dropped or taken back with its text`() =
         runBlocking {
-            conversation().use { chat ->
+            conversation(undoSteps = 1).use { chat ->
                 chat.attach("book", Paragraphs(paragraphs)).collect { chat.stop() }
                 chat.dropUnread()
                 assertFalse(chat.needsSource)
@@ -134,7 +107,7 @@ class TextSourceTest {
     @Test
     fun `a source without a text is refused`() =
         runBlocking {
-            conversation().use { chat ->
+            conversation(undoSteps = 1).use { chat ->
                 val error =
                     assertThrows<EdgeInfiniteException> { chat.attach("b", Paragraphs(emptyList())).toList() }
                 assertEquals(ErrorCode.EMPTY_TEXT, error.code)

@@ -2,8 +2,6 @@ package io.edgeinfinite.onnx
 
 import io.edgeinfinite.core.Conversation
 import io.edgeinfinite.core.EdgeInfiniteException
-import io.edgeinfinite.core.Engine
-import io.edgeinfinite.core.EngineDispatcher
 import io.edgeinfinite.core.FinishReason
 import io.edgeinfinite.core.GenerationEvent
 import io.edgeinfinite.core.Generator
@@ -15,40 +13,16 @@ import io.edgeinfinite.core.SessionFile
 import io.edgeinfinite.core.Turn
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.runBlocking
-import org.junit.jupiter.api.AfterAll
 import org.junit.jupiter.api.Assertions.assertArrayEquals
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertThrows
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
-import org.junit.jupiter.api.TestInstance
-import org.junit.jupiter.api.io.TempDir
-import java.nio.file.Path
 
 /** Turns taken back, and answers that end before a stop string. */
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
-class UndoAndStopTest {
-    @TempDir
-    lateinit var folder: Path
-
-    private val recorded = Recorded("carry-recall")
-    private val engine: Engine = recorded.engine()
-    private val tokenizer = recorded.tokenizer()
-    private val dispatcher = EngineDispatcher()
-
-    @AfterAll
-    fun close() {
-        dispatcher.close()
-        engine.close()
-    }
-
-    private fun conversation(undoSteps: Int) =
-        Conversation(Session(engine, 5), tokenizer, dispatcher, undoSteps = undoSteps)
-
-    private fun greedy() = Sampler(SamplingOptions())
-
+class UndoAndStopTest : ConversationTests("carry-recall") {
     private fun content(session: Session): ByteArray {
-        val file = folder.resolve("content").toFile()
+        val file = file("content")
         SessionFile.save(session, file)
         return file.readBytes()
     }
@@ -72,7 +46,7 @@ class UndoAndStopTest {
     fun `a conversation reads its system message with the first turn, also again after undo`() =
         runBlocking {
             val system = "Be brief."
-            Conversation(Session(engine, 5), tokenizer, dispatcher, undoSteps = 1, system = system).use { chat ->
+            conversation(undoSteps = 1, system = system).use { chat ->
                 val messages = listOf(Message(Message.SYSTEM, system), Message(Message.USER, "One"))
                 val expected = tokenizer.encodeChat(messages).size.toLong()
                 repeat(2) {
@@ -93,13 +67,13 @@ class UndoAndStopTest {
                 val first = content(chat.session) to chat.turns
                 chat.attach("notes", "some notes ".repeat(9)).toList()
                 val second = content(chat.session) to chat.turns
-                val straight = (chat.ask("Two", greedy(), 9).toList().last() as GenerationEvent.Finished).text
+                val straight = chat.ask("Two", greedy(), 9).answer().text
                 assertEquals(2, chat.undoable)
 
                 assertEquals(listOf("Two", straight), chat.undo().map { it.text })
                 assertArrayEquals(second.first, content(chat.session))
                 assertEquals(second.second, chat.turns)
-                val again = (chat.ask("Two", greedy(), 9).toList().last() as GenerationEvent.Finished).text
+                val again = chat.ask("Two", greedy(), 9).answer().text
                 assertEquals(straight, again)
 
                 chat.undo()

@@ -21,6 +21,7 @@ import java.io.InputStream
 /**
  * A text that was read from a file.
  *
+ * @property name its own title, or the file's name.
  * @property text all of it; of a long one its beginning.
  * @property guess the encoding that it was taken for, where the file doesn't tell; else null.
  * @property left what isn't in the text, or isn't as the file has it; null if nothing.
@@ -141,8 +142,8 @@ class Documents(
             copy(uri, here)
             val reader = DocumentReader()
             if (!reader.isLongText(name, here)) {
-                val (text, guess, left) = reader.read(name, here)
-                return TextDocument(name, text, guess, left = left)
+                val (text, guess, left, title) = reader.read(name, here)
+                return TextDocument(title.ifEmpty { name }, text, guess, left = left)
             }
             val (guess, left) = copied(name, here, longText)
             val long = LongText(longText)

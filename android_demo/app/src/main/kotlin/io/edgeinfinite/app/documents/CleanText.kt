@@ -6,6 +6,7 @@ internal object CleanText {
     private val SOFT_BREAK = Regex("\u00ad[ \t]*\n[ \t]*")
     private val ROWS = Regex("\n{3,}")
 
+    private const val LONGEST_TITLE = 200
     private const val ZERO_WIDTH_NON_JOINER = 0x200c
     private const val ZERO_WIDTH_JOINER = 0x200d
 
@@ -39,6 +40,10 @@ internal object CleanText {
         val joined = withoutJoiners(without(lines.replace(SOFT_BREAK, ""), INVISIBLE::contains))
         return opened(withoutTags(joined))
     }
+
+    /** A title in one line of a length that can be shown. */
+    fun oneLine(text: String): String =
+        visible(text).replace(NO_TEXT, " ").split(Regex("\\s+")).joinToString(" ").trim().take(LONGEST_TITLE)
 
     /** Joiners stay behind emoji and the scripts that need them. */
     private fun withoutJoiners(text: String): String {

@@ -14,11 +14,13 @@ import java.util.zip.ZipFile
  * @property text headings are Markdown, blank lines stand between paragraphs; plain text as it stands.
  * @property guess the encoding that the text was taken for, where the file doesn't tell; else null.
  * @property left what of the document isn't in the text or isn't as the file has it; null if nothing.
+ * @property title of a book or a page, as it gives it; "" if it doesn't. Not a PDF's, which is seldom right.
  */
 data class Extracted(
     val text: String,
     val guess: String? = null,
     val left: Problem? = null,
+    val title: String = "",
 )
 
 /**

@@ -51,8 +51,11 @@ internal class Epub(
             text.append(chapter)
         }
         val told = listOf(name, "${left.size}", "$total", left.take(NAMED).joinToString())
-        return Extracted(text.toString(), guess, if (left.isEmpty()) null else Problem(R.string.document_left, told))
+        val problem = if (left.isEmpty()) null else Problem(R.string.document_left, told)
+        return Extracted(text.toString(), guess, problem, titleOf(book))
     }
+
+    private fun titleOf(book: Document) = CleanText.oneLine(book.selectFirst("*|metadata *|title")?.text().orEmpty())
 
     /** @param before characters of the chapters before it. */
     private fun chapter(

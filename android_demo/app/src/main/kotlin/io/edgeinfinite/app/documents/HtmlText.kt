@@ -20,7 +20,8 @@ internal object HtmlText {
         check: (Long) -> Unit,
     ): Extracted {
         val (page, guess, left) = TextDecoder.decoded(name, html, TextDecoder.statedEncoding(html))
-        return Extracted(of(Jsoup.parse(page), check), guess, left)
+        val parsed = Jsoup.parse(page)
+        return Extracted(of(parsed, check), guess, left, CleanText.oneLine(parsed.title()))
     }
 
     private fun of(

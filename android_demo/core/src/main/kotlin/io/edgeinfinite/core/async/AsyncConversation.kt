@@ -59,6 +59,21 @@ public class AsyncConversation internal constructor(
         stop: List<String> = emptyList(),
     ): Unit = listen(conversation.ask(question, sampler, maxNewTokens, stop), listener)
 
+    /** The same, sampled as the model's authors recommend. */
+    public fun ask(
+        question: String,
+        listener: EventListener<in GenerationEvent>,
+    ): Unit = listen(conversation.ask(question), listener)
+
+    /** Goes on with an answer that was cut; see [Conversation.goOn]. End it with [stop]. */
+    @JvmOverloads
+    public fun goOn(
+        listener: EventListener<in GenerationEvent>,
+        sampler: Sampler? = null,
+        maxNewTokens: Int = Generator.MAX_NEW_TOKENS,
+        stop: List<String> = emptyList(),
+    ): Unit = listen(conversation.goOn(sampler, maxNewTokens, stop), listener)
+
     /** Ends what runs after its current chunk or token; from any thread; no error when idle. */
     public fun stop(): Unit = conversation.stop()
 

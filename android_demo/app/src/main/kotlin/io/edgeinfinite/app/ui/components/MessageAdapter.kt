@@ -18,10 +18,12 @@ import io.edgeinfinite.app.ui.viewmodel.ChatItem
  * The messages of a chat; answers are Markdown.
  *
  * @param onLongPress called with the place of a message.
+ * @param onGoOn called when an answer that was cut is to become longer.
  */
 class MessageAdapter(
     private val context: Context,
     private val onLongPress: (Int) -> Unit,
+    private val onGoOn: () -> Unit,
 ) : BaseAdapter() {
     private val markdown = Markdown(context)
     private var items = emptyList<ChatItem>()
@@ -109,6 +111,10 @@ class MessageAdapter(
         val figures = view.view<TextView>(R.id.figures)
         figures.text = line
         figures.visibility = if (line.isEmpty()) View.GONE else View.VISIBLE
+        view.view<View>(R.id.go_on).run {
+            visibility = if (item.canGoOn) View.VISIBLE else View.GONE
+            setOnClickListener { onGoOn() }
+        }
     }
 
     /** Says what a long press does. */

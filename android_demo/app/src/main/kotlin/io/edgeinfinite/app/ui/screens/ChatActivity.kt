@@ -25,12 +25,15 @@ import io.edgeinfinite.app.ui.viewmodel.ChatViewModel
 import io.edgeinfinite.app.ui.viewmodel.NextStep
 import io.edgeinfinite.app.ui.viewmodel.Notice
 import io.edgeinfinite.app.ui.viewmodel.Phase
+import kotlinx.coroutines.flow.combine
 
 /** One chat: messages, a long text's progress, and a line of memory figures that opens the rest. */
 class ChatActivity : ScreenActivity() {
     private lateinit var viewModel: ChatViewModel
     private lateinit var adapter: MessageAdapter
     private lateinit var menu: ChatMenu
+    private lateinit var empty: EmptyChat
+    private var pane: ChatsPane? = null
     private lateinit var messages: ListView
     private lateinit var message: EditText
     private lateinit var send: ImageButton
@@ -56,7 +59,9 @@ class ChatActivity : ScreenActivity() {
         send = view(R.id.send)
         menu = ChatMenu(this, viewModel)
         val actions = MessageActions(this, viewModel)
-        adapter = MessageAdapter(this, actions::open)
+        adapter = MessageAdapter(this, actions::open, viewModel::goOn)
+        empty = EmptyChat(this, viewModel::send)
+        pane = ChatsPane.of(this, services, viewModel.id)?.also { it.offerNewChat(viewModel.state.value.model) }
         messages.adapter = adapter
         view<View>(R.id.attach).setOnClickListener { pickText() }
         view<View>(R.id.strip).setOnClickListener { openMemory() }
@@ -106,6 +111,12 @@ class ChatActivity : ScreenActivity() {
         }
         viewModel.resume()
         collect(viewModel.state, ::show)
+        pane?.let { pane ->
+            services.home.refresh()
+            collect(services.home.state.combine(services.running, ::Pair)) { (home, running) ->
+                pane.show(home.chats, running)
+            }
+        }
     }
 
     override fun onDestroy() {
@@ -167,10 +178,11 @@ class ChatActivity : ScreenActivity() {
 
     private fun show(state: ChatUiState) {
         announce(state)
-        actionBar?.title = state.model
+        actionBar?.title = state.title.ifEmpty { state.model }
         actionBar?.subtitle = subtitleOf(state)
         adapter.show(state.items, messages)
-        showEmpty(state)
+        empty.show(state, isTight)
+        pane?.follow(state)
         showStrip(state)
         showReading(state)
         showNotice(state)
@@ -181,10 +193,11 @@ class ChatActivity : ScreenActivity() {
         state.next?.let(::follow)
     }
 
-    /** Where the progress's card has no room, its figures stand in the toolbar. */
+    /** What the title leaves out; the figures of the progress where its card has no room. */
     private fun subtitleOf(state: ChatUiState): String? {
         val reading = state.phase as? Phase.Reading
-        if (!isTight || reading == null) return state.backbone.ifEmpty { null }
+        val model = if (state.title.isEmpty()) state.backbone else state.model
+        if (!isTight || reading == null) return model.ifEmpty { null }
         return getString(R.string.reading_progress, Format.count(reading.read), Format.count(reading.total))
     }
 
@@ -218,17 +231,6 @@ class ChatActivity : ScreenActivity() {
             }
             NextStep.Saved -> say(R.string.saved)
         }
-    }
-
-    private fun showEmpty(state: ChatUiState) {
-        val isLoading = state.phase == Phase.Loading
-        view<View>(R.id.empty).showIf(state.items.isEmpty() && state.phase !is Phase.Failed)
-        view<View>(R.id.loading).showIf(isLoading)
-        view<View>(R.id.empty_icon).showIf(!isLoading)
-        view<View>(R.id.empty_text).showIf(!isLoading)
-        view<TextView>(R.id.empty_title)
-            .setText(if (isLoading) R.string.chat_loading else R.string.chat_empty_title)
-        view<TextView>(R.id.empty_text).setText(R.string.chat_empty)
     }
 
     private fun showStrip(state: ChatUiState) {

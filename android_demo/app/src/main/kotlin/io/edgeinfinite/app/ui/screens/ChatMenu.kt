@@ -14,6 +14,7 @@ import io.edgeinfinite.app.ui.viewmodel.ChatItem
 import io.edgeinfinite.app.ui.viewmodel.ChatUiState
 import io.edgeinfinite.app.ui.viewmodel.ChatViewModel
 import io.edgeinfinite.app.ui.viewmodel.Phase
+import io.edgeinfinite.app.ui.viewmodel.withoutSuffix
 
 /** What can be done with a whole chat, in the toolbar's menu. */
 internal class ChatMenu(
@@ -77,7 +78,7 @@ internal class ChatMenu(
     private fun pickTarget() {
         val state = viewModel.state.value
         val file = state.items.filterIsInstance<ChatItem.File>().firstOrNull()
-        val name = file?.name?.substringBeforeLast('.') ?: state.model
+        val name = file?.name?.let(::withoutSuffix) ?: state.model
         val intent =
             Intent(Intent.ACTION_CREATE_DOCUMENT)
                 .addCategory(Intent.CATEGORY_OPENABLE)

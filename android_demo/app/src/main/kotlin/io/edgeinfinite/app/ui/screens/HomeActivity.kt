@@ -7,7 +7,6 @@ import android.os.Bundle
 import android.view.Menu
 import android.view.MenuItem
 import android.view.View
-import android.view.ViewGroup
 import android.widget.Button
 import android.widget.LinearLayout
 import android.widget.ProgressBar
@@ -15,16 +14,15 @@ import android.widget.TextView
 import android.widget.Toast
 import io.edgeinfinite.app.Problem
 import io.edgeinfinite.app.R
-import io.edgeinfinite.app.data.ChatRecord
 import io.edgeinfinite.app.services
 import io.edgeinfinite.app.textOf
+import io.edgeinfinite.app.ui.components.fill
 import io.edgeinfinite.app.ui.components.view
 import io.edgeinfinite.app.ui.format.Format
 import io.edgeinfinite.app.ui.viewmodel.HomeUiState
 import io.edgeinfinite.app.ui.viewmodel.HomeViewModel
 import io.edgeinfinite.app.ui.viewmodel.ImportEnd
 import io.edgeinfinite.app.ui.viewmodel.ImportState
-import io.edgeinfinite.app.ui.viewmodel.Phase
 import io.edgeinfinite.app.ui.viewmodel.RunningChat
 import io.edgeinfinite.core.ErrorCode
 import io.edgeinfinite.core.StoredArtifact
@@ -33,11 +31,13 @@ import kotlinx.coroutines.flow.combine
 /** Models and chats on this device; imports models through the system's file picker. */
 class HomeActivity : ScreenActivity() {
     private val viewModel: HomeViewModel get() = services.home
+    private lateinit var chats: ChatRows
 
     override fun onCreate(savedInstanceState: Bundle?) {
         super.onCreate(savedInstanceState)
         showLayout(R.layout.activity_home, canGoBack = false)
         actionBar?.subtitle = getString(R.string.home_subtitle)
+        chats = ChatRows(this, view(R.id.chats), { startActivity(chatIntent(it)) }, ::deleteChat)
         view<Button>(R.id.import_model).setOnClickListener { askForSource() }
         view<View>(R.id.get_model).run {
             showIf(services.releasePage.isNotEmpty())
@@ -118,13 +118,15 @@ class HomeActivity : ScreenActivity() {
         showEnd(state.end)
         val models = state.models ?: return
         view<View>(R.id.no_models).showIf(models.isEmpty())
-        fill(R.id.models, models.size, R.layout.row_model) { row, index -> bindModel(row, models[index]) }
-        view<View>(R.id.chats_heading).showIf(state.chats.isNotEmpty())
-        fill(R.id.chats, state.chats.size, R.layout.row_chat) { row, index ->
-            val chat = state.chats[index]
-            bindChat(row, chat, running?.phase.takeIf { running?.id == chat.id })
+        view<LinearLayout>(R.id.models).fill(models.size, R.layout.row_model) { row, index ->
+            bindModel(row, models[index])
         }
+        view<View>(R.id.chats_heading).showIf(state.chats.isNotEmpty())
+        chats.show(state.chats, running)
     }
+
+    private fun deleteChat(id: String) =
+        confirm(getString(R.string.delete_chat_question), R.string.delete_chat_text) { viewModel.deleteChat(id) }
 
     private fun showImport(state: ImportState?) {
         view<View>(R.id.import_card).showIf(state != null)
@@ -166,18 +168,6 @@ class HomeActivity : ScreenActivity() {
         }
     }
 
-    private fun fill(
-        container: Int,
-        count: Int,
-        layout: Int,
-        bind: (View, Int) -> Unit,
-    ) {
-        val rows = view<LinearLayout>(container)
-        while (rows.childCount > count) rows.removeViewAt(rows.childCount - 1)
-        while (rows.childCount < count) layoutInflater.inflate(layout, rows as ViewGroup, true)
-        for (index in 0 until count) bind(rows.getChildAt(index), index)
-    }
-
     private fun bindModel(
         row: View,
         model: StoredArtifact,
@@ -217,35 +207,6 @@ class HomeActivity : ScreenActivity() {
         val facts =
             getString(R.string.model_facts, manifest.backbone.name, weights, Format.bytes(manifest.bytes))
         return "$facts\n${getString(R.string.model_state, Format.bytes(manifest.stateBytes))}"
-    }
-
-    private fun bindChat(
-        row: View,
-        chat: ChatRecord,
-        phase: Phase?,
-    ) {
-        val title = chat.title.ifEmpty { getString(R.string.chat_untitled) }
-        row.view<TextView>(R.id.name).text = title
-        row.view<TextView>(R.id.facts).text =
-            when (phase) {
-                is Phase.Reading ->
-                    getString(R.string.chat_reading, Format.count(phase.read), Format.count(phase.total))
-                Phase.Answering -> getString(R.string.chat_answering)
-                else -> getString(R.string.chat_facts, chat.model, Format.count(chat.tokensRead))
-            }
-        row.view<ProgressBar>(R.id.progress).run {
-            showIf(phase is Phase.Reading)
-            if (phase is Phase.Reading) progress = (phase.read * max / maxOf(1, phase.total)).toInt()
-        }
-        row.setOnClickListener { startActivity(chatIntent(chat.id)) }
-        row.view<View>(R.id.delete).run {
-            contentDescription = getString(R.string.delete_chat, title)
-            setOnClickListener {
-                confirm(getString(R.string.delete_chat_question), R.string.delete_chat_text) {
-                    viewModel.deleteChat(chat.id)
-                }
-            }
-        }
     }
 
     private fun confirm(

@@ -23,7 +23,18 @@ internal class ChatDisplay(
     fun begin(
         phase: Phase,
         vararg items: ChatItem,
-    ) = change { it.copy(phase = phase, items = it.items + items, notice = null) }
+    ) = change {
+        val all = it.items + items
+        it.copy(phase = phase, items = all, title = titleShown(all), notice = null)
+    }
+
+    /** The last answer goes on, and its text so far is shown without what it took. */
+    fun beginAgain() =
+        change { state ->
+            val last = state.items.last() as ChatItem.Answer
+            val items = state.items.dropLast(1) + ChatItem.Answer(last.text, null)
+            state.copy(phase = Phase.Answering, items = items, notice = null)
+        }
 
     /** The last answer's text so far. */
     fun answer(text: String) =

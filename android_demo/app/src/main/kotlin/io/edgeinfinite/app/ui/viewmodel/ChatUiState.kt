@@ -18,10 +18,12 @@ sealed interface ChatItem {
      * The model's answer so far.
      *
      * @property figures null while it is being written.
+     * @property canGoOn whether it was cut, and can become longer.
      */
     data class Answer(
         val text: String,
         val figures: AnswerFigures?,
+        val canGoOn: Boolean = false,
     ) : ChatItem
 
     /**
@@ -129,6 +131,7 @@ sealed interface NextStep {
  * Everything that the chat's and the memory view's screens show.
  *
  * @property model folder name of the artifact.
+ * @property title the chat's name, empty until something was read.
  * @property geometry of its state, null until the model was open once.
  * @property readsMemory whether it has a memory gate.
  * @property session where the text stands; null as [geometry].
@@ -143,6 +146,7 @@ sealed interface NextStep {
  */
 data class ChatUiState(
     val model: String,
+    val title: String = "",
     val backbone: String = "",
     val phase: Phase = Phase.Loading,
     val items: List<ChatItem> = emptyList(),
@@ -180,6 +184,7 @@ data class ChatUiState(
         fun of(record: ChatRecord) =
             ChatUiState(
                 model = record.model,
+                title = record.title,
                 items = itemsOf(record.turns, record.figures, unread = 0),
                 tokensRead = record.tokensRead,
                 system = record.system,
@@ -191,11 +196,13 @@ data class ChatUiState(
          *
          * @param figures one per answer, in order; may be too few.
          * @param unread tokens left of the last file.
+         * @param canGoOn whether the last answer was cut, and can become longer.
          */
         fun itemsOf(
             turns: List<Turn>,
             figures: List<AnswerFigures>,
             unread: Int,
+            canGoOn: Boolean = false,
         ): List<ChatItem> {
             val each = figures.iterator()
             val lastFile = turns.indexOfLast { it.kind == Turn.Kind.DOCUMENT }
@@ -203,7 +210,11 @@ data class ChatUiState(
                 when (turn.kind) {
                     Turn.Kind.USER -> ChatItem.User(turn.text)
                     Turn.Kind.ASSISTANT ->
-                        ChatItem.Answer(turn.text, if (each.hasNext()) each.next() else AnswerFigures())
+                        ChatItem.Answer(
+                            turn.text,
+                            if (each.hasNext()) each.next() else AnswerFigures(),
+                            canGoOn && index == turns.lastIndex,
+                        )
                     Turn.Kind.DOCUMENT ->
                         ChatItem.File(turn.text, unread = if (index == lastFile) unread.toLong() else 0)
                 }

@@ -62,6 +62,9 @@ class ChatViewModel(
         operate { work.answer(it, text) }
     }
 
+    /** Goes on with the newest answer, if it was cut. */
+    fun goOn() = operate(work::goOn)
+
     /** Reads a document; [stop] ends that after the chunk that is being read. */
     fun attach(uri: Uri) =
         operate { chat ->
@@ -229,8 +232,11 @@ class ChatViewModel(
         val figures = kept.record.figures
         val samples = chat.samplerFor(services.settings.settings.value.sampling).options.temperature > 0
         display.settle(chat.figures) {
+            val conversation = chat.conversation
             it.copy(
-                items = ChatUiState.itemsOf(chat.conversation.turns, figures, chat.conversation.unreadTokens),
+                title = kept.record.title,
+                items =
+                ChatUiState.itemsOf(conversation.turns, figures, conversation.unreadTokens, conversation.canGoOn),
                 unread = chat.conversation.unreadTokens,
                 figures = figures.lastOrNull(),
                 undoable = chat.conversation.undoable,

@@ -96,25 +96,50 @@ internal class ChatWork(
         if (!isAllRead(chat)) return
         display.begin(Phase.Answering, ChatItem.User(question), ChatItem.Answer("", null))
         val settings = services.settings.settings.value
+        val sampler = chat.samplerFor(settings.sampling)
+        val events = chat.conversation.ask(question, sampler, settings.maxNewTokens, settings.stop)
+        show(events, begun = "") { kept.isAnswered(chat, it) }
+    }
+
+    /** Goes on with the newest answer, which was cut. */
+    suspend fun goOn(chat: OpenChat) {
+        if (!chat.conversation.canGoOn) return
+        display.beginAgain()
+        kept.goesOn()
+        val settings = services.settings.settings.value
+        val sampler = chat.samplerFor(settings.sampling)
+        val begun = chat.conversation.turns.last().text
+        show(chat.conversation.goOn(sampler, settings.maxNewTokens, settings.stop), begun, kept::hasGoneOn)
+    }
+
+    /**
+     * Shows an answer as it is written.
+     *
+     * @param begun what was written of it before.
+     * @param end is told how it ended, whatever happens.
+     */
+    private suspend fun show(
+        events: Flow<GenerationEvent>,
+        begun: String,
+        end: (AnswerFigures) -> Unit,
+    ) {
         val start = System.nanoTime()
-        val text = StringBuilder()
+        val text = StringBuilder(begun)
         var figures = AnswerFigures(end = AnswerFigures.End.STOPPED)
         try {
-            chat.conversation
-                .ask(question, chat.samplerFor(settings.sampling), settings.maxNewTokens, settings.stop)
-                .collect { event ->
-                    when (event) {
-                        is GenerationEvent.Reading -> display.reading(null, event, start)
-                        is GenerationEvent.Piece -> {
-                            text.append(event.text)
-                            display.answer(text.toString())
-                            yield() // a burst of pieces must not hold up the main thread
-                        }
-                        is GenerationEvent.Finished -> figures = event.figures()
+            events.collect { event ->
+                when (event) {
+                    is GenerationEvent.Reading -> display.reading(null, event, start)
+                    is GenerationEvent.Piece -> {
+                        text.append(event.text)
+                        display.answer(text.toString())
+                        yield() // a burst of pieces must not hold up the main thread
                     }
+                    is GenerationEvent.Finished -> figures = event.figures()
                 }
+            }
         } finally {
-            kept.isAnswered(chat, figures)
+            end(figures)
         }
     }
 }

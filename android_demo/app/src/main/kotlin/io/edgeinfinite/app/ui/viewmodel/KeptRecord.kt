@@ -46,6 +46,18 @@ internal class KeptRecord(
         if (answersOf(chat) > record.figures.size) record = record.copy(figures = record.figures + figures)
     }
 
+    /** The newest answer goes on, and counts as stopped until it says how it ended. */
+    fun goesOn() = endsLast { it.copy(end = AnswerFigures.End.STOPPED) }
+
+    /** The newest answer has become longer. */
+    fun hasGoneOn(more: AnswerFigures) =
+        endsLast { more.copy(ttftS = it.ttftS, prefillTokensPerS = it.prefillTokensPerS) }
+
+    private fun endsLast(change: (AnswerFigures) -> AnswerFigures) {
+        val figures = record.figures
+        record = record.copy(figures = figures.dropLast(1) + figures.takeLast(1).map(change))
+    }
+
     /** Turns were taken back, with the figures of their answers. */
     fun isTakenBack(chat: OpenChat) {
         record = record.copy(figures = record.figures.take(answersOf(chat)))

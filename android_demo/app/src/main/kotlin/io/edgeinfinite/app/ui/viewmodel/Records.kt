@@ -7,6 +7,7 @@ import io.edgeinfinite.core.GenerationEvent
 import io.edgeinfinite.core.Turn
 
 private const val TITLE = 80
+private val SUFFIX = Regex("\\.(txt|md|markdown|html?|xhtml|epub|pdf)$", RegexOption.IGNORE_CASE)
 private const val LAST_ASCII = 127
 private const val BEFORE = 20
 private const val SAMPLE = 60
@@ -26,16 +27,24 @@ internal fun GenerationEvent.Finished.figures() =
         },
     )
 
-/** A chat's line in the list: the start of what was said first. */
+/** A chat's name: the book's that it began to read first, else the start of what was said first. */
 internal fun titleOf(turns: List<Turn>): String =
-    turns
-        .firstOrNull()
-        ?.text
-        .orEmpty()
-        .lineSequence()
-        .firstOrNull()
-        .orEmpty()
-        .take(TITLE)
+    titleOf(turns.find { it.kind == Turn.Kind.DOCUMENT }?.text, turns.firstOrNull()?.text)
+
+/** The same of what the screen shows already. */
+internal fun titleShown(items: List<ChatItem>): String =
+    titleOf(
+        items.firstNotNullOfOrNull { (it as? ChatItem.File)?.name },
+        items.firstNotNullOfOrNull { (it as? ChatItem.User)?.text },
+    )
+
+private fun titleOf(
+    book: String?,
+    message: String?,
+): String = (book?.let(::withoutSuffix) ?: message.orEmpty()).lineSequence().first().take(TITLE)
+
+/** A document's name without what only says its kind. */
+internal fun withoutSuffix(name: String): String = name.replace(SUFFIX, "").ifBlank { name }
 
 /** Some words around the first letter that isn't ASCII, from which a person sees whether a text is read right. */
 internal fun tellingWords(text: String): String {
