@@ -106,7 +106,9 @@ class EdgeInfiniteExporter(HfExporter):
         owner = tempfile.TemporaryDirectory(prefix="edgeinfinite-export-")
         folder = Path(owner.name) / "artifact"
         with tempfile.TemporaryDirectory(prefix="edgeinfinite-checkpoint-") as parent:
-            checkpoint = Path(parent) / (Path(model.name_or_path).name or type(model).__name__)
+            checkpoint = Path(parent) / (
+                Path(model.name_or_path or "").name or type(model).__name__
+            )
             model.save_pretrained(checkpoint)
             tokenizer.save_pretrained(checkpoint)
             export_artifact(config.options(checkpoint, folder))

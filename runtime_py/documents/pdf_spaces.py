@@ -23,7 +23,7 @@ def install() -> None:
     if found is None or hasattr(found, "word_gaps") or not all(hasattr(found, n) for n in _NEEDED):
         return
 
-    class Spaced(found):  # type: ignore[misc]
+    class Spaced(found):
         word_gaps = True
 
         def _post_process_text_operation(self, str_widths: float) -> None:
@@ -48,4 +48,4 @@ def install() -> None:
         def _x(cm: list[float], tm: list[float]) -> float:
             return tm[4] * cm[0] + tm[5] * cm[2] + cm[4]
 
-    _page.TextExtraction = Spaced  # type: ignore[attr-defined]
+    _page.TextExtraction = Spaced
