@@ -158,16 +158,17 @@ class Guidance:
     def _fault(
         self, source: dict[str, Any], reason: str, cancelled: Callable[[], bool] | None
     ) -> Fault:
-        def refusal(part: dict[str, Any]) -> str | None:
-            if cancelled is not None and cancelled():
-                raise Cancelled
-            try:
-                self._opened("json_schema", part, cancelled)
-            except Refused as error:
-                return str(error)
-            return None
+        return fault_of(source, reason, lambda part: self._refusal(part, cancelled))
 
-        return fault_of(source, reason, refusal)
+    def _refusal(self, source: dict[str, Any], cancelled: Callable[[], bool] | None) -> str | None:
+        """What is wrong with a part of a schema; None for nothing."""
+        if cancelled is not None and cancelled():
+            raise Cancelled
+        try:
+            self._opened("json_schema", source, cancelled)
+        except Refused as error:
+            return str(error)
+        return None
 
 
 class TokenGrammar:

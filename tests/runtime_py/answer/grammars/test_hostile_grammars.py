@@ -120,5 +120,5 @@ def test_the_search_for_the_fault_ends_when_its_client_leaves(guidance, monkeypa
     with pytest.raises(Cancelled):
         guidance.json_schema(schema, cancelled=lambda: len(asked) > 1)
     assert len(asked) == 2
-    with pytest.raises(EdgeInfiniteError, match=r"properties\.z has the pattern"):
+    with pytest.raises(EdgeInfiniteError, match=r"properties\.z\.pattern .* look-around"):
         guidance.json_schema(schema)
