@@ -8,6 +8,11 @@ from collections.abc import Sequence
 from torch import nn
 from transformers import PreTrainedModel
 
+_MEASURED = frozenset(
+    f"edgeinfinite_{name}" for name in ("architecture", "recurrent", "number", "window")
+)
+"""Facts about a whole model, each a pass through it; a copy of all layers has them."""
+
 
 def shared_copy(model: PreTrainedModel, layers: Sequence[int] | None = None) -> PreTrainedModel:
     """A copy with the same parameters, and without what `attach` adds.
@@ -18,7 +23,8 @@ def shared_copy(model: PreTrainedModel, layers: Sequence[int] | None = None) -> 
 
     Returns:
         A model of the same class. Its configuration is a copy, too, in which lists with an entry a
-        layer have the entries of these layers.
+        layer have the entries of these layers. With all layers it knows what was measured of the
+        model; with some that is measured anew.
     """
     memo: dict[int, object] = {id(parameter): parameter for parameter in model.parameters()}
     every = list(model.get_decoder().layers)
@@ -29,7 +35,8 @@ def shared_copy(model: PreTrainedModel, layers: Sequence[int] | None = None) -> 
     copied = copy.deepcopy(model, memo)
     for module in copied.modules():
         for name in [name for name in vars(module) if name.startswith("edgeinfinite_")]:
-            del module.__dict__[name]
+            if layers is not None or name not in _MEASURED:
+                del module.__dict__[name]
         for name in ("memory_gate", "retention_scorer", "cache_scales"):
             module._modules.pop(name, None)
             module.__dict__.pop(name, None)

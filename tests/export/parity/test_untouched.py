@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tiny_lfm2 import tiny_lfm2
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
@@ -13,8 +14,9 @@ from edgeinfinite.export.parity.untouched import (
     check_untouched,
     refuse_other_results,
 )
+from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach, attention_layers, config_of
-from edgeinfinite.models.attention.call import AttentionCall
+from edgeinfinite.models.attention.call import AttentionCall, layer_of
 from edgeinfinite.models.checkpoint.loading import parameters_digest
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.recall import movement
@@ -98,3 +100,22 @@ def test_a_shared_copy_of_some_layers_has_their_weights_and_settings() -> None:
     assert (own.layer_idx, other.layer_idx) == (0, 1)
     assert copied.config.layer_types == ["full_attention"] and len(model.config.layer_types) == 2
     assert copied.get_input_embeddings().weight is model.get_input_embeddings().weight
+
+
+def test_a_copy_of_all_layers_knows_what_was_measured_of_the_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each fact takes a pass through the model, seconds for a billion weights."""
+    model = tiny_lfm2()
+    facts = architecture_of(model)
+    copied, one = shared_copy(model), shared_copy(model, [2])
+    passes = []
+    decoder = type(model.get_decoder())
+    forward = decoder.forward
+    monkeypatch.setattr(
+        decoder, "forward", lambda *given, **named: passes.append(1) or forward(*given, **named)
+    )
+    assert architecture_of(copied) == facts and not passes
+    layers = copied.get_decoder().layers
+    assert [layer_of(layers[index].self_attn) for index in (2, 4)] == [0, 1]
+    assert len(architecture_of(one).layers) == 1 and passes

@@ -83,24 +83,14 @@ internal class Epub(
     }
 
     private fun packagePath(): String? {
-        val stated =
-            try {
-                parsed(CONTAINER)?.selectFirst("*|rootfile")?.attr("full-path")
-            } catch (_: ZipException) {
-                null
-            }
+        val stated = parsedIfWhole(CONTAINER)?.selectFirst("*|rootfile")?.attr("full-path")
         return stated?.takeIf { plain(it) in entries } ?: entries.keys.filter { it.endsWith(".opf") }.minOrNull()
     }
 
     /** The chapters in the order of the book's package, or of their names if it has none. */
     private fun pages(): List<String> {
         val path = packagePath()
-        val book =
-            try {
-                path?.let(::parsed)
-            } catch (_: IOException) {
-                null
-            }
+        val book = path?.let(::parsedIfWhole)
         val found = if (path == null || book == null) emptyList() else spine(book, path.substringBeforeLast('/', ""))
         if (found.isNotEmpty() || left.isNotEmpty()) return found
         return byName().ifEmpty { throw ZipException("it names no book") }
@@ -116,7 +106,7 @@ internal class Epub(
      */
     private fun locked(): Set<String> {
         val found = HashSet<String>()
-        for (entry in parsed(ENCRYPTION)?.select("*|EncryptedData").orEmpty()) {
+        for (entry in parsedIfWhole(ENCRYPTION)?.select("*|EncryptedData").orEmpty()) {
             if (entry.select("*|EncryptionMethod").all { it.attr("Algorithm") in FONTS_ONLY }) continue
             val paths = entry.select("*|CipherReference").map { plain(resolved("", it.attr("URI"))) }
             if (paths.isEmpty()) throw ProblemException(R.string.document_drm, name)
@@ -179,6 +169,14 @@ internal class Epub(
         }
         return path.joinToString("/")
     }
+
+    /** A damaged part is as one that is missing. */
+    private fun parsedIfWhole(path: String): Document? =
+        try {
+            parsed(path)
+        } catch (_: IOException) {
+            null
+        }
 
     private fun parsed(path: String): Document? =
         bytes(path)?.let { Jsoup.parse(ByteArrayInputStream(it), null, "", Parser.xmlParser()) }
