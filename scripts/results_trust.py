@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from results_tables import BENCHMARKS, Cell, Grid, Line, Row, count, mean, one, rows_of
+from results_tables import Cell, Grid, Line, Row, count, mean, one, rows_of
 
 _NAMES = {"int4": "ONNX int4", "int8": "ONNX int8", "executorch-int4": "ExecuTorch int4"}
 _BACKENDS = {"onnx": "ONNX", "executorch": "ExecuTorch"}
@@ -137,22 +137,6 @@ DOCUMENTS = Grid(
             ("txt", "text in other encodings", "the encodings that its makers name"),
             ("html5lib", "broken pages", "html5lib's trees"),
         )
-    ),
-)
-
-_HEALTH = "trust/health.json"
-
-HEALTH = Grid(
-    ("documents that are read meanwhile, by four clients",),
-    (
-        ("asked", lambda rows: f"{rows[0]['asked']:,}"),
-        ("median (ms)", lambda rows: f"{rows[0]['median_ms']:.1f}"),
-        ("99th of 100 (ms)", lambda rows: f"{rows[0]['p99_ms']:.1f}"),
-        ("slowest (ms)", lambda rows: f"{rows[0]['slowest_ms']:.1f}"),
-    ),
-    tuple(
-        Line((row["document"],), _HEALTH, {"document": row["document"]})
-        for row in (rows_of(_HEALTH) if (BENCHMARKS / _HEALTH).is_file() else ())
     ),
 )
 
