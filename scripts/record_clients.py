@@ -31,18 +31,21 @@ from typing import Any
 
 PROGRAMS = {
     "openai": "use_openai.py",
+    "anthropic": "use_anthropic.py",
     "langchain_openai": "use_langchain.py",
     "llama_index.llms.openai_like": "use_llama_index.py",
     "litellm": "use_litellm.py",
     "instructor": "use_instructor.py",
     "pydantic_ai": "use_pydantic_ai.py",
+    "agents": "use_agents.py",
     "llm": "use_llm.py",
     "aider": "use_aider.py",
 }
 """What a program in scripts/clients imports."""
 
 _CLIENTS = Path(__file__).with_name("clients")
-_LONGEST_STRING = 300
+_LONGEST_STRING = 60
+"""Of what is recorded: clients' own instructions are theirs."""
 _HOPS = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
 
 
@@ -75,6 +78,12 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._pass_on()
 
+    def do_DELETE(self) -> None:
+        self._pass_on()
+
+    def do_HEAD(self) -> None:
+        self._pass_on()
+
     def _pass_on(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         row = self.server.task | {"route": f"{self.command} {self.path}", "body": _shown(body)}
@@ -95,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
             said += part
             self.wfile.write(part)
         self.close_connection = True
-        if answer.status != 200:
+        if answer.status != 200 and said:
             row["refused"] = json.loads(said)["error"]["message"]
 
     def log_message(self, *_: object) -> None:
@@ -168,6 +177,8 @@ def results(environments: Path, url: str) -> list[dict[str, Any]]:
                 raise SystemExit(f"{environments} has no environment with {package}; make one")
         node = environments / "node"
         found += _told(["node", str(_CLIENTS / "use_node.mjs"), url], quiet, node)
+        lines = [sys.executable, str(_CLIENTS / "use_command_lines.py"), url]
+        found += _told(lines, quiet, node)
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from statistics import fmean
 
 from results_tables import Cell, Grid, Line, Row, count, mean, one, rows_of
@@ -75,8 +77,24 @@ def _refusal(row: Row) -> str:
     return next((asked["refused"] for asked in row["requests"] if "refused" in asked), "")
 
 
+_APIS = {
+    "chat/completions": "chat",
+    "completions": "completions",
+    "responses": "responses",
+    "messages": "messages",
+}
+
+
 def _answered(rows: list[Row]) -> str:
-    return "; ".join(row["task"] for row in rows if not _refusal(row)) or "–"
+    """How many tasks were answered, by the API that they begin with."""
+    counts = Counter(_api(row) for row in rows if not _refusal(row))
+    names = [*_APIS.values(), "others"]
+    return ", ".join(f"{counts[name]} {name}" for name in names if counts[name]) or "–"
+
+
+def _api(row: Row) -> str:
+    routes = [re.sub(r"^\w+ /v1/|\?.*", "", asked["route"]) for asked in row["requests"]]
+    return next((_APIS[route] for route in routes if route in _APIS), "others")
 
 
 def _refused(rows: list[Row]) -> str:
@@ -86,7 +104,7 @@ def _refused(rows: list[Row]) -> str:
 
 CLIENTS = Grid(
     ("client",),
-    (("answered", _answered), ("refused, and the server's word", _refused)),
+    (("tasks answered", _answered), ("refused, and the server's word", _refused)),
     tuple(
         Line((client,), _CLIENTS, {"client": client})
         for client in dict.fromkeys(row["client"] for row in rows_of(_CLIENTS))

@@ -19,10 +19,16 @@ MODEL = "tiny"
 TOKENS = 8
 
 
-def run(package: str, tasks: dict[str, Callable[[], object]]) -> None:
-    """Runs tasks by their names; prints a line of JSON for each, with its answer or its error."""
+def run(package: str, tasks: dict[str, Callable[[], object]], number: str = "") -> None:
+    """Runs tasks by their names; prints a line of JSON for each, with its answer or its error.
+
+    Args:
+        package: the client's name.
+        tasks: by name.
+        number: the client's version, where it is no Python package.
+    """
     for name, task in tasks.items():
-        client = f"{package} {version(package)}"
+        client = f"{package} {number or version(package)}"
         told = urllib.parse.urlencode({"client": client, "task": name})
         urllib.request.urlopen(f"{URL.removesuffix('/v1')}/recorder?{told}").read()
         try:

@@ -23,7 +23,7 @@ def made(mode: Any) -> Any:
         model=MODEL,
         messages=[{"role": "user", "content": "A pet"}],
         response_model=Pet,
-        max_tokens=40,
+        max_tokens=200,
         max_retries=0,
     )
 
@@ -34,5 +34,16 @@ run(
         "mode JSON_SCHEMA": lambda: made(instructor.Mode.JSON_SCHEMA),
         "mode JSON": lambda: made(instructor.Mode.JSON),
         "mode TOOLS, its default": lambda: made(instructor.Mode.TOOLS),
+        "mode TOOLS_STRICT": lambda: made(instructor.Mode.TOOLS_STRICT),
+        "mode RESPONSES_TOOLS": lambda: instructor.from_openai(
+            openai.OpenAI(base_url=URL, api_key="none", max_retries=0),
+            mode=instructor.Mode.RESPONSES_TOOLS,
+        ).responses.create(
+            model=MODEL,
+            input="A pet",
+            response_model=Pet,
+            max_output_tokens=200,
+            max_retries=0,
+        ),
     },
 )

@@ -9,12 +9,14 @@ from tasks import MODEL, TOKENS, URL, run
 
 HI = [{"role": "user", "content": "Hi"}]
 SCHEMA = {"type": "object", "properties": {"dog": {"type": "boolean"}}, "required": ["dog"]}
+TOOL = {"type": "function", "function": {"name": "pet", "parameters": SCHEMA}}
+ROOT = URL.removesuffix("/v1")
 
 
 def asked(**more: Any) -> Any:
     """A chat completion."""
     base = {"model": f"openai/{MODEL}", "messages": HI, "max_tokens": TOKENS, "num_retries": 0}
-    return litellm.completion(api_base=URL, api_key="none", **(base | more))
+    return litellm.completion(api_key="none", **(base | {"api_base": URL} | more))
 
 
 run(
@@ -46,6 +48,22 @@ run(
             api_base=URL,
             api_key="none",
         ),
-        "a tool": lambda: asked(tools=[{"type": "function", "function": {"name": "f"}}]),
+        "a tool": lambda: asked(tools=[TOOL]),
+        "a call": lambda: (
+            asked(tools=[TOOL], tool_choice="required", max_tokens=200)
+            .choices[0]
+            .message.tool_calls
+        ),
+        "a response": lambda: litellm.responses(
+            model=f"openai/{MODEL}",
+            input="Hi",
+            max_output_tokens=TOKENS,
+            api_base=URL,
+            api_key="none",
+        ),
+        "as Anthropic's model": lambda: asked(model=f"anthropic/{MODEL}", api_base=ROOT),
+        "as Anthropic's model, streamed": lambda: list(
+            asked(model=f"anthropic/{MODEL}", api_base=ROOT, stream=True)
+        )[-1],
     },
 )

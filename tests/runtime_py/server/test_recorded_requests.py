@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
+from edgeinfinite.runtime_py.server.anthropic_messages.request import parse_message
+from edgeinfinite.runtime_py.server.anthropic_messages.routes import talk_of
+from edgeinfinite.runtime_py.server.openai_responses.request import parse_response
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.requests import ChatRequest, parse_chat, parse_completion
 
@@ -21,24 +25,33 @@ RECORDED = json.loads(Path(__file__).with_name("clients.json").read_text(encodin
 
 ROWS = Path(__file__).parents[3] / "benchmarks" / "trust" / "clients.json"
 
+PARSED: dict[str, Callable[[bytes], object]] = {
+    "chat/completions": lambda body: parse_chat(body).declared,
+    "completions": parse_completion,
+    "responses": lambda body: parse_response(body).declared,
+    "messages": lambda body: talk_of(parse_message(body)),
+}
+
+
+def route_of(asked: dict) -> str:
+    return re.sub(r"^POST /v1/|\?.*", "", asked["route"])
+
 
 def test_what_clients_sent_is_answered_or_refused_as_it_was_then() -> None:
     posted = [
         asked
         for row in json.loads(ROWS.read_text(encoding="utf-8"))
         for asked in row["requests"]
-        if asked["route"].endswith("completions")
+        if route_of(asked) in PARSED
     ]
-    assert len(posted) > 50
+    assert len(posted) > 120 and {route_of(asked) for asked in posted} == set(PARSED)
     for asked in posted:
-        chat = asked["route"].endswith("chat/completions")
-        body = json.dumps(asked["body"]).encode()
-        # They were recorded before there were tools.
-        if asked["status"] == 200 or re.search("tools;", asked["refused"]):
-            (parse_chat if chat else parse_completion)(body)
+        parse, body = PARSED[route_of(asked)], json.dumps(asked["body"]).encode()
+        if asked["status"] == 200:
+            parse(body)
         else:
             with pytest.raises(ApiProblem, match=re.escape(asked["refused"])):
-                (parse_chat if chat else parse_completion)(body)
+                parse(body)
 
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=[one["client"] for one in RECORDED])

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import openai
 import pytest
 from manifest_edit import edit_manifest
 from tiny_artifact import tiny_artifact
@@ -181,12 +182,19 @@ def test_an_effort_switches_reasoning_where_the_template_has_a_switch(server, mo
     assert off.choices[0].message.content == "Hello"
 
 
-def test_a_schema_holds_behind_the_reasoning(server, monkeypatch):
-    form = {"type": "json_schema", "json_schema": {"name": "pet", "schema": SCHEMA}}
+def test_a_schema_holds_where_an_answer_may_call_too(server, monkeypatch):
+    """One with a pattern that is rewritten."""
+    number = {"type": "string", "pattern": "^(?=.*1)[0-9]{2}$"}
+    schema = SCHEMA | {"properties": {"n": number}, "required": ["n"]}
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
     tools = [{"type": "function", "function": FUNCTION}]
     for more in ({}, {"tools": tools}):
-        with writes(server, '{"dog": false}', monkeypatch):
+        with writes(server, '{"n": "21"}', monkeypatch):
             said = server.client().chat.completions.create(
                 model="tiny", messages=HI, response_format=form, **more
             )
-        assert json.loads(said.choices[0].message.content) == {"dog": False}
+        assert json.loads(said.choices[0].message.content) == {"n": "21"}
+    with writes(server, '{"n": "22"}', monkeypatch), pytest.raises(openai.InternalServerError):
+        server.client().chat.completions.create(
+            model="tiny", messages=HI, response_format=form, tools=tools
+        )
