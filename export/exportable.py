@@ -23,13 +23,22 @@ def check_exportable(model: PreTrainedModel, policy: str) -> list[Check]:
     Raises:
         EdgeInfiniteError: names the architecture and the reason.
     """
+    check_form(model)
+    return refuse_other_results(model, policy)
+
+
+def check_form(model: PreTrainedModel) -> None:
+    """What `check_exportable` refuses whatever the weights are.
+
+    Raises:
+        EdgeInfiniteError: names the architecture and the reason.
+    """
     check_supported(model)
     if experts := experts_of(model):
         raise EdgeInfiniteError(
             f"{type(model).__name__} can't be exported: its layers have experts ({experts}), which "
             "no back end runs yet; choose a dense model"
         )
-    return refuse_other_results(model, policy)
 
 
 def experts_of(model: PreTrainedModel) -> str | None:

@@ -9,7 +9,7 @@ from edgeinfinite.artifact.backends import backend_entry
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import Backend, WeightRequest, backend_named
-from edgeinfinite.export.exportable import check_exportable
+from edgeinfinite.export.exportable import check_exportable, check_form
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.mixing.calibration import load_in_files
 from edgeinfinite.export.options import ExportOptions
@@ -91,8 +91,12 @@ class ExportPlan:
         return "\n".join(f"{name:<14}{value}" for name, value in rows.items())
 
 
-def plan_export(options: ExportOptions) -> ExportPlan:
+def plan_export(options: ExportOptions, *, shapes: bool = False) -> ExportPlan:
     """Loads and attaches the model, and makes every choice.
+
+    Args:
+        options: see there.
+        shapes: plan for a folder without weights, too, by its configuration; not to be exported.
 
     Raises:
         EdgeInfiniteError: an option is wrong or doesn't fit the model, or the model isn't
@@ -113,14 +117,23 @@ def plan_export(options: ExportOptions) -> ExportPlan:
         )
     if options.output is not None:
         check_output(options.output.absolute())
-    backbone, texts = _loaded(options, backend, recipe)
+    backbone, texts = _loaded(options, backend, recipe, shapes)
+    if not backbone.has_weights:
+        check_form(backbone.model)  # first: what is refused may not run on alike rows
     resolved = resolve(backbone, model_options(options, backend))
-    checks = check_exportable(backbone.model, resolved.config.geometry.policy)
+    checks: list[Check] = []
+    notes = [*texts.notes, *resolved.notes]
+    if backbone.has_weights:
+        checks = check_exportable(backbone.model, resolved.config.geometry.policy)
+    else:
+        notes.append(
+            f"{backbone.name} has no weights: sizes are those of its configuration, and nothing "
+            "was tried"
+        )
     attach(backbone.model, resolved.config)
     backend.check_architecture(architecture_of(backbone.model), resolved.config.geometry)
-    notes = (*texts.notes, *resolved.notes)
     return ExportPlan(
-        options, backbone, resolved.config, backend, recipe, texts, notes, tuple(checks)
+        options, backbone, resolved.config, backend, recipe, texts, tuple(notes), tuple(checks)
     )
 
 
@@ -136,7 +149,9 @@ def model_options(options: ExportOptions, backend: Backend) -> ModelOptions:
     )
 
 
-def _loaded(options: ExportOptions, backend: Backend, recipe: Recipe) -> tuple[Backbone, TextFiles]:
+def _loaded(
+    options: ExportOptions, backend: Backend, recipe: Recipe, shapes: bool
+) -> tuple[Backbone, TextFiles]:
     """The checkpoint, its settings judged before its weights are read."""
     found: list[TextFiles] = []
 
@@ -148,7 +163,11 @@ def _loaded(options: ExportOptions, backend: Backend, recipe: Recipe) -> tuple[B
     else:  # an artifact of floats holds float32 weights
         stored = recipe.name != "none" and backend.menu.reads_stored
         backbone = load_backbone(
-            options.model, stored=stored, judge=judge, pre_tokenizer=options.pre_tokenizer
+            options.model,
+            stored=stored,
+            shapes=shapes,
+            judge=judge,
+            pre_tokenizer=options.pre_tokenizer,
         )
     return backbone, found[0]
 

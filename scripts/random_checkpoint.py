@@ -12,85 +12,12 @@ import argparse
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import torch
+from model_shapes import SHAPES
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
 
-SHAPES: dict[str, dict[str, Any]] = {
-    "llama-3.2-1b": {
-        "model_type": "llama",
-        "hidden_size": 2048,
-        "intermediate_size": 8192,
-        "num_hidden_layers": 16,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 8,
-        "head_dim": 64,
-        "vocab_size": 128_256,
-        "max_position_embeddings": 131_072,
-        "tie_word_embeddings": True,
-        "rms_norm_eps": 1e-5,
-        "rope_parameters": {
-            "rope_type": "llama3",
-            "rope_theta": 500_000.0,
-            "factor": 32.0,
-            "low_freq_factor": 1.0,
-            "high_freq_factor": 4.0,
-            "original_max_position_embeddings": 8192,
-        },
-    },
-    "qwen2.5-3b": {
-        "model_type": "qwen2",
-        "hidden_size": 2048,
-        "intermediate_size": 11_008,
-        "num_hidden_layers": 36,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 2,
-        "vocab_size": 151_936,
-        "max_position_embeddings": 32_768,
-        "tie_word_embeddings": True,
-        "rms_norm_eps": 1e-6,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 1_000_000.0},
-    },
-    "lfm2-1.2b": {
-        "model_type": "lfm2",
-        "hidden_size": 2048,
-        "intermediate_size": 12_288,  # of which two thirds, see its model
-        "num_hidden_layers": 16,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 8,
-        "vocab_size": 65_536,
-        "max_position_embeddings": 128_000,
-        "tie_word_embeddings": True,
-        "conv_L_cache": 3,
-        "layer_types": [
-            "full_attention" if layer in (2, 5, 8, 10, 12, 14) else "conv" for layer in range(16)
-        ],
-        "rope_parameters": {"rope_type": "default", "rope_theta": 1_000_000.0},
-    },
-    "qwen3.5-0.8b": {  # the text part, as its model card and config.json have it
-        "model_type": "qwen3_5_text",
-        "hidden_size": 1024,
-        "intermediate_size": 3584,
-        "num_hidden_layers": 24,  # every fourth attends, as the configuration's default is
-        "num_attention_heads": 8,
-        "num_key_value_heads": 2,
-        "head_dim": 256,
-        "linear_num_key_heads": 16,
-        "linear_num_value_heads": 16,
-        "vocab_size": 248_320,
-        "max_position_embeddings": 262_144,
-        "tie_word_embeddings": True,
-        "rope_parameters": {
-            "rope_type": "default",
-            "rope_theta": 10_000_000.0,
-            "partial_rotary_factor": 0.25,
-            "mrope_section": [11, 11, 10],
-            "mrope_interleaved": True,
-        },
-    },
-}
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from results_exact import EXACT_4096, EXACT_AND_FIXED, EXACT_BUDGET, EXACT_GEMMA, EXACT_OLD
+from results_models import DEVICES
 from results_quantization import (
     LOSS_GEMMA,
     LOSS_SHUFFLED,
@@ -21,6 +22,7 @@ from results_trust import ARM64, CLIENTS, CROSS_ENGINE, DOCUMENTS, GGUF, ROUTES
 GRIDS: dict[str, Grid] = {
     "readme/recall": README_RECALL,
     "readme/speed": SPEED,
+    "models/devices": DEVICES,
     "recall/digits": DIGITS,
     "recall/results": RECALL,
     "recall/other-tasks": OTHER_TASKS,

@@ -31,7 +31,7 @@ def export(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         with shown(None) as report:
             report("reading and trying the checkpoint", 0.0)
-            plan = plan_export(options)
+            plan = plan_export(options, shapes=True)
         for sentence in plan.notes:
             note(sentence)
         print(plan.table())

@@ -121,7 +121,8 @@ EXPORT = GEOMETRY | {
         choices=CACHE_TYPES,
     ),
     "--dry-run": option(
-        "print geometry, slots by layer, bytes of weights and state; write nothing",
+        "print geometry, slots by layer, bytes of weights and state; write nothing; a folder "
+        "with config.json and the tokenizer is enough",
         action="store_true",
         default=False,
     ),

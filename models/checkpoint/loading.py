@@ -31,6 +31,7 @@ from edgeinfinite.models.checkpoint.gguf.weights import read_gguf_weights
 from edgeinfinite.models.checkpoint.settings import Judge, read_settings
 from edgeinfinite.models.checkpoint.stored_loading import load_stored, release_stored
 from edgeinfinite.models.checkpoint.text_part import load_text_part
+from edgeinfinite.models.checkpoint.without_weights import lacks_weights, shaped_model
 from edgeinfinite.models.weights.file_memory import FileMemory
 from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 
@@ -53,6 +54,7 @@ class Backbone:
         tokenizer: a fast tokenizer.
         tensors: those of the source, if it was a `.gguf` file.
         memory: that the model's weights lie in; None: the process's own.
+        has_weights: False: there were none, and the model has shapes alone (`without_weights`).
     """
 
     name: str
@@ -60,10 +62,16 @@ class Backbone:
     tokenizer: PreTrainedTokenizerBase
     tensors: Sequence[ReaderTensor] = ()
     memory: FileMemory | None = None
+    has_weights: bool = True
 
     @cached_property
     def weights_sha256(self) -> str:
-        """Digest of the checkpoint's own weights, by which shipped trained parts are found."""
+        """Digest of the checkpoint's own weights, by which shipped trained parts are found.
+
+        "" without weights, which no part was trained for.
+        """
+        if not self.has_weights:
+            return ""
         digest = parameters_digest(self.model, gates=False, done=self.release)
         release_stored(self.model)
         return digest
@@ -89,6 +97,7 @@ def load_backbone(
     memory: FileMemory | None = None,
     *,
     stored: bool = False,
+    shapes: bool = False,
     pre_tokenizer: str | None = None,
     judge: Judge = lambda _: None,
 ) -> Backbone:
@@ -101,6 +110,7 @@ def load_backbone(
         memory: for the weights; None: the process's own.
         stored: leave linear layers and embeddings in half precision where the checkpoint has them
             so, see `stored_loading`; they compute in float32. Not with `memory`.
+        shapes: take a folder without weights, too: its model has shapes alone.
         pre_tokenizer: of a `.gguf` file, how its tokenizer cuts words, by llama.cpp's name for it
             (`llama-bpe`, `qwen2`, ...), instead of what the file says.
         judge: see `Judge`.
@@ -111,6 +121,8 @@ def load_backbone(
     """
     path = _demo_file() if source == DEMO_MODEL else Path(source)
     with _bars_on_terminals_only():
+        if shapes and lacks_weights(path):
+            return _shaped(source, path, judge)
         backbone = _load(source, path, memory, stored, pre_tokenizer, judge)
     for name, parameter in backbone.model.named_parameters():
         if not all(torch.isfinite(bound) for bound in parameter.aminmax()):
@@ -154,12 +166,29 @@ def _load(
     except (EdgeInfiniteError, ModuleNotFoundError):
         raise
     except Exception as error:  # a damaged file can bring a library to raise anything
-        raise EdgeInfiniteError(
-            f"model {source} can't be loaded: {_first_line(error)} (give {DEMO_MODEL}, a .gguf "
-            "file, a folder with config.json, weights and tokenizer.json, or a hub id)"
-        ) from error
+        raise _unloadable(source, error) from error
     name = source if source == DEMO_MODEL or not path.exists() else path.resolve().name
     return Backbone(name, model.eval().requires_grad_(False), tokenizer, tensors, memory)
+
+
+def _shaped(source: str, folder: Path, judge: Judge) -> Backbone:
+    try:
+        settings = read_settings(source, "main")
+        judge(settings)
+        model = shaped_model(settings.config)
+    except (EdgeInfiniteError, ModuleNotFoundError):
+        raise
+    except Exception as error:  # as in `_load`
+        raise _unloadable(source, error) from error
+    model = model.eval().requires_grad_(False)
+    return Backbone(folder.resolve().name, model, settings.tokenizer, has_weights=False)
+
+
+def _unloadable(source: str, error: Exception) -> EdgeInfiniteError:
+    return EdgeInfiniteError(
+        f"model {source} can't be loaded: {_first_line(error)} (give {DEMO_MODEL}, a .gguf "
+        "file, a folder with config.json, weights and tokenizer.json, or a hub id)"
+    )
 
 
 def _name_and_revision(source: str, path: Path) -> tuple[str, str]:

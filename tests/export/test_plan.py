@@ -6,7 +6,7 @@ import re
 
 import pytest
 from tiny_artifact import GEOMETRY, tiny_checkpoint
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, MixtralConfig
 
 from edgeinfinite.artifact.backends import BACKENDS
 from edgeinfinite.artifact.manifest import read_manifest
@@ -42,6 +42,49 @@ def test_a_dry_run_prints_slots_and_bytes_and_writes_nothing(tmp_path, capsys):
     assert re.search(r"^policy +carry$", printed, re.M)
     assert re.search(r"^weights +int8, [\d.]+ MB$", printed, re.M)
     assert not output.exists()
+
+
+@pytest.mark.parametrize("quantize", ["none", "int8", "int4"])
+@pytest.mark.parametrize("backend", ["onnx", "executorch"])
+def test_a_dry_run_needs_no_weights_and_says_the_same_sizes(tmp_path, capsys, quantize, backend):
+    whole = tiny_checkpoint(tmp_path / "tiny")
+    more = ("--policy", "carry", "--quantize", quantize, "--backend", backend)
+    assert dry_run(whole, tmp_path / "artifact", *more) == 0
+    table = capsys.readouterr().out
+    (whole / "model.safetensors").unlink()
+    assert dry_run(whole, tmp_path / "artifact", *more) == 0
+    printed = capsys.readouterr()
+    assert printed.out == table
+    assert "note: tiny has no weights: sizes are those of its configuration" in printed.err
+
+
+def test_what_has_no_weights_is_not_exported(tmp_path, capsys):
+    folder = tiny_checkpoint(tmp_path / "tiny")
+    (folder / "model.safetensors").unlink()
+    capsys.readouterr()
+    command = ["export", "--model", str(folder), "--output", str(tmp_path / "a"), *GEOMETRY]
+    assert main([*command, "--policy", "carry"]) == 2
+    error = capsys.readouterr().err
+    assert "can't be loaded" in error and error.count("\n") == 1
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_dry_run_without_weights_refuses_what_no_export_takes(tmp_path, capsys):
+    folder = tiny_checkpoint(tmp_path / "tiny")
+    (folder / "model.safetensors").unlink()
+    MixtralConfig(
+        vocab_size=258,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        num_local_experts=4,
+        architectures=["MixtralForCausalLM"],
+        max_position_embeddings=512,
+    ).save_pretrained(folder)
+    assert dry_run(folder, tmp_path / "artifact", "--policy", "carry") == 2
+    assert "its layers have experts" in capsys.readouterr().err
 
 
 def test_a_dry_run_refuses_the_same_options_as_an_export(tmp_path, capsys):
