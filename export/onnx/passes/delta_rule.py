@@ -4,8 +4,8 @@ Transformers computes the rule in padded chunks of 64 tokens, in a loop that can
 any number of tokens. Its modelling code calls functions of its own module. While the graph is
 traced, those here replace them, if they compute the same.
 
-The convolution becomes a product a column of its kernel, over rows. onnxruntime's Conv takes five
-times as long for one token, `CausalConvWithState` three times as long for many.
+The convolution becomes a product a column of its kernel, over rows: onnxruntime's Conv takes longer
+for one token, `CausalConvWithState` for many (experiments/delta_layer.md).
 
 Letters: T tokens, U heads of values, I dimensions of a key, J of a value; E channels, R columns of
 a convolution's state.
