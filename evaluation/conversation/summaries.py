@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
-from transformers import PreTrainedTokenizerBase
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.conversation.chat import SYSTEM
@@ -164,4 +163,3 @@ def _pieces(text: str, messages: Sequence[Message]) -> Iterator[tuple[int, int]]
                 yield at + start, at + stop
             start = len(content) if end is None else end.end()
         at += len(content)
-

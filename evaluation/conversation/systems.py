@@ -83,7 +83,9 @@ def of_model(backbone: Backbone, setting: Setting) -> ChatSystem:
         EdgeInfiniteError: the policy isn't `carry`.
     """
     if setting.geometry.policy != "carry":
-        raise EdgeInfiniteError("a cut text is read by a cache of policy carry; give --policy carry")
+        raise EdgeInfiniteError(
+            "a cut text is read by a cache of policy carry; give --policy carry"
+        )
     system = model_system(backbone, setting, ("edgeinfinite", "streaming"))
 
     def opens(method: str) -> Callable[[], Reader]:
