@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from itertools import cycle, islice
 
 import numpy as np
 
@@ -118,7 +119,7 @@ def token_scores(reader: TextReader, session: Session, tokens: Sequence[int]) ->
     """
     geometry = session.engine.geometry
     behind = geometry.window_length + geometry.segment_length
-    reader.skip([*tokens, *(tokens * (behind // len(tokens) + 1))[:behind]])
+    reader.skip([*tokens, *islice(cycle(tokens), behind)])
     sinks, of_layers = geometry.sink_length, []
     for layer in range(len(session.state.length)):
         scores = session.state.arrays.get(f"scores_{layer}")
