@@ -105,9 +105,10 @@ def extracted_summary(
 def token_scores(reader: TextReader, session: Session, tokens: Sequence[int]) -> np.ndarray:
     """What the retention scorer says of each token: `[n]` float64, nan for the sinks.
 
-    It is the mean over all heads that score, as the state keeps it beside the recall slots. A token
-    gets its score when it leaves the window; so as many tokens are read behind the text as the
-    window holds. They change nothing before them.
+    It is the mean over the heads of the layers whose slots still hold every token, as the state
+    keeps it beside them; scores of all heads are pooled in it. A token gets its score when it
+    leaves the window; so as many tokens are read behind the text as the window holds. They change
+    nothing before them.
 
     Args:
         reader: that has read nothing.
@@ -120,20 +121,24 @@ def token_scores(reader: TextReader, session: Session, tokens: Sequence[int]) ->
     geometry = session.engine.geometry
     behind = geometry.window_length + geometry.segment_length
     reader.skip([*tokens, *islice(cycle(tokens), behind)])
-    sinks, of_layers = geometry.sink_length, []
+    sinks, newest = geometry.sink_length, len(session.residual)
+    of_layers, dropped = list[np.ndarray](), False
     for layer in range(len(session.state.length)):
         scores = session.state.arrays.get(f"scores_{layer}")
         if scores is None:
             continue
-        held = int(session.state.length[layer]) - sinks - len(session.residual)
-        if held + sinks + len(session.residual) < session.tokens_read:
-            raise EdgeInfiniteError(
-                f"the recall slots don't hold {len(tokens):,} tokens, so the scorer can't choose "
-                "sentences of them; leave the method extract out"
-            )
-        of_layers.append(np.asarray(scores, np.float64)[0, :, :held].mean(0))
+        held = int(session.state.length[layer]) - sinks - newest
+        if sinks + held + newest < session.tokens_read:
+            dropped = True
+        else:
+            of_layers.append(np.asarray(scores, np.float64)[0, :, :held].mean(0))
     if not of_layers:
-        raise EdgeInfiniteError("no head scores what it keeps; leave the method extract out")
+        raise EdgeInfiniteError(
+            f"the recall slots don't hold {len(tokens):,} tokens, so the scorer can't choose "
+            "sentences of them; leave the method extract out"
+            if dropped
+            else "no head scores what it keeps; leave the method extract out"
+        )
     found = np.full(len(tokens), np.nan)
     known = np.mean(of_layers, axis=0)[: len(tokens) - sinks]
     found[sinks : sinks + len(known)] = known
@@ -141,14 +146,14 @@ def token_scores(reader: TextReader, session: Session, tokens: Sequence[int]) ->
 
 
 def slots_for_scores(session: Session) -> int:
-    """The longest text whose tokens all have a score while they are held."""
+    """The longest text of which every token is held and scored, in the layers with most slots."""
     geometry = session.engine.geometry
     slots = [
         geometry.slots_of(layer)
         for layer in range(len(session.state.length))
         if f"scores_{layer}" in session.state.arrays
     ]
-    return geometry.sink_length + min(slots, default=0)
+    return geometry.sink_length + max(slots, default=0)
 
 
 def _pieces(text: str, messages: Sequence[Message]) -> Iterator[tuple[int, int]]:

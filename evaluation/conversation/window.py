@@ -12,7 +12,7 @@ from edgeinfinite.evaluation.conversation.chat import Chat
 from edgeinfinite.evaluation.told_in_chat import Message, chat_text
 from edgeinfinite.training.texts import encode
 
-SUMMARY_SHARE = 0.25
+SUMMARY_SHARE = 0.125
 """Of the window: the longest summary."""
 NEWEST_SHARE = 0.125
 """Of the window: newest turns that stay as they are, as many as fit."""
