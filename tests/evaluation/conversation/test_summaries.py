@@ -19,7 +19,7 @@ from edgeinfinite.evaluation.conversation.summaries import (
     token_scores,
     written_summary,
 )
-from edgeinfinite.evaluation.conversation.window import HEADING, Window
+from edgeinfinite.evaluation.conversation.window import HEADING, SUMMARY_SHARE, Window
 from edgeinfinite.evaluation.methods import Reader
 from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.models.configuration import UNTRAINED_SCORER
@@ -136,11 +136,11 @@ def test_the_sentences_with_the_highest_scores_stay_in_their_order(tokenizer, mo
         return scores
 
     monkeypatch.setattr("edgeinfinite.evaluation.conversation.summaries.token_scores", scored)
-    wide = Window(400, tokenizer)
+    wide = Window(int(100 / SUMMARY_SHARE), tokenizer)
     summary = extracted_summary(None, None, wide, messages, 2)  # type: ignore[arg-type]
     assert summary.splitlines()[:2] == ["The bell was cast by Ann.", "The vault is opened with 41."]
     assert summary.splitlines()[-1] == "The pass key is 77."
     assert SYSTEM[:30] not in summary and HEADING not in summary and "anyway" not in summary
-    narrow = Window(4 * 50, tokenizer)  # room for 50 tokens: the two best
+    narrow = Window(int(50 / SUMMARY_SHARE), tokenizer)  # room for the two best
     summary = extracted_summary(None, None, narrow, messages, 2)  # type: ignore[arg-type]
     assert summary.splitlines() == ["The bell was cast by Ann.", "The pass key is 77."]
