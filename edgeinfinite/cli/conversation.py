@@ -18,19 +18,16 @@ from edgeinfinite.cli.arguments import (
 from edgeinfinite.cli.measuring import (
     check_artifact_options,
     check_outputs,
-    load_with_setting,
-    of_the_model,
-    of_the_texts,
+    checkpoint_options,
     progress_bar,
-    set_dtype,
 )
+from edgeinfinite.cli.notes import note
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.evaluation.conversation.options import METHODS, ConversationOptions
-from edgeinfinite.evaluation.options import Setting
+from edgeinfinite.evaluation.options import CheckpointOptions
 
 if TYPE_CHECKING:
-    from edgeinfinite.evaluation.conversation.systems import ChatSystem
-    from edgeinfinite.evaluation.results import Results
+    from edgeinfinite.evaluation.sources import Source
 
 Options = dict[str, dict[str, Any]]
 
@@ -66,73 +63,31 @@ def add_conversation(
     conversation = tasks.add_parser("conversation", help=about, description=about)
     conversation.set_defaults(command=evaluate_conversation)
     add_options(conversation.add_mutually_exclusive_group(required=True), checkpoint)
-    add_options(conversation, common | _CONVERSATION, ConversationOptions, Setting)
+    add_options(conversation, common | _CONVERSATION, ConversationOptions, CheckpointOptions)
 
 
 def evaluate_conversation(arguments: argparse.Namespace) -> int:
     """Runs `evaluate conversation`."""
-    from edgeinfinite.evaluation.conversation.measure import measure_conversation, planned
-    from edgeinfinite.evaluation.report import passkey_table, plot_passkey
-
-    options = ConversationOptions(**given(arguments, ConversationOptions))
     check_outputs(arguments)
-    opened = _of_model if arguments.artifact is None else _of_artifacts
-    system, documents, results = opened(arguments, options)
-    with progress_bar(sum(length for length, _, _ in planned(options))) as progress:
-        measure_conversation(system, documents, options, results, progress)
+    options = ConversationOptions(**given(arguments, ConversationOptions))
+    from edgeinfinite.evaluation.conversation.run import run_conversation
+    from edgeinfinite.evaluation.report import passkey_table, plot_passkey
+    from edgeinfinite.evaluation.sources import open_artifact, open_checkpoint
+
+    if arguments.artifact is None:
+        if arguments.streaming is not None:
+            raise EdgeInfiniteError("--streaming is of an --artifact; a checkpoint needs none")
+        source: Source = open_checkpoint(checkpoint_options(arguments), note)
+        cache = None
+    else:
+        own = {name: value for name, value in vars(arguments).items() if name != "methods"}
+        check_artifact_options(argparse.Namespace(**own))
+        threads = vars(arguments).get("threads")
+        source = open_artifact(arguments.artifact, threads)
+        other = arguments.streaming
+        cache = None if other is None else open_artifact(other, threads)
+    results = run_conversation(source, cache, arguments.data, options, arguments.json, progress_bar)
     print(passkey_table(results.rows))
     if arguments.plot:
         plot_passkey(results.rows, arguments.plot)
     return 0
-
-
-def _of_artifacts(
-    arguments: argparse.Namespace, options: ConversationOptions
-) -> tuple[ChatSystem, list[Path], Results]:
-    from edgeinfinite.artifact.manifest import read_manifest
-    from edgeinfinite.evaluation.artifact_reader import trained_parts
-    from edgeinfinite.evaluation.conversation.systems import of_artifacts
-    from edgeinfinite.evaluation.documents import unseen_documents
-    from edgeinfinite.evaluation.results import Results
-
-    if arguments.streaming is None:
-        raise EdgeInfiniteError(
-            "--artifact needs --streaming: the same checkpoint, exported with --recall-slots 0 and "
-            "as many bytes"
-        )
-    check_artifact_options(_without(arguments, "methods"))
-    folder = arguments.artifact
-    system = of_artifacts(folder, arguments.streaming, vars(arguments).get("threads"))
-    documents = unseen_documents(arguments.data, trained_parts(folder, read_manifest(folder)))
-    engines = [open_().session.engine for open_ in (system.open_state, system.open_cache)]
-    depends_on = {
-        "artifact": engines[0].fingerprint,
-        "streaming": engines[1].fingerprint,
-        "geometry": engines[0].geometry.to_dict(),
-        "window": system.window,
-    }
-    depends_on |= of_the_texts(options, documents)
-    return system, documents, Results(arguments.json, "evaluate conversation", depends_on)
-
-
-def _of_model(
-    arguments: argparse.Namespace, options: ConversationOptions
-) -> tuple[ChatSystem, list[Path], Results]:
-    from edgeinfinite.evaluation.conversation.systems import of_model
-    from edgeinfinite.evaluation.documents import unseen_documents
-    from edgeinfinite.evaluation.results import Results
-
-    if arguments.streaming is not None:
-        raise EdgeInfiniteError("--streaming is of an --artifact; a checkpoint needs none")
-    backbone, setting = load_with_setting(arguments)
-    documents = unseen_documents(arguments.data, [setting.scorer, setting.gate])
-    system = of_model(backbone, setting)
-    depends_on = of_the_model(backbone, setting, arguments) | {"window": system.window}
-    depends_on |= of_the_texts(options, documents)
-    results = Results(arguments.json, "evaluate conversation", depends_on)
-    set_dtype(backbone, arguments)
-    return system, documents, results
-
-
-def _without(arguments: argparse.Namespace, name: str) -> argparse.Namespace:
-    return argparse.Namespace(**{n: v for n, v in vars(arguments).items() if n != name})

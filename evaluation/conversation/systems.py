@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
 from edgeinfinite.artifact.manifest import Manifest, read_manifest
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.evaluation.artifact_reader import ArtifactReader, tokenizer_of
+from edgeinfinite.evaluation.artifact_reader import ArtifactReader
 from edgeinfinite.evaluation.methods import Reader, configuration
 from edgeinfinite.evaluation.options import Setting
 from edgeinfinite.evaluation.questions.prompts import Prompt
 from edgeinfinite.evaluation.questions.systems import model_system
+from edgeinfinite.evaluation.sources import Artifact
 from edgeinfinite.models.checkpoint.loading import Backbone
 from edgeinfinite.runtime_py.answer.sampling_defaults import DEFAULTS, conversation_sampling
-from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.text.tokenizer import load_tokenizer
 
 _MOST_DIFFERENCE = 0.02
@@ -47,32 +46,30 @@ class ChatSystem:
     sampling: dict[str, Any] = field(default_factory=lambda: dict(DEFAULTS))
 
 
-def of_artifacts(state: Path, cache: Path, threads: int | None = None) -> ChatSystem:
+def of_artifacts(state: Artifact, cache: Artifact) -> ChatSystem:
     """Two artifacts of one checkpoint.
 
     Args:
         state: what `export` makes.
         cache: the same without recall slots and with as many bytes.
-        threads: of each engine; None for its own.
 
     Raises:
-        EdgeInfiniteError: an artifact is damaged, or they aren't such a pair.
+        EdgeInfiniteError: they aren't such a pair.
     """
-    ours, other = load_engine(state, threads=threads), load_engine(cache, threads=threads)
-    _check_pair(read_manifest(state), read_manifest(cache))
-    held, beside = ArtifactReader(ours).state_bytes, ArtifactReader(other).state_bytes
+    _check_pair(read_manifest(state.folder), read_manifest(cache.folder))
+    held, beside = (ArtifactReader(one.engine).state_bytes for one in (state, cache))
     if abs(beside - held) > _MOST_DIFFERENCE * held:
         raise EdgeInfiniteError(
             f"the states have {held / 1e6:.1f} and {beside / 1e6:.1f} MB, so they can't be "
             "compared; export --streaming with another --window-length"
         )
     return ChatSystem(
-        lambda: ArtifactReader(ours),
-        lambda: ArtifactReader(other),
-        other.geometry.capacity,
-        tokenizer_of(state),
-        load_tokenizer(state).stop_ids,
-        conversation_sampling(state),
+        lambda: ArtifactReader(state.engine),
+        lambda: ArtifactReader(cache.engine),
+        cache.engine.geometry.capacity,
+        state.tokenizer,
+        load_tokenizer(state.folder).stop_ids,
+        conversation_sampling(state.folder),
     )
 
 
