@@ -30,6 +30,11 @@ class ArtifactReader:
         self._last = np.empty(0, np.float32)
 
     @property
+    def session(self) -> Session:
+        """What reads."""
+        return self._session
+
+    @property
     def state_bytes(self) -> int:
         """Bytes of the state."""
         return self._session.state_bytes

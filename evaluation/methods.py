@@ -170,6 +170,11 @@ class Reader:
         self._engine.begin()
 
     @property
+    def session(self) -> Session:
+        """What reads."""
+        return self._session
+
+    @property
     def state_bytes(self) -> int:
         """Bytes of the state."""
         return self._session.state.nbytes

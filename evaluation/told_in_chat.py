@@ -44,8 +44,8 @@ def told_in_chat(
     document = read_text_file(documents[int(random.integers(len(documents)))])
     count = 2 * (len(facts) + options.turns)
     messages = _messages(facts, [""] * count)
-    text = _text(tokenizer, messages)
-    asked = [_asked(tokenizer, messages, text, fact) for fact in facts]
+    text = chat_text(tokenizer, messages)
+    asked = [asked_behind(tokenizer, messages, text, fact) for fact in facts]
     longest = max(len(question) + len(answer) for question, answer in asked)
     room = (length - longest - len(encode(text, tokenizer))) // count
     if room < _LEAST_WORDS:
@@ -55,7 +55,7 @@ def told_in_chat(
     while True:
         said = [str(tokenizer.decode(body[i * room :][:room])).strip() for i in range(count)]
         messages = _messages(facts, said)
-        text = _text(tokenizer, messages)
+        text = chat_text(tokenizer, messages)
         tokens = encode(text, tokenizer)
         if len(tokens) + longest <= length:
             break
@@ -64,7 +64,7 @@ def told_in_chat(
     for fact in facts:
         before = encode(text[: text.index(fact.statement)], tokenizer)
         depth = round(len(before) / length, 3)
-        questions.append(Question(fact, depth, *_asked(tokenizer, messages, text, fact)))
+        questions.append(Question(fact, depth, *asked_behind(tokenizer, messages, text, fact)))
     return PlantedText(tokens, questions)
 
 
@@ -78,7 +78,7 @@ def _messages(facts: Sequence[Fact], said: Sequence[str]) -> list[Message]:
     return messages
 
 
-def _asked(
+def asked_behind(
     tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], text: str, fact: Fact
 ) -> tuple[list[int], list[int]]:
     """Tokens that ask for a fact behind the chat, with the answer's first words, and the answer's.
@@ -88,6 +88,9 @@ def _asked(
         messages: of the chat.
         text: the chat in the template.
         fact: to ask for.
+
+    Raises:
+        EdgeInfiniteError: the template changes earlier turns.
     """
     question, begun = fact.question.split("? ", 1)
     asked = [_message("user", f"{question}?"), _message("assistant", begun)]
@@ -98,13 +101,14 @@ def _asked(
     )
     if not whole.startswith(text):
         raise EdgeInfiniteError(
-            "the model's chat template changes earlier turns when another is added; leave "
-            "--turns out"
+            "the model's chat template changes earlier turns when another is added, so facts told "
+            "in a chat can't be measured"
         )
     return encode(whole[len(text) :], tokenizer), encode(fact.answer, tokenizer)
 
 
-def _text(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message]) -> str:
+def chat_text(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message]) -> str:
+    """Whole messages in the template."""
     return str(tokenizer.apply_chat_template(list(messages), tokenize=False))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from results_conversation import CONVERSATION
 from results_exact import EXACT_4096, EXACT_AND_FIXED, EXACT_BUDGET, EXACT_GEMMA, EXACT_OLD
 from results_models import DEVICES
 from results_quantization import (
@@ -27,6 +28,7 @@ GRIDS: dict[str, Grid] = {
     "recall/results": RECALL,
     "recall/other-tasks": OTHER_TASKS,
     "recall/speed-int8": INT8,
+    "conversation/smollm2": CONVERSATION,
     "gemma/beside-llama-cpp": GEMMA,
     "executorch/measured": EXECUTORCH,
     "exact-attention/measured": EXACT_4096,

@@ -16,6 +16,7 @@ from edgeinfinite.cli.arguments import (
     option,
 )
 from edgeinfinite.cli.babilong import add_babilong
+from edgeinfinite.cli.conversation import add_conversation
 from edgeinfinite.cli.longbench import add_longbench
 from edgeinfinite.cli.measuring import (
     CACHE_TYPE,
@@ -132,6 +133,7 @@ def add_evaluate(commands: argparse._SubParsersAction[Any], geometry: Options) -
 
     add_longbench(tasks, _DATA | _COMMON | _GATE | geometry)
     add_babilong(tasks, _DATA | _COMMON | _GATE | geometry)
+    add_conversation(tasks, _MODEL | _ARTIFACT, _TEXTS | _COMMON | geometry)
 
     about = "rows of several runs side by side: quality by bytes of state"
     summary = tasks.add_parser("summary", help=about, description=about)
