@@ -6,6 +6,7 @@ So has the taking of an answer: who takes nothing of it, or a byte at a time, is
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -21,7 +22,7 @@ BODY_SECONDS = 60.0
 TAKING_SECONDS = 60.0
 """In which a client takes something of an answer that waits for it."""
 
-LEAST_TAKEN = 1 << 15
+LEAST_TAKEN = 1 << 12
 """Bytes of that, at least, or all that waits."""
 
 LARGEST_BODY = 8 * 2**20
@@ -35,6 +36,21 @@ _DRAINED = 4
 gets to see the refusal."""
 
 
+class _Counted:
+    """A transport that counts what it is given to send."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.written = 0
+
+    def write(self, data: bytes) -> None:
+        self.written += len(data)
+        self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class PatientProtocol(H11Protocol):
     """uvicorn's HTTP/1.1, which by itself waits without end for a head that comes in drips.
 
@@ -45,9 +61,10 @@ class PatientProtocol(H11Protocol):
     _taking_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        self._sent = _Counted(transport)
+        super().connection_made(self._sent)  # type: ignore[arg-type]  # as a transport in all
         self._watch_head()
-        self._watch_taking(0)
+        self._watch_taking(waited=0, taken=0)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -59,13 +76,19 @@ class PatientProtocol(H11Protocol):
             self._taking_timer.cancel()
         super().connection_lost(exc)
 
-    def _watch_taking(self, waited: int) -> None:
-        """Leaves a client that took next to nothing while `waited` bytes waited for it."""
+    def _watch_taking(self, waited: int, taken: int) -> None:
+        """Leaves a client that took next to nothing since `waited` bytes waited for it.
+
+        Args:
+            waited: bytes that waited the last time.
+            taken: bytes that it had taken by then.
+        """
         waits = self.transport.get_write_buffer_size()
-        if waited and waits and waits > waited - LEAST_TAKEN:
+        took = self._sent.written - waits
+        if waited and waits and took - taken < LEAST_TAKEN:
             self.transport.abort()
             return
-        self._taking_timer = self.loop.call_later(TAKING_SECONDS, self._watch_taking, waits)
+        self._taking_timer = self.loop.call_later(TAKING_SECONDS, self._watch_taking, waits, took)
 
     def _watch_head(self) -> None:
         """Starts the clock when a head has begun, stops it when the head is whole."""
