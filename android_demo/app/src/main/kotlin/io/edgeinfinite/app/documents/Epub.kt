@@ -30,6 +30,8 @@ internal class Epub(
     private var guess: String? = null
     private val left = ArrayList<String>()
     private val entries = zip.entries().asSequence().associateBy { plain(it.name) }
+    private val packagePath by lazy(::findPackage)
+    private val book by lazy { packagePath?.let(::parsedIfWhole) }
 
     /**
      * All chapters, with blank lines between them. Those that the file lacks or that are damaged are left out and told.
@@ -52,10 +54,10 @@ internal class Epub(
         }
         val told = listOf(name, "${left.size}", "$total", left.take(NAMED).joinToString())
         val problem = if (left.isEmpty()) null else Problem(R.string.document_left, told)
-        return Extracted(text.toString(), guess, problem, titleOf(book))
+        return Extracted(text.toString(), guess, problem, title())
     }
 
-    private fun titleOf(book: Document) = CleanText.oneLine(book.selectFirst("*|metadata *|title")?.text().orEmpty())
+    private fun title() = CleanText.oneLine(book?.selectFirst("*|metadata *|title")?.text().orEmpty())
 
     /** @param before characters of the chapters before it. */
     private fun chapter(
@@ -82,16 +84,15 @@ internal class Epub(
         if (characters > mostBytes) throw DocumentReader.tooLong(name, mostBytes)
     }
 
-    private fun packagePath(): String? {
+    private fun findPackage(): String? {
         val stated = parsedIfWhole(CONTAINER)?.selectFirst("*|rootfile")?.attr("full-path")
         return stated?.takeIf { plain(it) in entries } ?: entries.keys.filter { it.endsWith(".opf") }.minOrNull()
     }
 
     /** The chapters in the order of the book's package, or of their names if it has none. */
     private fun pages(): List<String> {
-        val path = packagePath()
-        val book = path?.let(::parsedIfWhole)
-        val found = if (path == null || book == null) emptyList() else spine(book, path.substringBeforeLast('/', ""))
+        val folder = packagePath.orEmpty().substringBeforeLast('/', "")
+        val found = book?.let { spine(it, folder) }.orEmpty()
         if (found.isNotEmpty() || left.isNotEmpty()) return found
         return byName().ifEmpty { throw ZipException("it names no book") }
     }

@@ -219,8 +219,9 @@ internal object TextDecoder {
     ): Decoded {
         val zeros = found.text.count { it == '\u0000' }
         if (zeros == 0) return found
-        val inner = found.text.trimEnd('\u0000').count { it == '\u0000' } // buffers are filled up with them
-        if (inner.toLong() * FEW > found.text.length) throw noText(name)
+        val filled = found.text.trimEnd('\u0000') // buffers are filled up with them
+        val inner = zeros - (found.text.length - filled.length)
+        if (filled.isEmpty() || inner.toLong() * FEW > found.text.length) throw noText(name)
         return found.copy(text = found.text.replace("\u0000", ""))
     }
 
