@@ -33,6 +33,7 @@ class NewChatTest : AppTest(longest = 8) {
         assertEquals(Fixture.MODEL, chat.activity.actionBar?.subtitle)
         chat.attach(book(200, name = "The windmill.txt"))
         waitUntil { chat.activity.actionBar?.title == "The windmill" }
+        chat.waitUntilReady()
         assertEquals(ChatItem.File("The windmill.txt"), chat.state.items.last())
         chat.leave()
         val home = openHome()
