@@ -13,7 +13,7 @@ from tiny_artifact import tiny_checkpoint
 
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.cli import main
-from edgeinfinite.evaluation import perplexity
+from edgeinfinite.evaluation import tasks
 from edgeinfinite.models.trained_file import read_metadata
 
 TRAIN = (
@@ -46,7 +46,7 @@ def adapted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, d
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(perplexity, "measure_artifact", killed)
+        patch.setattr(tasks, "measure_artifact", killed)
         assert adapt(checkpoint, output) == 130
     record = record_of(output)
     assert adapt(checkpoint, output, "--license", "apache-2.0") == 0

@@ -126,24 +126,6 @@ def test_a_cache_too_long_for_the_backbone_is_refused_with_all_its_parts(geometr
             "layer 0 is MambaMixer, not attention",
         ),
         (
-            transformers.Qwen3NextConfig(
-                hidden_size=16,
-                num_hidden_layers=4,
-                num_attention_heads=2,
-                num_key_value_heads=1,
-                head_dim=8,
-                intermediate_size=8,
-                vocab_size=50,
-                num_experts=0,
-                linear_num_key_heads=1,
-                linear_num_value_heads=1,
-                linear_key_head_dim=8,
-                linear_value_head_dim=8,
-                layer_types=["linear_attention", "full_attention"] * 2,
-            ),
-            "layers 0, 2 are Qwen3NextGatedDeltaNet, not attention",
-        ),
-        (
             transformers.GptOssConfig(
                 hidden_size=16,
                 num_hidden_layers=1,
@@ -158,7 +140,7 @@ def test_a_cache_too_long_for_the_backbone_is_refused_with_all_its_parts(geometr
             "learned sinks",
         ),
     ],
-    ids=["gpt2", "opt", "mamba", "qwen3-next", "gpt-oss"],
+    ids=["gpt2", "opt", "mamba", "gpt-oss"],
 )
 def test_a_model_that_is_not_a_rope_decoder_is_refused_by_name(config, lack):
     model = transformers.AutoModelForCausalLM.from_config(config)

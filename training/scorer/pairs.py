@@ -31,7 +31,7 @@ _FLOOR = 1e-6
 _FIRST_FACT = 16
 """Tokens of a text before its first fact, at least."""
 
-_LEAST_BODY = 2 * _FIRST_FACT
+_LEAST_BODY = -(-10 * (_FIRST_FACT + 1) // 7)
 """Tokens of a text beside its facts and their questions: 70 % of them reach beyond the first."""
 
 
