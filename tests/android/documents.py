@@ -6,16 +6,13 @@ import base64
 import json
 from pathlib import Path
 
+from one_text import files
 from tiny_documents import epub, page_of
+from word_documents import word_files
 
 from edgeinfinite.runtime_py.documents.document import document_of
 
 BODIES = (
-    """<h1>The sea</h1><p>First words, see <a href="https://example.org/atlas">the atlas</a>.</p>
-    <h2>Fish</h2><ul><li>herring</li><li>cod</li></ul><ol><li>catch</li><li>eat</li></ol>
-    <table><thead><tr><th>Kind</th><th>Length</th></tr></thead><tbody>
-    <tr><td>herring</td><td>40 cm</td></tr><tr><td>cod</td><td>120 cm</td></tr></tbody></table>
-    <p>Last words, 10<sup>6</sup> of them.</p>""",
     """<table><tr><th rowspan=2>Year</th><th colspan=2>Sales</th></tr><tr><td>North</td>
     <td>South</td></tr><tr><td>1990</td><td>1 | 2</td><td></td></tr></table><p>After it.</p>""",
     "<p>CO<sub>2</sub> at 20 m s<sup>-1</sup>, x<sup>n + 1</sup>, the 21<sup>st</sup></p>",
@@ -63,26 +60,27 @@ TEXTS = (
 
 
 def write_documents(folder: Path) -> None:
-    """`cases.json`: name, bytes in base64 and text of each."""
-    files = [("a.html", page_of(body).encode()) for body in BODIES]
-    files += [("a.epub", epub(body)) for body in BODIES]
+    """`cases.json`: name, bytes in base64 and text of each; the first are one text."""
+    cases = [*files().items(), *word_files()]
+    cases += [("a.html", page_of(body).encode()) for body in BODIES]
+    cases += [("a.epub", epub(body)) for body in BODIES]
     for text in TEXTS:
         encodings = ("utf-8", "utf-8-sig", "utf-16", "utf-32")
-        files += [("a.txt", text.encode(encoding)) for encoding in encodings]
+        cases += [("a.txt", text.encode(encoding)) for encoding in encodings]
     cut = TEXTS[0].encode()
     russian = "Все счастливые семьи похожи. " * 9
-    files += [("a.txt", russian.encode(name)) for name in ("utf-16-le", "utf-16-be")]
-    files += [("a.txt", cut + b"\0" * 9)]
-    files += [
+    cases += [("a.txt", russian.encode(name)) for name in ("utf-16-le", "utf-16-be")]
+    cases += [("a.txt", cut + b"\0" * 9)]
+    cases += [
         ("a.txt", cut[:9] + b"\xff" + cut[9:] * 40),
         ("a.html", b"<p>" + cut[:30] * 9 + b"\xe2"),
     ]
-    cases = [
+    rows = [
         {
             "name": name,
             "data": base64.b64encode(data).decode(),
             "text": document_of(name, data).text,
         }
-        for name, data in files
+        for name, data in cases
     ]
-    (folder / "cases.json").write_text(json.dumps(cases), encoding="utf-8")
+    (folder / "cases.json").write_text(json.dumps(rows), encoding="utf-8")

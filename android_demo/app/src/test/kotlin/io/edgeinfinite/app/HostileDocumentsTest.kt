@@ -43,9 +43,9 @@ class HostileDocumentsTest {
         val files = filesOf("refused")
         assertTrue("${files.size}", files.size > 20)
         val read = files.filter { isRead(it) }
-        assertTrue("$read", read.any { it.name == "a.epub" } && read.any { it.extension == "txt" })
+        val names = read.map { it.name }
+        assertTrue("$names", "a.epub" in names && "a.docx" in names && read.any { it.extension == "txt" })
         assertTrue(files.any { it !in read })
-        assertEquals(emptyList<File>(), read.filter { it.extension == "docx" && it.hasItsHead() })
     }
 
     private fun isRead(file: File): Boolean {
@@ -60,11 +60,6 @@ class HostileDocumentsTest {
         val says = head in UTF_16 || head == PK || head == PDF || file.extension == "html"
         assertTrue(file.name, document.text.isNotBlank() && (says || document.guess != null || document.left != null))
         return true
-    }
-
-    private fun File.hasItsHead(): Boolean {
-        val text = String(readBytes(), Charsets.ISO_8859_1)
-        return text.startsWith("PK\u0003\u0004")
     }
 
     @Test

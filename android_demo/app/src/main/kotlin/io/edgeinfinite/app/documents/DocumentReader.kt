@@ -24,7 +24,7 @@ data class Extracted(
 )
 
 /**
- * Text, Markdown, HTML and EPUB files as text, as Python's `runtime_py/documents` reads them; and PDFs,
+ * Text, Markdown, HTML, EPUB and Word files as text, as Python's `runtime_py/documents` reads them; and PDFs,
  * whose library draws with Android's classes.
  *
  * @param mostBytes of text, unpacked; what is not text, such as an EPUB's pictures, doesn't count.
@@ -62,7 +62,7 @@ class DocumentReader(
         file: File,
     ): Boolean = file.length() > LONG && kindOf(name, file) == Kind.PLAIN
 
-    private enum class Kind { PDF, ZIP, HTML, PLAIN }
+    private enum class Kind { PDF, OLD_OFFICE, RTF, ZIP, HTML, PLAIN }
 
     private fun kindOf(
         name: String,
@@ -70,11 +70,14 @@ class DocumentReader(
     ): Kind {
         val start = file.inputStream().use { it.readUpTo(HEAD) }
         val head = String(start, Charsets.ISO_8859_1)
-        val suffix = name.substringAfterLast('.', "").lowercase()
+        val suffix = suffixOf(name)
         return when {
             isPdf(head, suffix) -> Kind.PDF
+            head.startsWith(OLD_OFFICE) -> Kind.OLD_OFFICE
+            head.startsWith(RTF) -> Kind.RTF
             head.startsWith(ZIP) -> Kind.ZIP
             suffix in HTML || HTML_STARTS.any { head.trimStart().startsWith(it, ignoreCase = true) } -> Kind.HTML
+            suffix in ARCHIVES -> Kind.ZIP
             else -> Kind.PLAIN
         }
     }
@@ -96,6 +99,8 @@ class DocumentReader(
     ): Extracted =
         when (kindOf(name, file)) {
             Kind.PDF -> PdfText.of(name, file, mostBytes)
+            Kind.OLD_OFFICE -> throw ProblemException(R.string.document_old_office, name)
+            Kind.RTF -> throw ProblemException(R.string.document_other_kind, name, "RTF")
             Kind.ZIP -> readZip(name, file)
             Kind.HTML ->
                 readWhole(name, file, HTML_COST) { page ->
@@ -119,15 +124,28 @@ class DocumentReader(
         file: File,
     ): Extracted =
         try {
-            ZipFile(file).use { zip ->
-                if (zip.getEntry(Epub.CONTAINER) == null) {
-                    throw ProblemException(R.string.document_other_archive, name)
-                }
-                Epub(name, zip, mostBytes).text()
-            }
+            ZipFile(file).use { zip -> readArchive(name, Archive(name, zip, mostBytes)) }
         } catch (error: ZipException) {
             throw damaged(name, error)
         }
+
+    /** An archive is what its parts say; the suffix decides where it is two documents. */
+    private fun readArchive(
+        name: String,
+        archive: Archive,
+    ): Extracted {
+        val isEpub = Epub.CONTAINER in archive || WordPackage.mimeTypeOf(archive) == EPUB
+        val whole = WordPackage(archive)
+        return when {
+            isEpub && suffixOf(name) !in WORD -> Epub(name, archive, mostBytes).text()
+            whole.isWord -> WordText(name, archive, whole, mostBytes).text()
+            isEpub -> Epub(name, archive, mostBytes).text()
+            else -> throw whole.otherKind?.let { ProblemException(R.string.document_other_kind, name, it) }
+                ?: ProblemException(R.string.document_other_archive, name)
+        }
+    }
+
+    private fun suffixOf(name: String) = name.substringAfterLast('.', "").lowercase()
 
     companion object {
         /** A text, its characters and its tokens lie in the heap together. */
@@ -135,10 +153,15 @@ class DocumentReader(
         private const val HEAD = 1024
         private const val LONG = 2_000_000L
         private const val ZIP = "PK\u0003\u0004"
+        private const val OLD_OFFICE = "\u00d0\u00cf\u0011\u00e0\u00a1\u00b1\u001a\u00e1"
+        private const val RTF = "{\\rtf"
+        private const val EPUB = "application/epub+zip"
         private const val HTML_COST = 4
         private val PDF = Regex("%PDF-\\d\\.\\d")
         private val PDF_OBJECT = Regex("\\d+\\s{1,4}\\d+\\s{1,4}obj|[\u0080-\u00ff]{4}")
         private val TEXTS = setOf("txt", "md", "markdown", "html", "htm", "xhtml")
+        private val WORD = setOf("docx", "docm", "dotx", "dotm")
+        private val ARCHIVES = WORD + "epub"
         private val HTML = setOf("html", "htm", "xhtml")
         private val HTML_STARTS = listOf("<!doctype html", "<html")
 

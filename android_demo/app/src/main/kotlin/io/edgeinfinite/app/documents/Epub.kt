@@ -3,35 +3,28 @@ package io.edgeinfinite.app.documents
 import io.edgeinfinite.app.Problem
 import io.edgeinfinite.app.ProblemException
 import io.edgeinfinite.app.R
-import org.jsoup.Jsoup
+import io.edgeinfinite.app.documents.Archive.Companion.plain
+import io.edgeinfinite.app.documents.Archive.Companion.resolved
 import org.jsoup.nodes.Document
-import org.jsoup.parser.Parser
-import java.io.ByteArrayInputStream
-import java.io.ByteArrayOutputStream
 import java.io.IOException
-import java.net.URLDecoder
-import java.text.Normalizer
-import java.util.zip.CRC32
 import java.util.zip.ZipException
-import java.util.zip.ZipFile
 
 /**
  * An EPUB: the chapters in the order of the book's spine, read one by one.
  *
  * @param name the book's, for errors.
- * @param mostBytes of all chapters, unpacked.
+ * @param archive its parts.
+ * @param mostBytes of all chapters' text.
  */
 internal class Epub(
     private val name: String,
-    private val zip: ZipFile,
+    private val archive: Archive,
     private val mostBytes: Long,
 ) {
-    private var read = 0L
     private var guess: String? = null
     private val left = ArrayList<String>()
-    private val entries = zip.entries().asSequence().associateBy { plain(it.name) }
     private val packagePath by lazy(::findPackage)
-    private val book by lazy { packagePath?.let(::parsedIfWhole) }
+    private val book by lazy { packagePath?.let(archive::xmlIfWhole) }
 
     /**
      * All chapters, with blank lines between them. Those that the file lacks or that are damaged are left out and told.
@@ -65,7 +58,7 @@ internal class Epub(
         before: Int,
     ): String =
         try {
-            val bytes = bytes(page)
+            val bytes = archive.bytes(page)
             if (bytes == null) left += page
             bytes?.let { HtmlText.of(page, it) { count -> check(before + count) } }?.let {
                 guess = guess ?: it.guess
@@ -85,8 +78,8 @@ internal class Epub(
     }
 
     private fun findPackage(): String? {
-        val stated = parsedIfWhole(CONTAINER)?.selectFirst("*|rootfile")?.attr("full-path")
-        return stated?.takeIf { plain(it) in entries } ?: entries.keys.filter { it.endsWith(".opf") }.minOrNull()
+        val stated = archive.xmlIfWhole(CONTAINER)?.selectFirst("*|rootfile")?.attr("full-path")
+        return stated?.takeIf { it in archive } ?: archive.paths.filter { it.lowercase().endsWith(".opf") }.minOrNull()
     }
 
     /** The chapters in the order of the book's package, or of their names if it has none. */
@@ -98,7 +91,7 @@ internal class Epub(
     }
 
     private fun byName(): List<String> =
-        entries.values.map { it.name }.filter { it.substringAfterLast('.').lowercase() in SUFFIXES }.sorted()
+        archive.paths.filter { it.substringAfterLast('.').lowercase() in SUFFIXES }.sorted()
 
     /**
      * Parts that are encrypted, as names are compared. Publishers may obfuscate fonts without encrypting the text.
@@ -107,7 +100,7 @@ internal class Epub(
      */
     private fun locked(): Set<String> {
         val found = HashSet<String>()
-        for (entry in parsedIfWhole(ENCRYPTION)?.select("*|EncryptedData").orEmpty()) {
+        for (entry in archive.xmlIfWhole(ENCRYPTION)?.select("*|EncryptedData").orEmpty()) {
             if (entry.select("*|EncryptionMethod").all { it.attr("Algorithm") in FONTS_ONLY }) continue
             val paths = entry.select("*|CipherReference").map { plain(resolved("", it.attr("URI"))) }
             if (paths.isEmpty()) throw ProblemException(R.string.document_drm, name)
@@ -146,7 +139,7 @@ internal class Epub(
         if (kind in PAGES || path.substringAfterLast('.').lowercase() in SUFFIXES) return true
         if (kind != SVG && NO_PAGES.any(kind::startsWith)) return false
         return try {
-            val bytes = bytes(path) ?: return true
+            val bytes = archive.bytes(path) ?: return true
             val text = String(bytes, Charsets.ISO_8859_1)
             val isDrawing = "<svg" in text && "<html" !in text && "<text" !in text
             text.removePrefix("\u00ef\u00bb\u00bf").trimStart().startsWith('<') && !isDrawing
@@ -154,57 +147,6 @@ internal class Epub(
             true // it is told when it is read
         }
     }
-
-    private fun resolved(
-        folder: String,
-        href: String,
-    ): String {
-        val path = ArrayList<String>()
-        val plain = URLDecoder.decode(href.replace("+", "%2B"), "UTF-8")
-        for (part in "$folder/$plain".split('/')) {
-            when (part) {
-                "", "." -> Unit
-                ".." -> if (path.isNotEmpty()) path.removeAt(path.lastIndex)
-                else -> path += part
-            }
-        }
-        return path.joinToString("/")
-    }
-
-    /** A damaged part is as one that is missing. */
-    private fun parsedIfWhole(path: String): Document? =
-        try {
-            parsed(path)
-        } catch (_: IOException) {
-            null
-        }
-
-    private fun parsed(path: String): Document? =
-        bytes(path)?.let { Jsoup.parse(ByteArrayInputStream(it), null, "", Parser.xmlParser()) }
-
-    /** An entry's contents, null if there is none. Counts what comes out, whatever the archive says. */
-    private fun bytes(path: String): ByteArray? {
-        val entry = entries[plain(path)]?.takeIf { !it.isDirectory } ?: return null
-        val sum = CRC32()
-        val bytes = ByteArrayOutputStream()
-        val block = ByteArray(1 shl 14)
-        zip.getInputStream(entry).use { stream ->
-            while (true) {
-                val count = stream.read(block)
-                if (count < 0) break
-                read += count
-                if (read > mostBytes) throw DocumentReader.tooLong(name, mostBytes)
-                sum.update(block, 0, count)
-                bytes.write(block, 0, count)
-            }
-        }
-        if (entry.crc >= 0 && entry.crc != sum.value) throw ZipException("its checksum is wrong")
-        return bytes.toByteArray()
-    }
-
-    /** How names are compared: books are made on systems of different habits. */
-    private fun plain(path: String) =
-        Normalizer.normalize(path.replace('\\', '/').trimStart('/'), Normalizer.Form.NFC).lowercase()
 
     companion object {
         /** What makes an archive an EPUB. */

@@ -56,10 +56,12 @@ internal object Formulas {
     private fun own(element: Element) =
         element.childNodes().filterIsInstance<TextNode>().joinToString("") { it.text().trim() }
 
-    private fun raised(
+    /** What stands above (`^`) or below (`_`) a base; "" if nothing does. */
+    fun raised(
         mark: String,
         text: String,
     ) = if (text.isBlank()) "" else mark + grouped(text)
 
-    private fun grouped(text: String): String = text.trim().let { if (ATOM.matches(it)) it else "($it)" }
+    /** In brackets, unless it is one word or in brackets already. */
+    fun grouped(text: String): String = text.trim().let { if (ATOM.matches(it)) it else "($it)" }
 }

@@ -24,7 +24,8 @@ internal object HtmlText {
         return Extracted(of(parsed, check), guess, left, CleanText.oneLine(parsed.title()))
     }
 
-    private fun of(
+    /** As above, of a page that is parsed. */
+    fun of(
         page: Document,
         check: (Long) -> Unit,
     ): String {

@@ -198,7 +198,7 @@ internal class MarkdownWriter(
     }
 
     private fun itemStarts(element: Element) {
-        val mark = lists.lastOrNull()?.mark(element).orEmpty()
+        val mark = element.attr(ITEM_MARK).ifEmpty { lists.lastOrNull()?.mark(element).orEmpty() }
         startLine(1)
         if (captures.isEmpty()) {
             lines.push(if (mark.isEmpty()) "  " else " ".repeat(mark.length + 1), mark.ifEmpty { "-" } + " ")
@@ -234,10 +234,12 @@ internal class MarkdownWriter(
         tables.last().add(MarkdownTable.Cell(MarkdownInline.words(text), columns, rows))
     }
 
-    private companion object {
-        val SPACE = Regex("[ \t\r\n\u000c]+")
+    companion object {
+        /** An attribute of `li`: what stands before it, where that isn't counted. */
+        const val ITEM_MARK = "edgeinfinite-mark"
+        private val SPACE = Regex("[ \t\r\n\u000c]+")
 
         /** Elements within each other that are held back; what is deeper is written as it stands. */
-        const val MOST_CAPTURES = 16
+        private const val MOST_CAPTURES = 16
     }
 }

@@ -284,7 +284,7 @@ class DocumentReaderTest {
 
     @Test
     fun `anything else is refused in one line`() {
-        refuses("a.zip", zip(mapOf("a.txt" to byteArrayOf(1))), "no EPUB")
+        refuses("a.zip", zip(mapOf("a.txt" to byteArrayOf(1))), "neither EPUB nor Word")
         refuses("a.epub", epub().copyOf(200), "is damaged")
         refuses("a.epub", zip(mapOf(Epub.CONTAINER to "<a/>".toByteArray())), "names no book")
         refuses("photo.jpg", byteArrayOf(-1, -40, 0, 7), "no document of a kind")

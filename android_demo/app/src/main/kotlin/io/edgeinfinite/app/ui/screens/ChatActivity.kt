@@ -339,6 +339,7 @@ class ChatActivity : ScreenActivity() {
                 "text/*",
                 "application/epub+zip",
                 "application/pdf",
+                "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
                 "application/xhtml+xml",
                 "application/json",
                 "application/xml",

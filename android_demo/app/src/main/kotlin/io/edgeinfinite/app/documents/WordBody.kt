@@ -1,0 +1,249 @@
+package io.edgeinfinite.app.documents
+
+import org.jsoup.nodes.Element
+
+/** Elements of a Word file lie in each other deeper than they do in any document. */
+internal class TooDeepException : RuntimeException()
+
+/**
+ * Reads a Word file's elements into pieces of a page; what mammoth does for Python's reader, after its `word_parts.py`.
+ *
+ * @param styles of the document.
+ * @param numbers what Word shows before paragraphs; null where it isn't shown, as in notes.
+ * @param links addresses by the ids of their relationships.
+ * @param notes the document's.
+ * @param embed is given the id of a document within this one, which isn't read.
+ * @param spend is given how many elements or characters were read now; it throws if they are too many by then.
+ */
+internal class WordBody(
+    private val styles: WordStyles,
+    private val numbers: WordNumbers?,
+    private val links: Map<String, String>,
+    private val notes: WordNotes,
+    private val embed: (String) -> Unit,
+    private val spend: (Int) -> Unit,
+) {
+    private val fields = WordFields()
+
+    /** What goes on in the next paragraph: one whose end was deleted, or a large first letter. */
+    private val carried = ArrayList<Element>()
+    private var carriedLabel: String? = null
+
+    /** What stands in boxes beside the paragraph that is read. */
+    private var beside = ArrayList<Piece>()
+
+    /**
+     * Reads an element that stands among others of the document's body, or a note's.
+     *
+     * @throws TooDeepException it is nested deeper than documents are.
+     */
+    fun read(
+        element: Element,
+        into: Piece,
+        depth: Int = 0,
+    ) {
+        if (depth > DEEPEST) throw TooDeepException()
+        spend(1)
+        when (element.local) {
+            "p" -> paragraph(element, into, depth)
+            "r" -> run(element, into, depth)
+            "t" -> put(element.wholeText(), into)
+            "tab", "ptab" -> put("\t", into)
+            "br", "cr" -> if (element.value("type") in BREAKS) into.add(Piece("br", isKept = true))
+            "noBreakHyphen" -> put("\u2011", into)
+            "softHyphen" -> put("\u00ad", into)
+            "sym" -> put(WordSymbols.of(element.value("font").orEmpty(), element.value("char").orEmpty()), into)
+            "tbl" -> table(element, into, depth)
+            "tr" -> if (!WordTable.isDeleted(element)) inside(element, into, Piece("tr", isKept = true), depth)
+            "tc" -> inside(element, into, WordTable.cellOf(element), depth)
+            "hyperlink" -> hyperlink(element, into, depth)
+            "bookmarkStart" -> element.value("name")?.takeIf { it != UNSEEN }?.let { into.add(bookmark(it)) }
+            "oMath", "oMathPara" -> formula(element, into)
+            "drawing" -> put(pictureIn(element), into)
+            "pict" -> beside += Piece(GROUP).also { all(element, it, depth) }
+            "fldChar" -> fields.meet(element)?.let(into::add)
+            "instrText" -> fields.instruct(element.wholeText())
+            "footnoteReference", "endnoteReference" -> notes.mark(element)?.let(into::add)
+            "AlternateContent" -> choiceOf(element)?.let { all(it, into, depth) }
+            "sdt" -> element.child("sdtContent")?.let { all(it, into, depth) }
+            "altChunk" -> embed(element.value("id").orEmpty())
+            in READ_THROUGH -> all(element, into, depth)
+        }
+    }
+
+    private fun all(
+        element: Element,
+        into: Piece,
+        depth: Int,
+    ) {
+        for (child in element.children()) read(child, into, depth + 1)
+    }
+
+    private fun inside(
+        element: Element,
+        into: Piece,
+        piece: Piece,
+        depth: Int,
+    ) {
+        all(element, piece, depth)
+        into.add(piece)
+    }
+
+    private fun put(
+        text: String,
+        into: Piece,
+    ) {
+        spend(text.length)
+        into.add(text)
+    }
+
+    private fun paragraph(
+        element: Element,
+        into: Piece,
+        depth: Int,
+    ) {
+        val label = numbers?.label(element)
+        val properties = element.child("pPr")
+        if (properties?.child("rPr")?.child("del") != null || isInitial(element, properties)) {
+            carried += element.children()
+            carriedLabel = carriedLabel ?: label
+            return
+        }
+        val own = carried + element.children()
+        val outline = styles.outlineOf(properties)
+        val inner = Piece(outline.last(), label = carriedLabel ?: label)
+        carried.clear()
+        carriedLabel = null
+        val outside = beside
+        beside = ArrayList()
+        for (child in own) read(child, inner, depth + 1)
+        var whole = inner
+        for (tag in outline.dropLast(1).reversed()) {
+            val isAny = tag == WordStyles.ANY_LIST
+            val outer = Piece(if (isAny) "ul" else tag, isJoined = true, orIn = if (isAny) "ol" else tag)
+            whole = outer.apply { add(whole) }
+        }
+        into.add(whole)
+        beside.forEach(into::addAllOf)
+        beside = outside
+    }
+
+    /** Whether it is a large first letter, which is a paragraph of its own, before the rest of its word. */
+    private fun isInitial(
+        element: Element,
+        properties: Element?,
+    ): Boolean {
+        val isLarge = properties?.child("framePr")?.value("dropCap") in INITIALS
+        return isLarge && element.nextElementSibling()?.local == "p"
+    }
+
+    private fun run(
+        element: Element,
+        into: Piece,
+        depth: Int,
+    ) {
+        val properties = element.child("rPr")
+        if (properties.isOn("vanish")) return
+        put(WordFields.entryOf(element), into)
+        var content = Piece(GROUP)
+        all(element, content, depth)
+        fields.link?.let { (name, target) ->
+            val link = Piece("a", mapOf(name to target), isJoined = true).apply { addAllOf(content) }
+            content = Piece(GROUP).apply { add(link) }
+        }
+        for (tag in marksOf(properties)) {
+            val marked = Piece(tag, isJoined = true).apply { addAllOf(content) }
+            content = Piece(GROUP).apply { add(marked) }
+        }
+        into.addAllOf(content)
+    }
+
+    /** The elements that a run becomes, from inside out. */
+    private fun marksOf(properties: Element?): List<String> {
+        if (properties == null) return emptyList()
+        val isMarked = { name: String -> properties.child(name)?.let { it.value() !in FALSE } ?: false }
+        return listOfNotNull(
+            "s".takeIf { isMarked("strike") },
+            RAISED[properties.child("vertAlign")?.value()],
+            "em".takeIf { isMarked("i") },
+            "strong".takeIf { isMarked("b") },
+            "strong".takeIf { styles.isStrong(properties) },
+        )
+    }
+
+    private fun table(
+        element: Element,
+        into: Piece,
+        depth: Int,
+    ) {
+        val table = Piece("table", isKept = true)
+        all(element, table, depth)
+        WordTable.join(table)
+        into.add(table)
+    }
+
+    private fun hyperlink(
+        element: Element,
+        into: Piece,
+        depth: Int,
+    ) {
+        val id = element.attributes().firstOrNull { it.localName() == "id" && ':' in it.key }?.value
+        val anchor = element.value("anchor")
+        val far = links[id]
+        val target = if (far != null && anchor != null) far.substringBefore('#') + "#" + anchor else far
+        val href = target ?: anchor?.let { "#$it" }
+        if (href == null) {
+            all(element, into, depth)
+        } else {
+            inside(element, into, Piece("a", mapOf("href" to href), isJoined = true), depth)
+        }
+    }
+
+    private fun bookmark(name: String) = Piece("a", mapOf("id" to name), isJoined = true, isKept = true)
+
+    private fun formula(
+        element: Element,
+        into: Piece,
+    ) {
+        val isAlone = element.parent()?.local in setOf("body", "tc", "txbxContent")
+        val place = if (isAlone) Piece("p") else into
+        put(WordFormulas.of(element), place)
+        if (isAlone) into.add(place)
+    }
+
+    /** What a picture shows, in its author's words. */
+    private fun pictureIn(drawing: Element): String {
+        if (drawing.parent()?.local != "r" || drawing.allNamed("pic").isEmpty()) return ""
+        val said = MarkdownInline.words(drawing.allNamed("docPr").joinToString(" ") { it.value("descr").orEmpty() })
+        return if (said.isEmpty()) "" else "[$said]"
+    }
+
+    /** The fallback; where there is none, or nothing in it, the first choice. */
+    private fun choiceOf(element: Element): Element? {
+        val fallback = element.child("Fallback")
+        val choice = element.child("Choice")
+        val isBetter = choice != null && (fallback == null || (hasText(choice) && !hasText(fallback)))
+        return if (isBetter) choice else fallback
+    }
+
+    private fun hasText(element: Element) = element.allNamed("t").any { it.wholeText().isNotEmpty() }
+
+    private companion object {
+        const val DEEPEST = 200
+
+        /** A piece that only holds others for a while. */
+        const val GROUP = "span"
+
+        /** The bookmark of where its author was last. */
+        const val UNSEEN = "_GoBack"
+
+        /** Of pages and columns, too, so that words aren't joined. */
+        val BREAKS = setOf(null, "", "textWrapping", "page", "column")
+        val INITIALS = setOf("drop", "margin")
+        val FALSE = setOf("0", "false")
+        val RAISED = mapOf<String?, String>("subscript" to "sub", "superscript" to "sup")
+        val READ_THROUGH =
+            setOf("ins", "moveTo", "customXml", "smartTag", "fldSimple", "bdo", "dir", "ruby", "rubyBase") +
+                setOf("object", "group", "rect", "roundrect", "shape", "textbox", "txbxContent")
+    }
+}
