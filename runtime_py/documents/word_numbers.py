@@ -36,7 +36,7 @@ def number(document: Any, numbering: Any, styles: Any) -> None:
     """Writes each paragraph's number before its text, in marks that `shown` reads.
 
     Args:
-        document: the root of the main part, which is changed.
+        document: the root of the main part, made plain (`word_parts.make_plain`), which is changed.
         numbering: the root of the part of that name; None if it is missing.
         styles: the same.
     """
@@ -45,16 +45,23 @@ def number(document: Any, numbering: Any, styles: Any) -> None:
     from lxml import etree
 
     lists = _Lists(numbering, styles)
+    joined: Any = None
     for paragraph in list(document.iter("{*}p")):
-        label = lists.label(paragraph)
+        if next(paragraph.iterancestors("{*}Choice"), None) is not None:
+            continue  # mammoth reads the fallback
+        if _is_joined(paragraph):
+            joined = paragraph if joined is None else joined
+            continue
+        label, first = lists.label(paragraph), paragraph if joined is None else joined
+        joined = None
         if label is None:
             continue
         space = paragraph.tag.rpartition("}")[0] + "}"
         run = etree.Element(f"{space}r")
         text = etree.SubElement(run, f"{space}t")
         text.text = f"{_START}{label}{_END}"
-        at = 1 if len(paragraph) and local_name(paragraph[0]) == "pPr" else 0
-        paragraph.insert(at, run)
+        at = 1 if len(first) and local_name(first[0]) == "pPr" else 0
+        first.insert(at, run)
 
 
 def shown(page: str) -> str:
@@ -70,6 +77,14 @@ def _shown(found: re.Match[str]) -> str:
         return f'<li value="{plain[1]}">{anchors}'
     mark = label.replace('"', "'")
     return f'<li {ITEM_MARK}="{mark or "-"}">{anchors}'
+
+
+def _is_joined(paragraph: Any) -> bool:
+    """Whether a paragraph goes on in the next, since its end was deleted."""
+    properties = next(_children(paragraph, "pPr"), ())
+    return any(
+        next(_children(of_end, "del"), None) is not None for of_end in _children(properties, "rPr")
+    )
 
 
 class _Lists:

@@ -72,7 +72,6 @@ def plain_package(archive: Archive, main: Any, skipped: Skipped) -> bytes:
     for chunk in main.iter("{*}altChunk"):
         target = {one.id: one.target for one in links}.get(_value(chunk, "id") or "", "a part")
         skipped.add(target, "it is another document within")
-    word_numbers.number(main, trees.get("numbering"), trees.get("styles"))
     notes = {kind: _note_ids(trees.get(kind)) for kind in ("footnotes", "endnotes")}
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as package:
@@ -82,6 +81,8 @@ def plain_package(archive: Archive, main: Any, skipped: Skipped) -> bytes:
             known = {one.id: one.target for one in own if one.kind == "hyperlink"}
             if kind in ("document", "footnotes", "endnotes"):
                 make_plain(tree, set(known), notes)
+                if kind == "document":  # before styles lose what numbers need
+                    word_numbers.number(tree, trees.get("numbering"), trees.get("styles"))
             elif kind == "styles":
                 _leave_names(tree)
             package.writestr(f"word/{kind}.xml", _written(tree))
@@ -113,6 +114,7 @@ def make_plain(root: Any, links: set[str], notes: dict[str, set[str]]) -> None:
             _join_initial(element)
         elif tag == "drawing":
             _describe(element)
+            _put_beside(element)
         elif tag == "ddList":
             _choose_entry(element)
         elif tag == "vanish" and _value(element) not in _OFF:
@@ -235,6 +237,21 @@ def _describe(drawing: Any) -> None:
         text = etree.Element(_named(run, "t"))
         text.text = f"[{' '.join(said)}]"
         drawing.addprevious(text)
+
+
+def _put_beside(drawing: Any) -> None:
+    """Puts the text of drawn boxes before their drawing, as of boxes of the older markup."""
+    from lxml import etree
+
+    boxes = [
+        box
+        for box in drawing.iter("{*}txbxContent")
+        if next(box.iterancestors("{*}txbxContent", "{*}drawing"), None) is drawing
+    ]
+    if boxes and drawing.getparent() is not None:
+        beside = etree.Element(_named(boxes[0], "pict"))
+        beside.extend(boxes)
+        drawing.addprevious(beside)
 
 
 def _remove(element: Any) -> None:

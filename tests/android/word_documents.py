@@ -95,6 +95,7 @@ FORMULAS = (
 MERGED, WIDE = '<w:vMerge w:val="restart"/>', '<w:gridSpan w:val="2"/>'
 INNER = table((cell(paragraph(run("inner"))), cell(paragraph(run("two")))))
 TICK = "<w:ffData><w:checkBox>{}</w:checkBox></w:ffData>"
+LISTED = f"<w:txbxContent>{item(70, 0, 'listed')}</w:txbxContent>"
 CHOICE = "<mc:Choice Requires='x'>{}</mc:Choice>"
 PICTURE = (
     "<w:drawing><wp:inline><wp:docPr id='1' name='p' descr='a red\nfox'/><a:graphic><a:graphicData>"
@@ -180,6 +181,18 @@ BODIES = (
         + run("after")
     )
     + paragraph(run("next")),
+    paragraph(run("before") + f"<w:r><w:drawing>{box('drawn')}</w:drawing></w:r>" + run("after")),
+    paragraph(
+        f"<w:r><mc:AlternateContent>{CHOICE.format(f'<w:drawing>{LISTED}</w:drawing>')}<mc:Fallback>"
+        f"<w:pict><v:shape><v:textbox>{LISTED}</v:textbox></v:shape></w:pict></mc:Fallback>"
+        "</mc:AlternateContent></w:r>"
+    )
+    + item(70, 0, "next"),
+    item(70, 0, "a")
+    + item(70, 0, "b ", DELETED)
+    + item(70, 0, "c")
+    + paragraph(run("d"), '<w:framePr w:dropCap="drop"/>')
+    + item(70, 0, "e"),
     paragraph(run("See ") + f"<w:r>{PICTURE}</w:r>" + run(".")),
     paragraph(
         "".join(

@@ -120,6 +120,12 @@ def test_a_table_with_a_strange_span_is_read() -> None:
         properties.remove(wide)
 
 
+def test_a_box_of_text_that_is_drawn_is_read() -> None:
+    box = f"<w:txbxContent><w:p>{run('in a box')}</w:p></w:txbxContent>"
+    drawn = f"<w:r><w:drawing>{box}</w:drawing></w:r>"
+    assert text_of(run("before ") + drawn + run("after")) == "before after\n\nin a box"
+
+
 DOT = "R0lGODdhAQABAIAAAP///////ywAAAAAAQABAAACAkQBADs="
 
 

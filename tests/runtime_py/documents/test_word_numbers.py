@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from docx.oxml import parse_xml
 from tiny_documents import saved, word
@@ -19,7 +22,11 @@ def level(at: int, form: str, pattern: str, more: str = "") -> str:
 
 
 def text_of(
-    levels: str, *paragraphs: tuple[str, int] | str, nums: str = "", style: str = ""
+    levels: str,
+    *paragraphs: tuple[str, int] | str,
+    nums: str = "",
+    style: str = "",
+    change: Callable[[Any], None] = lambda _: None,
 ) -> str:
     """A Word file's text: paragraphs of list 70 (or another `nums` has) or outside of lists.
 
@@ -28,6 +35,7 @@ def text_of(
         paragraphs: a list's id and the level, or a text.
         nums: further lists.
         style: of the paragraphs in lists.
+        change: of the body at last.
     """
     document = word()
     numbering = document.part.numbering_part.element
@@ -48,6 +56,7 @@ def text_of(
                     f'<w:numId w:val="{one[0]}"/></w:numPr></w:pPr>'
                 ),
             )
+    change(document.element.body)
     return document_of("a.docx", saved(document)).text
 
 
@@ -101,6 +110,40 @@ def test_a_list_that_starts_again_does_so_once() -> None:
         "6. x",
         "7. x",
     ]
+
+
+DELETED_END = (
+    '<w:pPr><w:numPr><w:ilvl w:val="0"/><w:numId w:val="70"/></w:numPr><w:rPr>'
+    '<w:del w:id="1" w:author="a"/></w:rPr></w:pPr>'
+)
+LARGE = '<w:pPr><w:framePr w:dropCap="drop" w:lines="3"/></w:pPr>'
+
+
+@pytest.mark.parametrize("before", [DELETED_END, LARGE])
+def test_what_goes_on_in_the_next_paragraph_has_one_number(before: str) -> None:
+    def change(body: Any) -> None:
+        made = f"<w:p {W}>{before}<w:r><w:t>T</w:t></w:r></w:p>"
+        body.insert(1, parse_xml(made))
+
+    levels = level(0, "decimal", "%1.")
+    assert text_of(levels, ("70", 0), ("70", 0), ("70", 0), change=change) == "1. x\n2. Tx\n3. x"
+
+
+def test_a_box_that_is_written_in_two_ways_is_counted_once() -> None:
+    item = '<w:p><w:pPr><w:numPr><w:ilvl w:val="0"/><w:numId w:val="70"/></w:numPr></w:pPr>'
+    box = f"<w:txbxContent>{item}<w:r><w:t>boxed</w:t></w:r></w:p></w:txbxContent>"
+    both = (
+        '<mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006'
+        f'"><mc:Choice Requires="x"><w:drawing>{box}</w:drawing></mc:Choice><mc:Fallback><w:pict>'
+        f'<v:shape xmlns:v="urn:schemas-microsoft-com:vml"><v:textbox>{box}</v:textbox></v:shape>'
+        "</w:pict></mc:Fallback></mc:AlternateContent>"
+    )
+
+    def change(body: Any) -> None:
+        body.insert(0, parse_xml(f"<w:p {W}><w:r><w:t>before</w:t></w:r><w:r>{both}</w:r></w:p>"))
+
+    levels = level(0, "decimal", "%1.")
+    assert text_of(levels, ("70", 0), change=change) == "before\n\n1. boxed\n2. x"
 
 
 def test_headings_have_their_numbers() -> None:

@@ -27,7 +27,6 @@ internal class WordBody(
 
     /** What goes on in the next paragraph: one whose end was deleted, or a large first letter. */
     private val carried = ArrayList<Element>()
-    private var carriedLabel: String? = null
 
     /** What stands in boxes beside the paragraph that is read. */
     private var beside = ArrayList<Piece>()
@@ -59,11 +58,11 @@ internal class WordBody(
             "hyperlink" -> hyperlink(element, into, depth)
             "bookmarkStart" -> element.value("name")?.takeIf { it != UNSEEN }?.let { into.add(bookmark(it)) }
             "oMath", "oMathPara" -> formula(element, into)
-            "drawing" -> put(pictureIn(element), into)
-            "pict" -> beside += Piece(GROUP).also { all(element, it, depth) }
-            "fldChar" -> fields.meet(element)?.let(into::add)
+            "drawing" -> drawing(element, into, depth)
+            "pict" -> beside.add(Piece(GROUP).also { all(element, it, depth) })
+            "fldChar" -> fields.meet(element)?.let { into.add(it) }
             "instrText" -> fields.instruct(element.wholeText())
-            "footnoteReference", "endnoteReference" -> notes.mark(element)?.let(into::add)
+            "footnoteReference", "endnoteReference" -> notes.mark(element)?.let { into.add(it) }
             "AlternateContent" -> choiceOf(element)?.let { all(it, into, depth) }
             "sdt" -> element.child("sdtContent")?.let { all(it, into, depth) }
             "altChunk" -> embed(element.value("id").orEmpty())
@@ -102,18 +101,15 @@ internal class WordBody(
         into: Piece,
         depth: Int,
     ) {
-        val label = numbers?.label(element)
         val properties = element.child("pPr")
         if (properties?.child("rPr")?.child("del") != null || isInitial(element, properties)) {
             carried += element.children()
-            carriedLabel = carriedLabel ?: label
             return
         }
         val own = carried + element.children()
         val outline = styles.outlineOf(properties)
-        val inner = Piece(outline.last(), label = carriedLabel ?: label)
+        val inner = Piece(outline.last(), label = numbers?.label(element))
         carried.clear()
-        carriedLabel = null
         val outside = beside
         beside = ArrayList()
         for (child in own) read(child, inner, depth + 1)
@@ -124,7 +120,7 @@ internal class WordBody(
             whole = outer.apply { add(whole) }
         }
         into.add(whole)
-        beside.forEach(into::addAllOf)
+        for (box in beside) into.addAllOf(box)
         beside = outside
     }
 
@@ -209,6 +205,19 @@ internal class WordBody(
         val place = if (isAlone) Piece("p") else into
         put(WordFormulas.of(element), place)
         if (isAlone) into.add(place)
+    }
+
+    private fun drawing(
+        element: Element,
+        into: Piece,
+        depth: Int,
+    ) {
+        put(pictureIn(element), into)
+        val boxes = element.allNamed("txbxContent")
+        for (box in boxes) {
+            val isOutermost = box.parents().first { it.local == "txbxContent" || it.local == "drawing" } === element
+            if (isOutermost) beside.add(Piece(GROUP).also { all(box, it, depth) })
+        }
     }
 
     /** What a picture shows, in its author's words. */

@@ -12,7 +12,7 @@ internal class WordFields {
         var isTicked: Boolean? = null,
     )
 
-    private val open = ArrayList<Field>()
+    private val opened = ArrayList<Field>()
     private val links = ArrayList<Pair<String, String>>()
     private val instruction = StringBuilder()
 
@@ -32,12 +32,12 @@ internal class WordFields {
     fun meet(sign: Element): Piece? {
         when (sign.value("fldCharType")) {
             "begin" -> {
-                open += Field(sign)
+                opened += Field(sign)
                 instruction.clear()
             }
-            "separate" -> open.lastOrNull()?.let(::understand)
+            "separate" -> opened.lastOrNull()?.let(::understand)
             "end" -> {
-                val field = open.removeLastOrNull() ?: return null
+                val field = opened.removeLastOrNull() ?: return null
                 understand(field)
                 if (field.isLink) links.removeAt(links.lastIndex)
                 return field.isTicked?.let(::box)

@@ -20,7 +20,7 @@ internal class WordNumbers(
         val starts: Map<Int, Int>,
     )
 
-    private val abstract = HashMap<String, Map<Int, Element>>()
+    private val bases = HashMap<String, Map<Int, Element>>()
     private val nums = HashMap<String, Element>()
     private val known = HashMap<String, Numbered>()
     private val counts = HashMap<String, HashMap<Int, Int>>()
@@ -30,7 +30,7 @@ internal class WordNumbers(
     init {
         for (one in numbering.children()) {
             val key = one.value("numId")
-            if (one.local == "abstractNum") abstract[one.value("abstractNumId").orEmpty()] = levelsIn(one)
+            if (one.local == "abstractNum") bases[one.value("abstractNumId").orEmpty()] = levelsIn(one)
             if (one.local == "num" && key != null) nums[key] = one
         }
     }
@@ -55,12 +55,12 @@ internal class WordNumbers(
         known.getOrPut(key) {
             val num = nums[key]
             val name = num?.child("abstractNumId")?.value().orEmpty()
-            val levels = HashMap(abstract[name].orEmpty())
+            val levels = HashMap(bases[name].orEmpty())
             val starts = HashMap<Int, Int>()
-            for (override in num?.childrenNamed("lvlOverride").orEmpty()) {
-                val at = wholeOf(override.value("ilvl"), 0)
-                levels += levelsIn(override, at)
-                for (start in override.childrenNamed("startOverride")) starts[at] = wholeOf(start.value(), 1)
+            for (changed in num?.childrenNamed("lvlOverride").orEmpty()) {
+                val at = wholeOf(changed.value("ilvl"), 0)
+                levels += levelsIn(changed, at)
+                for (start in changed.childrenNamed("startOverride")) starts[at] = wholeOf(start.value(), 1)
             }
             Numbered(name, levels, starts)
         }

@@ -20,13 +20,13 @@ internal class WordStyles(
         val style: String?,
     )
 
-    private class Abstract(
+    private class Base(
         val levels: Map<String, Level>,
         val linked: String?,
     )
 
     private val named = HashMap<Pair<String, String>, Element>()
-    private val abstract = LinkedHashMap<String, Abstract>()
+    private val bases = LinkedHashMap<String, Base>()
     private val nums = HashMap<String, String>()
     private val byStyle = HashMap<String, Level>()
 
@@ -37,20 +37,20 @@ internal class WordStyles(
         }
         for (one in numbering?.children().orEmpty()) {
             when (one.local) {
-                "abstractNum" -> abstract[one.value("abstractNumId").orEmpty()] = abstractOf(one)
+                "abstractNum" -> bases[one.value("abstractNumId").orEmpty()] = baseOf(one)
                 "num" -> nums[one.value("numId").orEmpty()] = one.child("abstractNumId")?.value().orEmpty()
             }
         }
-        for (level in abstract.values.flatMap { it.levels.values }) level.style?.let { byStyle[it] = level }
+        for (level in bases.values.flatMap { it.levels.values }) level.style?.let { byStyle[it] = level }
     }
 
-    private fun abstractOf(element: Element): Abstract {
+    private fun baseOf(element: Element): Base {
         val levels = LinkedHashMap<String, Level>()
         val (stated, other) = element.childrenNamed("lvl").partition { it.value("ilvl") != null }
         for (level in stated) levels[level.value("ilvl").orEmpty()] = levelOf(level)
         // Damaged documents have levels without a number.
         for (level in other.takeLast(1)) levels.putIfAbsent(FIRST, levelOf(level))
-        return Abstract(levels, element.child("numStyleLink")?.value())
+        return Base(levels, element.child("numStyleLink")?.value())
     }
 
     private fun levelOf(element: Element): Level {
@@ -110,7 +110,7 @@ internal class WordStyles(
         var key: String? = num
         val seen = HashSet<String>()
         while (key != null && seen.add(key)) {
-            val list = nums[key]?.let(abstract::get) ?: return null
+            val list = nums[key]?.let { bases[it] } ?: return null
             if (list.linked == null) return list.levels[at]
             val style = named["numbering" to list.linked]
             key =

@@ -47,7 +47,7 @@ internal class WordText(
             } catch (_: TooDeepException) {
                 null
             }
-        val text = page?.let { HtmlText.of(it, ::check) } ?: CleanText.tidied(paragraphs(decoded.text))
+        val text = page?.let { HtmlText.of(it) { count -> check(count) } } ?: CleanText.tidied(paragraphs(decoded.text))
         return Extracted(text, decoded.guess, problem(page == null) ?: decoded.left, title())
     }
 
