@@ -114,7 +114,7 @@ internal class WordBody(
         beside = ArrayList()
         for (child in own) read(child, inner, depth + 1)
         var whole = inner
-        for (tag in outline.dropLast(1).reversed()) {
+        for (tag in outline.dropLast(1).asReversed()) {
             val isAny = tag == WordStyles.ANY_LIST
             val outer = Piece(if (isAny) "ul" else tag, isJoined = true, orIn = if (isAny) "ol" else tag)
             whole = outer.apply { add(whole) }
@@ -213,11 +213,22 @@ internal class WordBody(
         depth: Int,
     ) {
         put(pictureIn(element), into)
-        val boxes = element.allNamed("txbxContent")
-        for (box in boxes) {
-            val isOutermost = box.parents().first { it.local == "txbxContent" || it.local == "drawing" } === element
-            if (isOutermost) beside.add(Piece(GROUP).also { all(box, it, depth) })
+        for (box in boxesIn(element)) beside.add(Piece(GROUP).also { all(box, it, depth) })
+    }
+
+    /** The outermost boxes of text of a drawing. */
+    private fun boxesIn(drawing: Element): List<Element> {
+        val found = ArrayList<Element>()
+        val left = ArrayList<Element>(drawing.children().asReversed())
+        while (left.isNotEmpty()) {
+            val element = left.removeAt(left.lastIndex)
+            when (element.local) {
+                "txbxContent" -> found += element
+                "drawing" -> Unit
+                else -> left.addAll(element.children().asReversed())
+            }
         }
+        return found
     }
 
     /** What a picture shows, in its author's words. */

@@ -13,19 +13,48 @@ internal class WordNumbers(
     numbering: Element,
     styles: Element?,
 ) {
+    /** A level of a list. */
+    private class Level(
+        element: Element,
+    ) {
+        val format = element.child("numFmt")?.value() ?: "decimal"
+        val start = wholeOf(element.child("start")?.value(), 1)
+        val pattern = element.child("lvlText")?.value().orEmpty().take(LONGEST_PATTERN)
+        val isLegal = element.child("isLgl") != null
+        val style = element.child("pStyle")?.value()
+    }
+
     /** A list's counter, its levels, and the numbers that it starts again with. */
     private class Numbered(
         val name: String,
-        val levels: Map<Int, Element>,
+        val levels: Map<Int, Level>,
         val starts: Map<Int, Int>,
-    )
+    ) {
+        val ofStyles = levels.entries.reversed().associate { (at, level) -> level.style to at }
+    }
 
-    private val bases = HashMap<String, Map<Int, Element>>()
+    /** The list and level that properties state, null for each that they don't. */
+    private class Place(
+        properties: Element?,
+    ) {
+        private val stated = properties?.child("numPr")
+        val key = stated?.child("numId")?.value()
+        val level = stated?.child("ilvl")?.value()?.let { wholeOf(it, 0) }
+    }
+
+    private class Style(
+        element: Element,
+    ) {
+        val place = Place(element.child("pPr"))
+        val above = element.child("basedOn")?.value()
+    }
+
+    private val bases = HashMap<String, Map<Int, Level>>()
     private val nums = HashMap<String, Element>()
     private val known = HashMap<String, Numbered>()
     private val counts = HashMap<String, HashMap<Int, Int>>()
     private val restarted = HashSet<Pair<String, Int>>()
-    private val styles = styles?.children().orEmpty().associateBy { it.value("styleId") }
+    private val styles = styles?.children().orEmpty().associate { it.value("styleId") to Style(it) }
 
     init {
         for (one in numbering.children()) {
@@ -45,17 +74,17 @@ internal class WordNumbers(
         if (start != null && restarted.add(key to level)) {
             count[level] = start
         } else {
-            count[level] = count[level]?.plus(1) ?: startOf(own)
+            count[level] = count[level]?.plus(1) ?: own.start
         }
         count.keys.removeAll { it > level }
-        return if (formatOf(own) == "bullet") null else written(list.levels, level, count)
+        return if (own.format == "bullet") null else written(list.levels, own, count)
     }
 
     private fun listBy(key: String): Numbered =
         known.getOrPut(key) {
             val num = nums[key]
             val name = num?.child("abstractNumId")?.value().orEmpty()
-            val levels = HashMap(bases[name].orEmpty())
+            val levels = LinkedHashMap(bases[name].orEmpty())
             val starts = HashMap<Int, Int>()
             for (changed in num?.childrenNamed("lvlOverride").orEmpty()) {
                 val at = wholeOf(changed.value("ilvl"), 0)
@@ -68,73 +97,53 @@ internal class WordNumbers(
     /** The list and level of a paragraph, by itself or by its style. */
     private fun placeOf(paragraph: Element): Pair<String, Int>? {
         val properties = paragraph.child("pPr") ?: return null
-        var (key, level) = numbered(properties)
-        var style = properties.child("pStyle")?.value()
+        val own = Place(properties)
+        var key = own.key
+        var level = own.level
+        var id = properties.child("pStyle")?.value()
         var left = MOST_ABOVE
-        while (style != null && left > 0 && (key == null || level == null)) {
-            val ofStyle = styles[style] ?: break
-            val own = ofStyle.child("pPr")?.let(::numbered)
-            if (key == null && own?.first != null) {
-                key = own.first
-                level = level ?: levelOf(own.first.orEmpty(), style)
+        while (id != null && left > 0 && (key == null || level == null)) {
+            val style = styles[id] ?: break
+            val stated = style.place.key
+            if (key == null && stated != null) {
+                key = stated
+                level = level ?: listBy(stated).ofStyles[id]
             }
-            level = level ?: own?.second
-            style = ofStyle.child("basedOn")?.value()
+            level = level ?: style.place.level
+            id = style.above
             left -= 1
         }
         return key?.takeIf { it != "0" }?.let { it to (level ?: 0) }
-    }
-
-    /** The level that a list gives to a style. */
-    private fun levelOf(
-        key: String,
-        style: String,
-    ): Int? =
-        listBy(key)
-            .levels.entries
-            .firstOrNull { it.value.child("pStyle")?.value() == style }
-            ?.key
-
-    private fun numbered(properties: Element): Pair<String?, Int?> {
-        val found = properties.child("numPr") ?: return null to null
-        return found.child("numId")?.value() to found.child("ilvl")?.value()?.let { wholeOf(it, 0) }
     }
 
     /** The levels that an element has, or the one that it is for. */
     private fun levelsIn(
         parent: Element,
         only: Int? = null,
-    ): Map<Int, Element> =
+    ): Map<Int, Level> =
         parent
             .childrenNamed("lvl")
             .map { wholeOf(it.value("ilvl"), only ?: 0) to it }
             .filter { (at) -> at < MOST_LEVELS && (only == null || only == at) }
-            .toMap()
+            .associate { (at, level) -> at to Level(level) }
 
     /** A label by the level's own pattern, such as `%1.%2`. */
     private fun written(
-        levels: Map<Int, Element>,
-        level: Int,
+        levels: Map<Int, Level>,
+        own: Level,
         count: Map<Int, Int>,
     ): String {
-        val own = levels.getValue(level)
-        if (formatOf(own) == "none") return ""
-        val isLegal = own.child("isLgl") != null
-        val pattern = own.child("lvlText")?.value().orEmpty()
+        if (own.format == "none") return ""
         val label =
-            PLACE.replace(pattern) { found ->
+            PLACE.replace(own.pattern) { found ->
                 val at = found.groupValues[1].toInt() - 1
                 val of = levels[at]
-                val number = count[at] ?: of?.let(::startOf) ?: 1
-                val kind = if (isLegal || of == null) "" else KINDS[formatOf(of)].orEmpty()
+                val number = count[at] ?: of?.start ?: 1
+                val kind = if (own.isLegal || of == null) "" else KINDS[of.format].orEmpty()
                 if (kind == ZERO) "$number".padStart(2, '0') else ListNumbers.numeral(kind, number)
             }
         return MarkdownInline.words(label).take(LONGEST)
     }
-
-    private fun formatOf(level: Element) = level.child("numFmt")?.value() ?: "decimal"
-
-    private fun startOf(level: Element) = wholeOf(level.child("start")?.value(), 1)
 
     private companion object {
         const val ZERO = "01"
@@ -148,6 +157,7 @@ internal class WordNumbers(
             )
         val PLACE = Regex("%([1-9])")
         const val LONGEST = 40
+        const val LONGEST_PATTERN = 400
 
         /** Of a list, as Word has them. */
         const val MOST_LEVELS = 9

@@ -25,7 +25,9 @@ internal class WordStyles(
         val linked: String?,
     )
 
-    private val named = HashMap<Pair<String, String>, Element>()
+    /** Names of styles in capitals by their kinds and ids, and the lists that styles of lists stand for. */
+    private val names = HashMap<Pair<String, String>, String>()
+    private val lists = HashMap<String, String?>()
     private val bases = LinkedHashMap<String, Base>()
     private val nums = HashMap<String, String>()
     private val byStyle = HashMap<String, Level>()
@@ -33,7 +35,9 @@ internal class WordStyles(
     init {
         for (style in styles?.childrenNamed("style").orEmpty()) {
             val kind = style.value("type") ?: PARAGRAPH
-            named.putIfAbsent(kind to style.value("styleId").orEmpty(), style)
+            val id = style.value("styleId").orEmpty()
+            names.putIfAbsent(kind to id, style.child("name")?.value().orEmpty().uppercase())
+            if (kind == "numbering") lists.putIfAbsent(id, listBy(style))
         }
         for (one in numbering?.children().orEmpty()) {
             when (one.local) {
@@ -112,22 +116,20 @@ internal class WordStyles(
         while (key != null && seen.add(key)) {
             val list = nums[key]?.let { bases[it] } ?: return null
             if (list.linked == null) return list.levels[at]
-            val style = named["numbering" to list.linked]
-            key =
-                style
-                    ?.child("pPr")
-                    ?.child("numPr")
-                    ?.child("numId")
-                    ?.value()
+            key = lists[list.linked]
         }
         return null
     }
 
-    /** A style's name in capitals. */
+    private fun listBy(style: Element): String? {
+        val numbering = style.child("pPr")?.child("numPr")
+        return numbering?.child("numId")?.value()
+    }
+
     private fun nameOf(
         kind: String,
         id: String?,
-    ): String? = id?.let { named[kind to it]?.child("name")?.value()?.uppercase() }
+    ): String? = id?.let { names[kind to it] }
 
     companion object {
         /** In an outline: a list of whatever kind. */

@@ -27,6 +27,7 @@ internal class WordText(
     private val mended = LinkedHashSet<String>()
     private val main = whole.mainPart.orEmpty()
     private val links = whole.relationships(main)
+    private val byId = links.associateBy { it.id }
     private val paths = PARTS.associateWith(::pathOf)
 
     /** Elements and characters that were read. */
@@ -119,7 +120,7 @@ internal class WordText(
         links.filter { it.kind == "hyperlink" }.associate { it.id to it.target }
 
     private fun embedded(id: String) {
-        val path = links.firstOrNull { it.id == id }?.target.orEmpty()
+        val path = byId[id]?.target.orEmpty()
         left += "$path (altChunk)".trim()
     }
 

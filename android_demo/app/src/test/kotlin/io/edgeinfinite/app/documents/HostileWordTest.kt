@@ -81,6 +81,28 @@ class HostileWordTest {
     }
 
     @Test
+    fun `time is linear in styles, lists and boxes, too`() {
+        val much = "<w:rsid w:val='1'/>".repeat(30_000)
+        val lvl = "<w:lvl w:ilvl='0'>$much<w:lvlText w:val='%1${"%1".repeat(30_000)}'/></w:lvl>"
+        val numbering =
+            "<w:abstractNum w:abstractNumId='1'>$lvl</w:abstractNum>" +
+                "<w:num w:numId='1'>$much<w:abstractNumId w:val='1'/></w:num>"
+        val styles = "<w:style w:type='paragraph' w:styleId='a'>$much<w:name w:val='a'/></w:style>"
+        val parts =
+            mapOf(
+                "word/styles.xml" to WordFiles.root("styles", styles),
+                "word/numbering.xml" to WordFiles.root("numbering", numbering),
+            )
+        val place = "<w:pStyle w:val='a'/><w:numPr><w:ilvl w:val='0'/><w:numId w:val='1'/></w:numPr>"
+        val boxes = "<w:p><w:r><w:drawing>" + "<w:txbxContent>".repeat(20_000) + "</w:drawing></w:r></w:p>"
+        for (body in listOf(paragraph("x", place).repeat(10_000), boxes + paragraph("x"))) {
+            val start = System.nanoTime()
+            assertTrue("x" in read(WordFiles.of(body, parts)).text)
+            assertTrue(body.take(20), System.nanoTime() - start < SECONDS)
+        }
+    }
+
+    @Test
     fun `styles and lists that refer to each other in circles end`() {
         val list = "<w:pPr><w:numPr><w:numId w:val='1'/></w:numPr></w:pPr>"
         val styles =
