@@ -54,9 +54,9 @@ def _outcome(reader: str, data: bytes) -> str:
 
 
 def _is_text(data: bytes) -> bool:
-    """What the app takes: UTF-8 without the character that only binary files have."""
+    """What the app takes: UTF-8 without the character that only binary files have, and no RTF."""
     try:
-        return "\0" not in data.decode("utf-8")
+        return "\0" not in data.decode("utf-8") and not data.startswith(b"{\\rtf")
     except UnicodeDecodeError:
         return False
 

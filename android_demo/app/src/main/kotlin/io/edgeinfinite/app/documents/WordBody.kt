@@ -223,7 +223,7 @@ internal class WordBody(
         while (left.isNotEmpty()) {
             val element = left.removeAt(left.lastIndex)
             when (element.local) {
-                "txbxContent" -> found += element
+                "txbxContent" -> found.add(element)
                 "drawing" -> Unit
                 else -> left.addAll(element.children().asReversed())
             }
