@@ -109,7 +109,8 @@ class ControlTokens:
         (encoded,) = guarded(
             "the tokenizer can't read the text",
             lambda: apart.tokenizer.encode_batch_fast(
-                [aliased.replace(apart.mark, "")], add_special_tokens=False
+                [aliased.replace(apart.mark, "").replace(apart.escaped_mark, "")],
+                add_special_tokens=False,
             ),
         )
         return list(encoded.ids)
@@ -151,6 +152,11 @@ class _Apart:
     tokenizer: Tokenizer
     aliases: dict[str, str]
     mark: str
+
+    @property
+    def escaped_mark(self) -> str:
+        """As a template writes it that asks `tojson` for ASCII."""
+        return json.dumps(self.mark)[1:-1]
 
 
 def is_markup(token: str) -> bool:

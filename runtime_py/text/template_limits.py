@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jinja2 import nodes
-from jinja2.runtime import Context
+from jinja2.runtime import Context, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
@@ -76,7 +76,8 @@ class LimitedEnvironment(ImmutableSandboxedEnvironment):
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         if __obj == __self.step or __obj == __self.made or __obj == __self.joined:
             return __obj(*args)
-        check_arguments(args, kwargs)
+        if not isinstance(__obj, Macro):  # whose own calls are checked
+            check_arguments(args, kwargs)
         owner = getattr(__obj, "__self__", None)
         if isinstance(owner, str):
             args = check_text_method(owner, getattr(__obj, "__name__", ""), args, kwargs)

@@ -175,12 +175,15 @@ class PythonCalls:
     def calls(self, body: str, tools: Mapping[str, Tool]) -> list[Call]:
         try:
             listed = ast.parse(body.strip(), mode="eval").body
-            return [self._call(one) for one in getattr(listed, "elts", [listed])]
+            calls = [self._call(one) for one in getattr(listed, "elts", [listed])]
         except (SyntaxError, RecursionError, MemoryError) as error:
             raise ValueError(str(error)) from error
+        if not calls:
+            raise ValueError("no calls")
+        return calls
 
     def _call(self, node: ast.expr) -> Call:
-        if not isinstance(node, ast.Call) or node.args:
+        if not isinstance(node, ast.Call) or node.args or not all(one.arg for one in node.keywords):
             raise ValueError("no call by keywords")
         given = {word.arg: _literal(word.value) for word in node.keywords}
         return _call_of({"name": ast.unparse(node.func), "arguments": given})
@@ -327,20 +330,24 @@ def _call_of(given: Any) -> Call:
     raise ValueError("no name and arguments")
 
 
-def _literal(node: ast.expr) -> Any:
-    """A literal of Python's, or of JSON's."""
+def _literal(node: ast.expr | None) -> Any:
+    """What a literal of Python's, or of JSON's, is in JSON."""
     words = {"true": True, "false": False, "null": None}
     if isinstance(node, ast.Name) and node.id in words:
         return words[node.id]
-    if isinstance(node, ast.List):
+    if isinstance(node, ast.List | ast.Tuple):
         return [_literal(one) for one in node.elts]
     if isinstance(node, ast.Dict):
-        return {
-            str(ast.literal_eval(key)): _literal(one)
-            for key, one in zip(node.keys, node.values, strict=True)
-            if key is not None
-        }
-    return ast.literal_eval(node)
+        pairs = zip(node.keys, node.values, strict=True)
+        return {str(_constant(key)): _literal(one) for key, one in pairs}
+    return _constant(node)
+
+
+def _constant(node: ast.expr | None) -> str | int | float | None:
+    value = ast.literal_eval(node) if isinstance(node, ast.Constant | ast.UnaryOp) else ...
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise ValueError("no literal that JSON knows")
 
 
 def _properties(tool: Tool) -> list[tuple[str, dict[str, Any]]]:

@@ -129,8 +129,7 @@ class AnswerReader:
         streams = self._form.body.streams
         begun = streams.match(self._held) if streams is not None else None
         if begun is not None:
-            name = begun["name"]
-            name = json.loads(name) if name.startswith('"') else name
+            name = _name(begun["name"])
             if name in self._tools:
                 yield CallBegun(name)
                 self._held, self._value = self._held[begun.end() :], _Value()
@@ -210,6 +209,14 @@ class _Value:
                     self.is_whole = True
                     return at + 1
         return len(text)
+
+
+def _name(written: str) -> str:
+    """A tool's name, as it stands or as JSON; "" for what is neither."""
+    try:
+        return str(json.loads(written)) if written.startswith('"') else written
+    except ValueError:
+        return ""
 
 
 def _json(given: object) -> str:

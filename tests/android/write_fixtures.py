@@ -39,7 +39,9 @@ def main(output: Path) -> None:
     from documents import write_documents
     from exchanges import write_exchanges
     from sessions import write_sessions
+    from tool_cases import write_tools
 
+    parts["tools"] = write_tools
     parts["documents"] = write_documents
     parts["sessions"] = write_sessions
     parts["exchanges"] = write_exchanges

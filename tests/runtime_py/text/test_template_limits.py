@@ -119,3 +119,8 @@ def test_running_out_of_memory_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
     template = ChatTemplate("{{ strftime_now('%Y') }}", {})
     with pytest.raises(EdgeInfiniteError, match="refuses the conversation: MemoryError"):
         template.render(MESSAGES)
+
+
+def test_a_macro_takes_any_number() -> None:
+    source = "{% macro f(n) %}{{ n }}{% endmacro %}{{ f(1764417600000) }}"
+    assert ChatTemplate(source, {}).render(MESSAGES) == "1764417600000"

@@ -132,9 +132,19 @@ def test_calls_are_read_in_any_split(form, text, said, calls, size) -> None:
         ("hermes", '<tool_call>{"name": "unknown", "arguments": {}}</tool_call>'),
         ("hermes", '<tool_call>{"name": "now", "arguments": [1]}</tool_call>'),
         ("hermes", "<tool_call>" + "[" * 5_000),
+        ("hermes", '<tool_call>{"name": "\\x", "arguments": {}}</tool_call>'),
+        ("hermes", '<tool_call>{"name": "no\nw", "arguments": {}}</tool_call>'),
         ("llama3", '{"answer": 42}'),
         ("lfm2", "<|tool_call_start|>[weather('Rome')]<|tool_call_end|>"),
+        ("lfm2", "<|tool_call_start|>[]<|tool_call_end|>"),
         ("lfm2", "<|tool_call_start|>[weather(city=open('x'))]<|tool_call_end|>"),
+        *(
+            ("lfm2", f"<|tool_call_start|>[weather({given})]<|tool_call_end|>")
+            for given in (
+                *("city=b'x'", "city={1, 2}", "city=1j", "city=...", "city=({(1, 2): 3},)"),
+                *("**{'city': 1}", "city={**{'a': 1}}", "city={[1]: 2}", "city=1e999"),
+            )
+        ),
         ("lfm2", "<|tool_call_start|>[weather(city=" + "[" * 3_000 + "<|tool_call_end|>"),
         ("mistral", "[TOOL_CALLS] nothing"),
         ("gemma", "<start_function_call>call:weather{city:<escape>Rome}<end_function_call>"),

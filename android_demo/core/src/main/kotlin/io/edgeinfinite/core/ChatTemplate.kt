@@ -4,19 +4,6 @@ import io.edgeinfinite.core.jinja.Template
 import io.edgeinfinite.core.jinja.TemplateException
 import io.edgeinfinite.core.jinja.mostNanoseconds
 
-/** One message of a conversation. */
-public data class Message(
-    val role: String,
-    val content: String,
-) {
-    /** The roles that templates know. */
-    public companion object {
-        public const val SYSTEM: String = "system"
-        public const val USER: String = "user"
-        public const val ASSISTANT: String = "assistant"
-    }
-}
-
 /**
  * The artifact's chat_template.jinja.
  *
@@ -47,20 +34,21 @@ internal class ChatTemplate(
      *
      * @throws EdgeInfiniteException the template refuses the conversation.
      */
-    fun render(messages: List<Message>): String =
-        render(messages.map { mapOf("role" to it.role, "content" to it.content) }, opens = true)
+    fun render(messages: List<Message>): String = render(messages.map { it.fields() }, opens = true)
 
     /**
      * A conversation of messages with any fields.
      *
      * @param opens whether the template writes how an answer begins; it is `add_generation_prompt`.
      * @param nanoseconds that it may take.
+     * @param more what else the template is given: `tools`, and switches of its own.
      * @throws EdgeInfiniteException the template refuses the conversation.
      */
     fun render(
-        messages: List<Map<String, String>>,
+        messages: List<Map<String, Any?>>,
         opens: Boolean,
         nanoseconds: Long = mostNanoseconds,
+        more: Map<String, Any?> = emptyMap(),
     ): String {
         val values =
             specialTokens +
@@ -69,7 +57,7 @@ internal class ChatTemplate(
                     "tools" to null,
                     "documents" to null,
                     "add_generation_prompt" to opens,
-                )
+                ) + more
         try {
             return template.render(values, nanoseconds)
         } catch (error: TemplateException) {
@@ -87,27 +75,29 @@ internal class ChatTemplate(
         val tail: String,
     )
 
+    /** [renderAfter] where the user goes on with [text]. */
+    fun renderTurn(text: String): RenderedTurn = renderAfter(listOf(Message(Message.USER, text).fields()))
+
     /**
-     * The text between an assistant's answer and the next one, for the user's message [text].
+     * The text between an assistant's answer and the next one, where the conversation goes on with [messages].
      *
      * A state can only be appended to, so only the text after the answer is needed. It is taken
      * from the rendering of a sample conversation; a default system prompt, a date or a first-turn
      * marker come before the answer.
      *
+     * @param more as in [render].
      * @return the tail goes from the template's end of the answer to the start of the next one.
      * @throws EdgeInfiniteException the template drops earlier answers, or what it writes after an
      *   answer depends on the turns before it.
      */
-    fun renderTurn(text: String): RenderedTurn {
-        val turn =
-            listOf(
-                Message(Message.USER, "Hi"),
-                Message(Message.ASSISTANT, ANSWER),
-                Message(Message.USER, text),
-            )
-        val earlier = listOf(Message(Message.USER, "Hello"), Message(Message.ASSISTANT, "Yes?"))
-        val first = render(turn)
-        val later = render(earlier + turn)
+    fun renderAfter(
+        messages: List<Map<String, Any?>>,
+        more: Map<String, Any?> = emptyMap(),
+    ): RenderedTurn {
+        val turn = said(Message.USER to "Hi", Message.ASSISTANT to ANSWER) + messages
+        val earlier = said(Message.USER to "Hello", Message.ASSISTANT to "Yes?")
+        val first = render(turn, opens = true, more = more)
+        val later = render(earlier + turn, opens = true, more = more)
         val at = first.indexOf(ANSWER)
         val atLater = later.indexOf(ANSWER)
         val tail = first.drop(at + ANSWER.length)
@@ -120,6 +110,9 @@ internal class ChatTemplate(
         }
         return RenderedTurn(first.take(at + ANSWER.length), tail)
     }
+
+    private fun said(vararg messages: Pair<String, String>) =
+        messages.map { (role, content) -> Message(role, content).fields() }
 
     private companion object {
         const val ANSWER = "EDGEINFINITE-ANSWER-7F3A"

@@ -1,5 +1,7 @@
 package io.edgeinfinite.core
 
+import io.edgeinfinite.core.jinja.JsonStyle
+import io.edgeinfinite.core.jinja.jsonOf
 import io.edgeinfinite.core.tokenizer.Tokenizer
 import java.security.SecureRandom
 
@@ -48,11 +50,25 @@ internal class ControlTokens(
         return normalized.any { it in plain }
     }
 
-    /** The message, with marks in what would be control tokens. */
-    fun mark(message: Message): Message {
-        val inIt = if (message.role == Message.ASSISTANT) apart.alwaysStart else apart.start
-        return Message(mark(message.role, inIt), mark(message.content, inIt))
+    /** Whether a text in what JSON can say holds a control token's text. */
+    fun areSpelledAmid(value: Any?): Boolean =
+        when (value) {
+            is String -> areSpelledIn(value)
+            is Map<*, *> -> value.entries.any { areSpelledAmid(it.key) || areSpelledAmid(it.value) }
+            is List<*> -> value.any(::areSpelledAmid)
+            else -> false
+        }
+
+    /** A message's fields, with marks in what would be control tokens. */
+    fun mark(message: Map<String, Any?>): Map<String, Any?> {
+        val isAnswer = message["role"] == Message.ASSISTANT
+        return message.mapValues { (key, value) ->
+            marked(value, if (isAnswer && key == "content") apart.alwaysStart else apart.start)
+        }
     }
+
+    /** Values by name, with marks in all of their texts. */
+    fun markAll(values: Map<String, Any?>): Map<String, Any?> = values.mapValues { marked(it.value, apart.start) }
 
     /** A user's text, with marks in what would be control tokens. */
     fun mark(text: String): String = mark(text, apart.start)
@@ -60,7 +76,8 @@ internal class ControlTokens(
     /** The tokens of what the template made of marked text; what has no mark is its own. */
     fun encode(rendering: String): IntArray {
         val aliased = apart.whole.replace(rendering) { apart.aliases.getValue(it.value) }
-        return apart.tokenizer.encode(aliased.replace(apart.mark, ""), addSpecialTokens = false)
+        val plain = aliased.replace(apart.mark, "").replace(apart.escapedMark, "")
+        return apart.tokenizer.encode(plain, addSpecialTokens = false)
     }
 
     // After every first character, so that overlapping control tokens are all marked.
@@ -68,6 +85,17 @@ internal class ControlTokens(
         text: String,
         start: Regex,
     ) = start.replace(text) { it.value + apart.mark }
+
+    private fun marked(
+        value: Any?,
+        start: Regex,
+    ): Any? =
+        when (value) {
+            is String -> mark(value, start)
+            is Map<*, *> -> value.entries.associate { marked(it.key, start) to marked(it.value, start) }
+            is List<*> -> value.map { marked(it, start) }
+            else -> value
+        }
 
     private fun setApart(): Apart {
         // Random, so that no text can contain it; noncharacters, because normalizers don't change
@@ -84,6 +112,8 @@ internal class ControlTokens(
         all: Set<String>,
         always: Set<String>,
     ) {
+        /** As a template writes it that asks `tojson` for ASCII. */
+        val escapedMark = jsonOf(mark, JsonStyle(isAscii = true)).removeSurrounding("\"")
         val whole = Regex(anyOf(all))
         val start = startOf(all)
         val alwaysStart = startOf(always)

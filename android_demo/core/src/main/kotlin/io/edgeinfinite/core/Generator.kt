@@ -67,6 +67,7 @@ public sealed interface GenerationEvent {
  * @param stop the answer ends before the first of these strings.
  * @param begun the text of an answer that was cut and goes on: what was said counts for penalties, and a
  *   character that the cut has split is completed. Null for an answer of its own.
+ * @param shown special tokens whose texts aren't left out of the answer, see `Talk.shown`.
  * @param afterStep called between two chunks or tokens, when the session has read all emitted
  *   tokens; its time counts to no step.
  * @throws EdgeInfiniteException [maxNewTokens] is below 1, a stop string is empty, or the sampler has
@@ -83,10 +84,12 @@ constructor(
     private val maxNewTokens: Int = MAX_NEW_TOKENS,
     stop: List<String> = emptyList(),
     begun: String? = null,
+    private val shown: Set<Int> = emptySet(),
     private val afterStep: () -> Unit = {},
 ) {
     private val stopped = AtomicBoolean(false)
-    private val answer = AnswerText(if (begun == null) tokenizer.stream() else streamFromHere(), stop)
+    private val answer =
+        AnswerText(if (begun == null) tokenizer.stream(begins = true, shown) else streamFromHere(), stop)
 
     /** A fork from before the first token whose text is held back, and how much it has read. */
     private var fork: Session? = null
@@ -217,7 +220,7 @@ constructor(
 
     /** Decodes what follows what the session holds, whose last character may lack bytes. */
     private fun streamFromHere(): TextStream {
-        val stream = tokenizer.stream(begins = false)
+        val stream = tokenizer.stream(begins = false, shown)
         val newest = session.residual.toIntArray() + session.unread.toIntArray()
         newest.takeLast(CHARACTER).forEach(stream::push)
         return stream

@@ -11,12 +11,14 @@ import kotlinx.serialization.json.Json
  * @property model name of the checkpoint; "" if it isn't known.
  * @property messageIsOpen what was read last is the beginning of a user's message.
  * @property document the one that the session began with, if Python read it.
+ * @property system the system prompt that a user of Python gave; null for the template's own or none.
  */
 @Serializable
 internal data class SessionNotes(
     val model: String = "",
     @SerialName("message_is_open") val messageIsOpen: Boolean = false,
     val document: ReadDocument? = null,
+    val system: String? = null,
 ) {
     /** @property raw it was read without the chat template. */
     @Serializable

@@ -10,10 +10,13 @@ import io.edgeinfinite.core.tokenizer.unfinishedLength
  * The pieces of [push] and the last one of [flush], joined, are the text of all tokens without the
  * special ones; only an unfinished character at the very end is left out. Broken UTF-8 reads as
  * U+FFFD as soon as it is known to be broken: at most three bytes wait for the next token.
+ *
+ * @param shown special tokens whose texts aren't left out.
  */
 public class TextStream internal constructor(
     private val tokens: TokenBytes,
     private var begins: Boolean,
+    private val shown: Set<Int> = emptySet(),
 ) : TokenText {
     /** The beginning of a character. */
     private var held = ByteArray(0)
@@ -22,9 +25,14 @@ public class TextStream internal constructor(
 
     /** The text that [token] completes, often empty. */
     override fun push(token: Int): String {
-        if (tokens.isSpecial(token)) return ""
-        val bytes = held + if (begins) tokens.first(token) else tokens.of(token)
+        if (tokens.isSpecial(token)) return if (token in shown) complete(tokens.of(token)) else ""
+        val more = if (begins) tokens.first(token) else tokens.of(token)
         begins = false
+        return complete(more)
+    }
+
+    private fun complete(more: ByteArray): String {
+        val bytes = held + more
         val whole = bytes.size - unfinishedLength(bytes)
         held = bytes.copyOfRange(whole, bytes.size)
         return decodeUtf8(bytes.copyOf(whole))

@@ -2,6 +2,7 @@ package io.edgeinfinite.core
 
 import io.edgeinfinite.core.tokenizer.TokenBytes
 import io.edgeinfinite.core.tokenizer.Tokenizer
+import io.edgeinfinite.core.tokenizer.decodeUtf8
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.withContext
 import kotlinx.serialization.SerializationException
@@ -61,12 +62,26 @@ public class TextTokenizer internal constructor(
      *
      * @throws EdgeInfiniteException there is no chat template, or it refuses the conversation.
      */
-    public fun encodeChat(messages: List<Message>): IntArray {
-        if (messages.none { control.areSpelledIn(it.role) || control.areSpelledIn(it.content) }) {
-            return encode(template().render(messages))
+    public fun encodeChat(messages: List<Message>): IntArray = encodeChat(messages.map { it.fields() }, emptyMap())
+
+    /** [encodeChat]; [more] is what else the template is given: `tools`, and switches of its own. */
+    internal fun encodeChat(
+        messages: List<Map<String, Any?>>,
+        more: Map<String, Any?>,
+    ): IntArray =
+        apart(messages, more) { marked, given, encode ->
+            encode(template().render(marked, opens = true, more = given))
         }
-        return control.encode(template().render(messages.map(control::mark)))
-    }
+
+    /** [encodeTurn] for any messages; [more] as in [encodeChat]. */
+    internal fun encodeAfter(
+        messages: List<Map<String, Any?>>,
+        more: Map<String, Any?>,
+    ): IntArray =
+        apart(messages, more) { marked, given, encode ->
+            val (head, tail) = template().renderAfter(marked, given)
+            encodeAfter(head, tail, encode)
+        }
 
     /**
      * The tokens to append after an answer for the user's next message [text].
@@ -127,7 +142,13 @@ public class TextTokenizer internal constructor(
      * [stream]; without [begins] for an answer that goes on in the middle of a text, whose first
      * space must stay.
      */
-    public fun stream(begins: Boolean): TextStream = TextStream(bytes, begins)
+    public fun stream(begins: Boolean): TextStream = stream(begins, emptySet())
+
+    /** [stream]; the texts of the special tokens [shown] aren't left out. */
+    internal fun stream(
+        begins: Boolean,
+        shown: Set<Int>,
+    ): TextStream = TextStream(bytes, begins, shown)
 
     private class OpenTurn(
         val head: String,
@@ -178,6 +199,25 @@ public class TextTokenizer internal constructor(
         if (given.none(control::areSpelledIn)) return use(given, ::encode)
         return use(given.map(control::mark), control::encode)
     }
+
+    private fun apart(
+        messages: List<Map<String, Any?>>,
+        more: Map<String, Any?>,
+        use: (List<Map<String, Any?>>, Map<String, Any?>, (String) -> IntArray) -> IntArray,
+    ): IntArray {
+        if (!control.areSpelledAmid(messages) && !control.areSpelledAmid(more)) return use(messages, more, ::encode)
+        return use(messages.map(control::mark), control.markAll(more), control::encode)
+    }
+
+    /** The chat template's source; "" without one. */
+    internal val templateSource: String get() = chatTemplate?.source.orEmpty()
+
+    /** The token of a text that answers leave out, null if it is none. */
+    internal fun specialIdOf(text: String): Int? = tokenizer.idOf(text)?.takeIf(tokenizer::isSpecial)
+
+    /** The text of tokens, special ones among them. */
+    internal fun spelled(ids: IntArray): String =
+        decodeUtf8(ids.fold(ByteArray(0)) { before, id -> before + bytes.of(id) })
 
     private fun encode(text: String): IntArray = tokenizer.encode(text, addSpecialTokens = false)
 

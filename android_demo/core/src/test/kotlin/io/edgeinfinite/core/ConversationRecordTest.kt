@@ -45,7 +45,7 @@ class ConversationRecordTest {
     @Test
     fun `what Python noted is kept, and its document begins the history`() {
         val document = SessionNotes.ReadDocument("book.epub", "Great Expectations", "00", 200_000, raw = false)
-        val notes = SessionNotes("a-model", messageIsOpen = true, document)
+        val notes = SessionNotes("a-model", messageIsOpen = true, document, system = "Be brief.")
         val (record, isCutOff) = restored(mapOf(SessionNotes.KEY to notes.encode()), hasUnread = true)
         assertEquals(listOf(Turn(Turn.Kind.DOCUMENT, "Great Expectations")), record.turns)
         assertTrue(record.turnIsOpen)

@@ -12,7 +12,7 @@ internal object Filters {
     ): Any? =
         when (name) {
             "default", "d" -> default(value, arguments)
-            "tojson" -> jsonOf(value, (arguments.get(1, "indent") as Long?)?.let { countOf(it, MOST_INDENT) })
+            "tojson" -> jsonOf(value, jsonStyle(arguments))
             "length", "count" -> lengthOf(value)
             "string" -> textOf(value)
             "safe" -> value
@@ -40,6 +40,19 @@ internal object Filters {
 
     /** An indentation may use up the limit on characters this many times. */
     private const val MOST_INDENT = 1_000_000
+
+    private fun jsonStyle(arguments: Arguments): JsonStyle {
+        val indent = (arguments.get(1, "indent") as Long?)?.let { countOf(it, MOST_INDENT) }
+        val plain = JsonStyle(indent)
+        val (item, key) = (arguments.get(2, "separators") as List<*>?)?.map(::textOf) ?: listOf(plain.item, plain.key)
+        return JsonStyle(
+            indent,
+            item,
+            key,
+            isTrue(arguments.get(0, "ensure_ascii", false)),
+            isTrue(arguments.get(3, "sort_keys", false)),
+        )
+    }
 
     private fun dictOf(value: Any?): Map<*, *> =
         value as? Map<*, *> ?: throw TemplateException("${typeOf(value)} is no dict")

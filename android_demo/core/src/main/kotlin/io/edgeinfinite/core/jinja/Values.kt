@@ -1,7 +1,9 @@
 package io.edgeinfinite.core.jinja
 
+import java.math.BigInteger
+
 /*
- * What a template computes with: null, Boolean, Long, Double, String, List, Map, Namespace, Callable
+ * What a template computes with: null, Boolean, Long, BigInteger, Double, String, List, Map, Namespace, Callable
  * and Undefined, printed and compared as in Python.
  */
 
@@ -128,9 +130,6 @@ internal fun reprOf(value: Any?): String =
         else -> value.toString()
     }
 
-private fun floatText(value: Double): String =
-    if (value == Math.rint(value) && Math.abs(value) < 1e16) "${value.toLong()}.0" else value.toString()
-
 private fun quoted(text: String): String {
     val quote = if ('\'' in text && '"' !in text) '"' else '\''
     val escaped =
@@ -203,12 +202,14 @@ internal fun itemsOf(value: Any?): List<Any?> =
     }
 
 /** Python's True and False are numbers. */
-internal fun isNumber(value: Any?): Boolean = value is Long || value is Double || value is Boolean
+internal fun isNumber(value: Any?): Boolean =
+    value is Long || value is BigInteger || value is Double || value is Boolean
 
 internal fun numberOf(value: Any?): Double =
     when (value) {
         is Boolean -> if (value) 1.0 else 0.0
         is Long -> value.toDouble()
+        is BigInteger -> value.toDouble()
         is Double -> value
         else -> throw TemplateException("${typeOf(value)} is no number")
     }
@@ -225,60 +226,9 @@ internal fun typeOf(value: Any?): String =
         null -> "None"
         is Undefined -> "'${value.name}', which is undefined,"
         is Boolean -> "a truth value"
-        is Long, is Double -> "a number"
+        is Long, is BigInteger, is Double -> "a number"
         is String -> "a string"
         is List<*> -> "a list"
         is Map<*, *> -> "a dict"
         else -> "an object"
     }
-
-/** Python's `json.dumps(value, ensure_ascii=False, indent=indent)`. */
-internal fun jsonOf(
-    value: Any?,
-    indent: Int? = null,
-    depth: Int = 0,
-): String {
-    val comma = if (indent == null) ", " else ",\n" + " ".repeat(indent * (depth + 1))
-    val open = if (indent == null) "" else "\n" + " ".repeat(indent * (depth + 1))
-    val close = if (indent == null) "" else "\n" + " ".repeat(indent * depth)
-    return when (value) {
-        null -> "null"
-        is Boolean -> value.toString()
-        is Double -> floatText(value)
-        is String -> jsonText(value)
-        is List<*> ->
-            if (value.isEmpty()) {
-                "[]"
-            } else {
-                value.joinToString(comma, "[$open", "$close]") { jsonOf(it, indent, depth + 1) }
-            }
-        is Map<*, *> ->
-            if (value.isEmpty()) {
-                "{}"
-            } else {
-                value.entries.joinToString(comma, "{$open", "$close}") { (key, entry) ->
-                    "${jsonText(textOf(key))}: ${jsonOf(entry, indent, depth + 1)}"
-                }
-            }
-        is Long -> value.toString()
-        else -> throw TemplateException("${typeOf(value)} can't be written as JSON")
-    }
-}
-
-private fun jsonText(text: String): String {
-    val escaped =
-        text.map { unit ->
-            when (unit) {
-                '"' -> "\\\""
-                '\\' -> "\\\\"
-                '\n' -> "\\n"
-                '\r' -> "\\r"
-                '\t' -> "\\t"
-                '\b' -> "\\b"
-                '\u000c' -> "\\f"
-                in '\u0000'..'\u001f' -> "\\u%04x".format(unit.code)
-                else -> unit.toString()
-            }
-        }
-    return escaped.joinToString("", "\"", "\"")
-}
