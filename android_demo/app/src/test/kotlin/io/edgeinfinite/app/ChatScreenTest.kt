@@ -110,7 +110,7 @@ class ChatScreenTest : AppTest(longest = 64) {
         chat.attach(PickedFiles.file(folder.newFile("photo.bin").apply { writeBytes(byteArrayOf(-1, 0, 7)) }))
         waitUntil { chat.activity.shows(R.id.notice) }
         val refusal =
-            "photo.bin is no document of a kind that can be read: choose a text, Markdown, HTML, EPUB or PDF file."
+            "photo.bin is no document of a kind that can be read: choose a text, Markdown, HTML, EPUB, Word (.docx) or PDF file."
         assertEquals(refusal, chat.activity.textOf(R.id.notice_text))
         assertEquals(0L, chat.state.tokensRead)
         chat.leave()
