@@ -46,6 +46,8 @@ PROGRAMS = {
 _CLIENTS = Path(__file__).with_name("clients")
 _LONGEST_STRING = 60
 """Of what is recorded: clients' own instructions are theirs."""
+_TOLD = "description"
+"""What a client's tools say of themselves, of any length."""
 _HOPS = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
 
 
@@ -112,15 +114,18 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _shown(body: bytes) -> Any:
-    """The body with long strings cut."""
+    """The body with the length of its long strings, and of descriptions, in their places."""
 
-    def cut(value: Any) -> Any:
-        if isinstance(value, str) and len(value) > _LONGEST_STRING:
-            return f"{value[:_LONGEST_STRING]}... {len(value)} characters"
+    def cut(value: Any, longest: int = _LONGEST_STRING) -> Any:
+        if isinstance(value, str) and len(value) > longest:
+            return f"{len(value)} characters"
         if isinstance(value, list):
             return [cut(one) for one in value]
         if isinstance(value, dict):
-            return {name: cut(one) for name, one in value.items()}
+            return {
+                name: cut(one, 0 if name == _TOLD else _LONGEST_STRING)
+                for name, one in value.items()
+            }
         return value
 
     return cut(json.loads(body)) if body else None
