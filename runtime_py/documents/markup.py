@@ -18,7 +18,8 @@ from edgeinfinite.runtime_py.documents.writer import markdown
 _ENDS = re.compile(rb"</(?:body|html)\s{0,9}>", re.I)
 """Browsers read on after them; the library doesn't."""
 
-_SUBSET = re.compile(r"<!DOCTYPE\b[^<>\[]{0,1000}\[([^\]]{0,100000})\]\s{0,99}>", re.I)
+_DOCTYPE = re.compile(r"<!DOCTYPE\b", re.I)
+_SUBSET = re.compile(r"[^<>\[]{0,1000}\[([^\]]{0,100000})\]\s{0,99}>")
 _ENTITY = re.compile(
     r"<!ENTITY\s{1,9}([\w.-]{1,99})\s{1,9}(?:\"([^\"&%<]{0,99})\"|'([^'&%<]{0,99})')"
 )
@@ -106,10 +107,11 @@ def _parsed(page: str) -> Any:
 
 def _expanded(page: str) -> str:
     """A page without the declarations before it, and with what they say that its entities mean."""
-    found = _SUBSET.search(page[:200_000])
-    if found is None:
+    start = _DOCTYPE.search(page, 0, 200_000)
+    found = start and _SUBSET.match(page, start.end())
+    if not start or not found:
         return page
-    page = page[: found.start()] + page[found.end() :]
+    page = page[: start.start()] + page[found.end() :]
     for name, *values in _ENTITY.findall(found[1])[:100]:
         value, entity = "".join(values), f"&{name};"
         if page.count(entity) * len(value) <= _MOST_EXPANDED:

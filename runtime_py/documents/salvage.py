@@ -13,8 +13,9 @@ from edgeinfinite.runtime_py.documents.budget import Budget
 _MARK = b"PK\x03\x04"
 _HEAD = struct.Struct("<4sHHHHHIIIHH")
 _STORED, _DEFLATED = 0, 8
-_UTF_8 = 1 << 11
-_PASSWORD = 1
+_PASSWORD, _STREAMED, _UTF_8 = 1, 1 << 3, 1 << 11
+"""Flags. Of a streamed part, size and sum stand behind it."""
+
 _BLOCK = 1 << 16
 
 
@@ -41,16 +42,21 @@ def salvaged(data: bytes, budget: Budget) -> zipfile.ZipFile | None:
 def _parts(data: bytes, budget: Budget) -> Iterator[tuple[str, bytes]]:
     at = data.find(_MARK)
     while at >= 0 and at + _HEAD.size <= len(data):
-        _, _, flags, method, _, _, _, packed, _, name_size, more = _HEAD.unpack_from(data, at)
+        _, _, flags, method, _, _, sum_, packed, _, name_size, more = _HEAD.unpack_from(data, at)
         start = at + _HEAD.size + name_size + more
         name = data[at + _HEAD.size : at + _HEAD.size + name_size]
         end, content = at + len(_MARK), None
         if not flags & _PASSWORD and method == _DEFLATED:
             content, end = _inflated(data, start, budget)
-        elif not flags & _PASSWORD and method == _STORED and start + packed <= len(data):
+        elif (
+            method == _STORED
+            and not flags & (_PASSWORD | _STREAMED)
+            and start + packed <= len(data)
+        ):
             content, end = data[start : start + packed], start + packed
             budget.unpack(packed)
-        if content is not None and name and not name.endswith(b"/"):
+        is_whole = flags & _STREAMED or (content is not None and zlib.crc32(content) == sum_)
+        if content is not None and is_whole and name and not name.endswith(b"/"):
             yield name.decode("utf-8" if flags & _UTF_8 else "cp437", "replace"), content
         at = data.find(_MARK, max(end, at + len(_MARK)))
 

@@ -219,9 +219,13 @@ def _choose_entry(entries: Any) -> None:
 
 
 def _hide(vanish: Any) -> None:
-    """Removes a run that Word shows nobody."""
-    run = next(vanish.iterancestors("{*}r"), None)
-    if run is not None and run.getparent() is not None:
+    """Removes a run that Word shows nobody.
+
+    The mark also stands at ends of paragraphs, in styles, and where a change of a run's look is
+    kept; there it hides no text.
+    """
+    run = vanish.getparent().getparent()
+    if run is not None and local_name(run) == "r" and run.getparent() is not None:
         _remove(run)
 
 

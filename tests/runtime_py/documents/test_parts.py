@@ -212,6 +212,23 @@ def test_of_a_book_that_was_cut_the_whole_parts_are_read_and_that_is_said(
     assert "4 of 9 chapters of a.epub are left out" in half.notes[0]
 
 
+def test_a_part_of_a_cut_archive_that_isnt_as_it_was_written_is_left_out_and_told() -> None:
+    members = {
+        n: b for n, b in _members(epub("<p>one</p>", "<p>two</p>")).items() if "nav" not in n
+    }
+    whole, streamed = io.BytesIO(), _Unseekable()
+    for file in (whole, streamed):
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as book:
+            for name, content in members.items():
+                book.writestr(name, content)
+    cut = whole.getvalue()[: whole.getvalue().find(b"PK\x01\x02")]
+    changed = document_of("a.epub", cut.replace(b"<p>two</p>", b"<p>2wo</p>"))
+    assert changed.text == "one" and "1 of 2 chapters of a.epub are left out" in changed.notes[0]
+    without_sizes = streamed.getvalue()
+    with pytest.raises(EdgeInfiniteError):  # nothing says where a part ends; none is read as empty
+        document_of("a.epub", without_sizes[: without_sizes.find(b"PK\x01\x02")])
+
+
 def test_an_archive_that_was_cut_unpacks_no_more_than_any() -> None:
     book = archive(_members(epub("<p>x</p>")) | {"OEBPS/chapter 0.xhtml": b" " * 200_000_000})
     with pytest.raises(EdgeInfiniteError, match="unpacks to more than"):

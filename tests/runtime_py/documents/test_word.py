@@ -194,6 +194,15 @@ def test_what_a_form_shows_is_read_and_what_nobody_sees_is_not(inner: str, text:
     assert text_of(inner) == text
 
 
+def test_a_mark_that_hides_no_text_hides_none() -> None:
+    hidden = "<w:pPr><w:rPr><w:vanish/></w:rPr></w:pPr>"
+    box = f"<w:txbxContent><w:p>{hidden}{run('boxed')}</w:p></w:txbxContent>"
+    of_box = f'<v:textbox xmlns:v="urn:schemas-microsoft-com:vml">{box}</v:textbox>'
+    drawn = f"<w:r><w:pict>{of_box}</w:pict></w:r>"
+    was = "<w:rPrChange w:id='1' w:author='a'><w:rPr><w:vanish/></w:rPr></w:rPrChange>"
+    assert text_of(run("seen ", was) + drawn).split() == ["seen", "boxed"]
+
+
 def test_a_document_within_a_document_is_told() -> None:
     document = word()
     document.add_paragraph("Words.")
