@@ -26,6 +26,7 @@ Message = Mapping[str, Any]
 `tool_calls`, as transformers has them."""
 
 _ANSWER = "EDGEINFINITE-ANSWER-7F3A"
+_SYSTEM = "EDGEINFINITE-SYSTEM-4C1E"
 
 LONGEST_SOURCE = 262_144
 """Characters; the longest template of a known checkpoint has a tenth."""
@@ -36,6 +37,10 @@ SECONDS = 10.0
 _CHARACTERS = 1_000_000
 _TIMES_AS_LONG = 8
 """What a template makes of messages of n characters may have 1,000,000 + 8 n."""
+
+
+class SystemDropped(EdgeInfiniteError):
+    """A template would tell the model nothing of a system message."""
 
 
 class ChatTemplate:
@@ -83,7 +88,28 @@ class ChatTemplate:
         Raises:
             EdgeInfiniteError: the template refuses the conversation, fails, takes too long or
                 writes too much.
+            SystemDropped: it writes nothing of a system message.
         """
+        text = self._render(messages, opens, seconds, more)
+        for place, message in enumerate(messages):
+            if message["role"] != "system" or message["content"].strip() in text:
+                continue
+            # Templates may take words out of it, such as a switch.
+            marked = [*messages[:place], {**message, "content": _SYSTEM}, *messages[place + 1 :]]
+            if _SYSTEM not in self._render(marked, opens, seconds, more):
+                raise SystemDropped(
+                    "this artifact's chat template drops the system message; put what it should "
+                    "say into the user's message"
+                )
+        return text
+
+    def _render(
+        self,
+        messages: Sequence[Message],
+        opens: bool,
+        seconds: float | None,
+        more: Mapping[str, Any] | None,
+    ) -> str:
         given = _characters(messages) + _characters(more)
         token = BUDGET.set(
             Budget(SECONDS if seconds is None else seconds, _CHARACTERS + _TIMES_AS_LONG * given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.text.chat_template import ChatTemplate, Message
+from edgeinfinite.runtime_py.text.chat_template import ChatTemplate, Message, SystemDropped
 
 _MARK = "EDGEINFINITE-SYSTEM-4C1E"
 _USER: Message = {"role": "user", "content": "Hi"}
@@ -30,10 +30,10 @@ def check_system(template: ChatTemplate | None, text: str) -> None:
     own = template.render([_USER])
     try:
         marked = template.render([_system(_MARK), _USER])
+    except SystemDropped as error:
+        raise _no_role("drops them") from error
     except EdgeInfiniteError as error:
         raise _no_role("refuses them") from error
-    if _MARK not in marked:
-        raise _no_role("drops them")
     if text.strip() or template.render([_system(text), _USER]) != own:
         return
     if _has_its_own(own, marked):

@@ -89,9 +89,10 @@ def untouched_after_evictions(kind: str, count: int) -> np.ndarray:
     return np.stack(found)
 
 
-def assert_close(logits: np.ndarray, wanted: np.ndarray) -> None:
-    """Within 1e-4 of the largest logit, of which there are some of 3 and more."""
-    assert np.abs(logits - wanted).max() < 1e-4 * np.abs(wanted).max()
+def assert_close(kind: str, logits: np.ndarray, wanted: np.ndarray) -> None:
+    """Within 1e-4; for qwen3_next, which rounds 1.2e-4 apart in float32, of the largest logit."""
+    scale = np.abs(wanted).max() if kind == "qwen3_next" else 1.0
+    assert np.abs(logits - wanted).max() < 1e-4 * scale
 
 
 @each_model
@@ -104,7 +105,7 @@ def test_any_split_of_a_short_text_equals_transformers(kind, parts):
     for part in parts:
         if piece := tokens[end : end + part]:
             end += len(piece)
-            assert_close(session.append(piece), wanted[end - 1])
+            assert_close(kind, session.append(piece), wanted[end - 1])
 
 
 @each_model
@@ -116,7 +117,7 @@ def test_after_evictions_it_is_transformers_with_the_kept_pairs(kind, parts):
     for part in [*parts, 90]:
         if piece := tokens[end : end + part]:
             end += len(piece)
-            assert_close(session.append(piece), wanted[end - 1])
+            assert_close(kind, session.append(piece), wanted[end - 1])
     assert session.compressions > 2
 
 
@@ -130,7 +131,7 @@ def test_with_recall_slots_any_split_gives_the_same(kind, parts):
         if piece := tokens[end : end + part]:
             end += len(piece)
             logits = session.append(piece)
-    assert_close(logits, whole)
+    assert_close(kind, logits, whole)
 
 
 @each_model

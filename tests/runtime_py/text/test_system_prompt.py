@@ -43,6 +43,7 @@ REFUSES = (  # as Gemma 1 and 2
     "{% endif %}" + PLAIN
 )
 DROPS = "{% for m in messages if m.role != 'system' %}" + _TURNS
+HI = {"role": "user", "content": "Hi"}
 TELLS = (PLAIN, WITH_OWN, IN_THE_USERS_TURN, WITH_A_DATE, INSISTS)
 
 
@@ -77,6 +78,27 @@ def test_a_template_without_the_role_is_refused_in_a_line(
     with pytest.raises(EdgeInfiniteError, match=f"has no system prompt: it {what}") as told:
         check_system(_template(source), text)
     assert "\n" not in str(told.value)
+
+
+def test_a_conversation_is_refused_whose_system_message_would_be_dropped() -> None:
+    told = {"role": "system", "content": " Be brief.\n"}
+    skips = "{% if m.role == 'system' and not loop.first %}{% continue %}{% endif %}"
+    only_first = f"{{% for m in messages %}}{skips}{_TURNS}"
+    late = [HI, {"role": "assistant", "content": "Hello"}, told, HI]
+    for source, messages in ((DROPS, [told, HI]), (only_first, late)):
+        with pytest.raises(EdgeInfiniteError, match="drops the system message"):
+            _template(source).render(messages)
+    assert "Be brief." in _template(only_first).render([told, HI])
+    empty = {"role": "system", "content": ""}
+    assert _template(DROPS).render([empty, HI]) == _template(DROPS).render([HI])
+
+
+def test_words_that_a_template_takes_out_of_a_system_message_are_no_loss() -> None:
+    switch = "{% for m in messages %}" + _TURNS.replace(
+        "m.content", "m.content.replace('/no_think', '')"
+    )
+    told = {"role": "system", "content": "Be brief. /no_think Be kind."}
+    assert "Be brief.  Be kind." in _template(switch).render([told, HI])
 
 
 def test_without_a_template_there_is_nobody_to_tell_it() -> None:

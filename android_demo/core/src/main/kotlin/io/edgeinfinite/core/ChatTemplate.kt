@@ -42,13 +42,35 @@ internal class ChatTemplate(
      * @param opens whether the template writes how an answer begins; it is `add_generation_prompt`.
      * @param nanoseconds that it may take.
      * @param more what else the template is given: `tools`, and switches of its own.
-     * @throws EdgeInfiniteException the template refuses the conversation.
+     * @throws EdgeInfiniteException the template refuses the conversation, or writes nothing of a system message.
      */
     fun render(
         messages: List<Map<String, Any?>>,
         opens: Boolean,
         nanoseconds: Long = mostNanoseconds,
         more: Map<String, Any?> = emptyMap(),
+    ): String {
+        val text = rendered(messages, opens, nanoseconds, more)
+        messages.forEachIndexed { place, message ->
+            val content = message["content"] as? String ?: ""
+            if (message["role"] != Message.SYSTEM || content.trim() in text) return@forEachIndexed
+            // Templates may take words out of it, such as a switch.
+            val marked = messages.toMutableList().also { it[place] = message + ("content" to SYSTEM) }
+            if (SYSTEM !in rendered(marked, opens, nanoseconds, more)) {
+                throw EdgeInfiniteException(
+                    ErrorCode.CHAT_TEMPLATE,
+                    "this artifact's chat template drops the system message; put what it should say into the user's message",
+                )
+            }
+        }
+        return text
+    }
+
+    private fun rendered(
+        messages: List<Map<String, Any?>>,
+        opens: Boolean,
+        nanoseconds: Long,
+        more: Map<String, Any?>,
     ): String {
         val values =
             specialTokens +
@@ -116,5 +138,6 @@ internal class ChatTemplate(
 
     private companion object {
         const val ANSWER = "EDGEINFINITE-ANSWER-7F3A"
+        const val SYSTEM = "EDGEINFINITE-SYSTEM-4C1E"
     }
 }
