@@ -72,7 +72,7 @@ def _hermes() -> list[str]:
         '<tool_call>{"name": "unknown", "arguments": {}}</tool_call>',
         '<tool_call>{"name": "now", "arguments": [1]}</tool_call>',
         '<tool_call>{"name": "now", "arguments": ' + "[" * 2_000 + "]" * 2_000 + "}</tool_call>",
-        '<tool_call>{"arguments": {"a": ' + "[" * 400 + "]" * 400 + '}, "name": "now"}</tool_call>',
+        '<tool_call>{"arguments": {"a": ' + "[" * 90 + "]" * 90 + '}, "name": "now"}</tool_call>',
         *PLAIN,
     ]
 
@@ -142,7 +142,7 @@ def _lfm2() -> list[str]:
         *("weather(city={'a': 1, 2: null, True: 1.0, None: (1)})", "weather(city=1e999)"),
         *("now(class=1)", "a.b(x=1)", "now(x=open('y'))", "weather(city=1j)", "weather(city=...)"),
         *(
-            "weather(city=" + "[" * 150 + "]" * 150 + ")",
+            "weather(city=" + "[" * 90 + "]" * 90 + ")",
             "weather(city=" + "[" * 250 + "]" * 250 + ")",
         ),
         *(
@@ -310,7 +310,7 @@ def json_texts(dice: random.Random) -> Iterator[str]:
             "\u00a01",
         ),
         *(
-            "[" * 400 + "]" * 400,
+            "[" * 90 + "]" * 90,
             "[" * 2_000 + "]" * 2_000,
             "9" * 4_300,
             "9" * 4_301,

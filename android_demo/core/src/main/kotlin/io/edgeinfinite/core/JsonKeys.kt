@@ -64,4 +64,5 @@ private fun endOfString(
 
 private const val UNESCAPED = "a control character stands in a string"
 
-private const val DEEPEST_JSON = 100
+/** A phone's threads have small stacks, and one level takes several calls. */
+internal const val DEEPEST_JSON = 100

@@ -44,6 +44,23 @@ class ChatTemplateTest {
         }
     }
 
+    @Test
+    fun `a system message that the template would drop is refused`() {
+        val told = Message(Message.SYSTEM, " Be brief.\n")
+        val hi = Message(Message.USER, "Hi")
+        val rest = "{{ m.role }}: {{ m.content }}\n{% endfor %}"
+        val drops = ChatTemplate("{% for m in messages if m.role != 'system' %}$rest", emptyMap())
+        val first = ChatTemplate("{% for m in messages if m.role != 'system' or m == messages[0] %}$rest", emptyMap())
+        for ((template, messages) in listOf(drops to listOf(told, hi), first to listOf(hi, told, hi))) {
+            val error = assertThrows(EdgeInfiniteException::class.java) { template.render(messages) }
+            assertTrue("drops the system message" in error.message!!)
+        }
+        assertEquals("system:  Be brief.\n\nuser: Hi\n", first.render(listOf(told, hi)))
+        val switch = "{% for m in messages %}{{ m.content.replace('/no_think', '') }}{% endfor %}"
+        val switched = Message(Message.SYSTEM, "Be brief. /no_think")
+        assertEquals("Be brief. Hi", ChatTemplate(switch, emptyMap()).render(listOf(switched, hi)))
+    }
+
     private fun <T> orNull(compute: () -> T): T? =
         try {
             compute()

@@ -1,5 +1,6 @@
 package io.edgeinfinite.core.jinja
 
+import io.edgeinfinite.core.DEEPEST_JSON
 import java.math.BigInteger
 
 /** A text isn't what Python's `json.loads` reads. */
@@ -11,15 +12,40 @@ internal class JsonException(
  * Python's `json.loads`, to what templates compute with: Map, List, String, Long or BigInteger, Double,
  * Boolean, null. Of a key that stands twice the last value counts; `NaN` and `Infinity` are numbers.
  *
- * @throws JsonException it isn't JSON, or is nested more than 500 levels deep.
+ * @throws JsonException it isn't JSON, or is nested more than [DEEPEST_JSON] levels deep.
  */
 internal fun parseJson(text: String): Any? = JsonReader(text).whole()
+
+/** An object or a list whose end isn't read yet. */
+private abstract class Level(
+    val close: Char,
+) {
+    abstract val value: Any
+
+    abstract fun add(value: Any?)
+}
+
+private class Members : Level('}') {
+    override val value = LinkedHashMap<String, Any?>()
+    var key = ""
+
+    override fun add(value: Any?) {
+        this.value[key] = value
+    }
+}
+
+private class Items : Level(']') {
+    override val value = ArrayList<Any?>()
+
+    override fun add(value: Any?) {
+        this.value += value
+    }
+}
 
 private class JsonReader(
     private val text: String,
 ) {
     private var at = 0
-    private var depth = 0
 
     fun whole(): Any? {
         skipSpace()
@@ -29,12 +55,54 @@ private class JsonReader(
         return value
     }
 
-    private fun value(): Any? =
-        when (text.getOrNull(at)) {
-            '"' -> string()
-            '{' -> nested(::members)
-            '[' -> nested(::items)
-            else -> WORDS.entries.find { text.startsWith(it.key, at) }?.let { word(it.key, it.value) } ?: other()
+    /** Without recursion, since a phone's threads have small stacks. */
+    private fun value(): Any? {
+        val open = ArrayList<Level>()
+        while (true) {
+            var value: Any?
+            val opens = text.getOrNull(at)
+            if (opens == '{' || opens == '[') {
+                if (open.size == DEEPEST_JSON) throw JsonException("it is nested too deeply")
+                at += 1
+                skipSpace()
+                val level = if (opens == '{') Members() else Items()
+                if (!take(level.close)) {
+                    open += level
+                    key(level)
+                    continue
+                }
+                value = level.value
+            } else {
+                value = scalar()
+            }
+            while (true) {
+                val level = open.lastOrNull() ?: return value
+                level.add(value)
+                skipSpace()
+                if (!take(level.close)) break
+                open.removeAt(open.lastIndex)
+                value = level.value
+            }
+            if (!take(',')) fail()
+            skipSpace()
+            key(open.last())
+        }
+    }
+
+    private fun key(level: Level) {
+        if (level !is Members) return
+        if (text.getOrNull(at) != '"') fail()
+        level.key = string()
+        skipSpace()
+        if (!take(':')) fail()
+        skipSpace()
+    }
+
+    private fun scalar(): Any? =
+        if (text.getOrNull(at) == '"') {
+            string()
+        } else {
+            WORDS.entries.find { text.startsWith(it.key, at) }?.let { word(it.key, it.value) } ?: other()
         }
 
     private fun word(
@@ -51,42 +119,6 @@ private class JsonReader(
             return null
         }
         return number()
-    }
-
-    private fun <T> nested(read: () -> T): T {
-        if (++depth > DEEPEST) throw JsonException("it is nested too deeply")
-        at += 1
-        skipSpace()
-        return read().also { depth -= 1 }
-    }
-
-    private fun members(): Map<String, Any?> {
-        val members = LinkedHashMap<String, Any?>()
-        if (take('}')) return members
-        while (true) {
-            if (text.getOrNull(at) != '"') fail()
-            val key = string()
-            skipSpace()
-            if (!take(':')) fail()
-            skipSpace()
-            members[key] = value()
-            skipSpace()
-            if (take('}')) return members
-            if (!take(',')) fail()
-            skipSpace()
-        }
-    }
-
-    private fun items(): List<Any?> {
-        val items = ArrayList<Any?>()
-        if (take(']')) return items
-        while (true) {
-            items += value()
-            skipSpace()
-            if (take(']')) return items
-            if (!take(',')) fail()
-            skipSpace()
-        }
     }
 
     private fun string(): String {
@@ -151,7 +183,6 @@ private class JsonReader(
     private fun fail(): Nothing = throw JsonException("it isn't JSON at character $at")
 
     private companion object {
-        const val DEEPEST = 500
         const val CODE_DIGITS = 4
 
         /** Python's for whole numbers. */

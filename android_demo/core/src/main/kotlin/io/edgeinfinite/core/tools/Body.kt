@@ -1,5 +1,6 @@
 package io.edgeinfinite.core.tools
 
+import io.edgeinfinite.core.DEEPEST_JSON
 import io.edgeinfinite.core.jinja.JsonException
 import io.edgeinfinite.core.jinja.areEqual
 import io.edgeinfinite.core.jinja.isPythonSpace
@@ -167,7 +168,6 @@ internal object XmlCall : Body() {
 internal object GemmaCall : Body() {
     private const val CALL = "call:"
     private const val ESCAPE = "<escape>"
-    private const val DEEPEST = 500
 
     override val marks: List<String> get() = listOf(ESCAPE)
 
@@ -188,7 +188,7 @@ internal object GemmaCall : Body() {
         scan: Scan,
         depth: Int,
     ): Any? {
-        if (depth > DEEPEST) throw NoCallException("nested too deeply")
+        if (depth > DEEPEST_JSON) throw NoCallException("nested too deeply")
         if (scan.take(ESCAPE)) return scan.upTo(ESCAPE)
         return when {
             scan.take("{") -> {

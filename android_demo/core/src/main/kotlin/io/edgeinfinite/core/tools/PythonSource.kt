@@ -1,5 +1,7 @@
 package io.edgeinfinite.core.tools
 
+import io.edgeinfinite.core.DEEPEST_JSON
+
 /**
  * The words and texts of a source in Python, read from its start.
  *
@@ -35,7 +37,7 @@ internal class PythonSource(
     /** Takes an opening bracket. */
     fun open(bracket: Char): Boolean {
         if (!isNext(bracket.toString())) return false
-        if (++depth > DEEPEST) throw NoCallException("nested too deeply")
+        if (++depth > DEEPEST_JSON) throw NoCallException("nested too deeply")
         return take(bracket.toString())
     }
 
@@ -134,8 +136,6 @@ internal class PythonSource(
     }
 
     private companion object {
-        /** Python's for brackets. */
-        const val DEEPEST = 200
         const val RAW = "rR"
         const val PLAIN = "uU"
         val CODES = mapOf('x' to 2, 'u' to 4, 'U' to 8)
