@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from results_cases import CASES
 from results_conversation import CONVERSATION
 from results_exact import EXACT_4096, EXACT_AND_FIXED, EXACT_BUDGET, EXACT_GEMMA, EXACT_OLD
 from results_models import DEVICES
@@ -15,7 +16,7 @@ from results_quantization import (
     QUANTIZERS_GEMMA,
 )
 from results_recall import DIGITS, OTHER_TASKS, README_RECALL, RECALL
-from results_server import SESSIONS, WAIT, WAIT_SHORT
+from results_server import HEALTH, SESSIONS, TURNS, WAIT, WAIT_SHORT
 from results_speed import EXECUTORCH, GEMMA, INT8, SPEED
 from results_tables import BENCHMARKS, Grid, document, markdown
 from results_trust import ARM64, CLIENTS, CROSS_ENGINE, DOCUMENTS, GGUF, ROUTES
@@ -45,6 +46,9 @@ GRIDS: dict[str, Grid] = {
     "server/measured": WAIT,
     "server/measured-2": WAIT_SHORT,
     "server/measured-3": SESSIONS,
+    "server/turns": TURNS,
+    "server/health": HEALTH,
+    "testing/cases": CASES,
     "trust/arm64": ARM64,
     "trust/documents": DOCUMENTS,
     "trust/gguf": GGUF,

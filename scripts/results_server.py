@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from results_tables import Cell, Grid, Line, Row, one, rows_of
+from results_tables import Cell, Grid, Line, Row, chosen, one, rows_of
 
 _QUESTIONS = {
     "the first question": "first",
@@ -48,5 +48,54 @@ SESSIONS = Grid(
     tuple(
         Line((f"{row['sessions']}",), _SESSIONS, {"sessions": row["sessions"]})
         for row in rows_of(_SESSIONS)
+    ),
+)
+
+
+def _turn(number: int) -> tuple[str, Cell]:
+    """Seconds until the first piece of a turn; a dash where it wasn't asked."""
+
+    def cell(rows: list[Row]) -> str:
+        found = chosen(rows, turn=number)
+        return f"{found[0]['ttft_s']:.2f}" if found else "–"
+
+    return f"turn {number}", cell
+
+
+def _peak_of(rows: list[Row]) -> str:
+    (peak,) = (row["peak_mb"] for row in rows if "peak_mb" in row)
+    return f"{peak:,.0f}"
+
+
+_TURNS, _THEIRS = "server/turns.json", "server/turns-llama.cpp.json"
+TURNS = Grid(
+    ("first piece of the answer after, s",),
+    (*(_turn(number) for number in (1, 10, 25, 50)), ("peak, MB", _peak_of)),
+    tuple(
+        Line((label,), file, {"way": way})
+        for label, file, way in (
+            ("**`previous_response_id`**", _TURNS, "previous_response_id"),
+            ("the history resent", _TURNS, "history resent"),
+            ("the history resent, nothing kept", _TURNS, "history resent, nothing kept"),
+            ("llama.cpp's server, the history resent", _THEIRS, "llama.cpp, history resent"),
+        )
+    ),
+)
+_HEALTH = "server/health.json"
+HEALTH = Grid(
+    ("what is read",),
+    (
+        ("asked", one("asked", "{:,.0f}")),
+        ("median, ms", one("median_ms", "{:.1f}")),
+        ("99 %, ms", one("p99_ms", "{:.1f}")),
+        ("slowest, ms", one("slowest_ms", "{:.1f}")),
+    ),
+    tuple(
+        Line(
+            ("nothing" if row["document"] == "none" else row["document"],),
+            _HEALTH,
+            {"document": row["document"]},
+        )
+        for row in rows_of(_HEALTH)
     ),
 )

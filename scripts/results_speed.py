@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from results_tables import Grid, Line, one
 
-_ONE_RUN, _OTHER_RUN = "int8-llama.json", "8000.json"
+_PEERS = "peers-8000.json"
 
 
-def _system(label: str, file: str, settings: str, default: bool = False) -> Line:
-    return Line((label,), file, {"settings": settings}, default)
+def _system(label: str, settings: str, default: bool = False) -> Line:
+    return Line((label,), _PEERS, {"settings": settings}, default)
 
 
+_LLAMA = "flash attention, swa_full off, {} cache"
 SPEED = Grid(
     ("system",),
     (
@@ -21,12 +22,13 @@ SPEED = Grid(
         ("loss, nats", one("nats_per_token", "{:.3f}")),
     ),
     (
-        _system("**EdgeInfinite int4**", _ONE_RUN, "carry-26.7-int8", default=True),
-        _system("`--recall-slots trained:512`", _ONE_RUN, "carry-512-slots-int8"),
-        _system("llama.cpp Q4_1", _ONE_RUN, "flash attention, f16 cache"),
-        _system("EdgeInfinite, ExecuTorch, float32 caches \\*", _OTHER_RUN, "carry-executorch"),
-        _system("onnxruntime-genai int8 \\*", _OTHER_RUN, "int8"),
-        _system("transformers float32 \\*", _OTHER_RUN, "sdpa, float32"),
+        _system("**EdgeInfinite int4**", "carry-26.7-int8", default=True),
+        _system("`--recall-slots trained:512`", "carry-512-int8"),
+        _system("EdgeInfinite, ExecuTorch", "executorch"),
+        _system("llama.cpp Q4_1", _LLAMA.format("f16")),
+        _system("llama.cpp Q4_1, q8_0 cache", _LLAMA.format("q8_0")),
+        _system("onnxruntime-genai int8", "int8"),
+        _system("transformers float32", "sdpa, float32"),
     ),
 )
 

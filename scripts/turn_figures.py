@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,11 @@ CHARACTERS = 1_700
 """Of the story in a message: some 400 tokens of SmolLM2."""
 
 _ANSWER = 24
-_Turn = Callable[[str], tuple[float, int | None, int | None]]
-"""Says a message; seconds to the first piece, tokens of the prompt, those of them not read anew."""
+_Said = tuple[float, int | None, int | None]
+"""Seconds to the first piece, tokens of the prompt, those of them not read anew."""
+
+_Turn = Callable[[str], _Said | None]
+"""Says a message; None if this turn isn't asked."""
 
 
 def messages(turns: int) -> Iterator[str]:
@@ -46,7 +50,7 @@ def by_id(server: Server) -> _Turn:
     model = server.client.models.list().data[0].id
     before: list[str] = []
 
-    def turn(text: str) -> tuple[float, int | None, int | None]:
+    def turn(text: str) -> _Said:
         start = time.perf_counter()
         first = 0.0
         given: dict[str, Any] = {"previous_response_id": before[-1]} if before else {}
@@ -71,12 +75,26 @@ def by_id(server: Server) -> _Turn:
 def resent(server: Server) -> _Turn:
     """Every turn sends the whole conversation."""
     history: list[dict[str, str]] = []
+    return lambda text: _resent(server, history, text)
 
-    def turn(text: str) -> tuple[float, int | None, int | None]:
-        history.append(user(text))
-        seconds, answer, cached = server.ask(history, max_tokens=_ANSWER)
-        history.append({"role": "assistant", "content": answer})
-        return seconds, None, cached
+
+def _resent(server: Server, history: list[dict[str, str]], text: str) -> _Said:
+    """Asks with the whole conversation and notes the answer in it."""
+    history.append(user(text))
+    seconds, answer, cached = server.ask(history, max_tokens=_ANSWER)
+    history.append({"role": "assistant", "content": answer})
+    return seconds, None, cached
+
+
+def last_alone(server: Server, turns: int) -> _Turn:
+    """Only the last turn is asked, with answers of as many words in its history."""
+    history: list[dict[str, str]] = []
+
+    def turn(text: str) -> _Said | None:
+        if len(history) // 2 + 1 == turns:
+            return _resent(server, history, text)
+        history.extend([user(text), {"role": "assistant", "content": "word " * _ANSWER}])
+        return None
 
     return turn
 
@@ -84,7 +102,7 @@ def resent(server: Server) -> _Turn:
 def talked(
     way: str, say: Callable[[Server], _Turn], command: list[str], port: int, turns: int
 ) -> list[dict[str, Any]]:
-    """A row for every turn of a conversation with a server that is started for it."""
+    """A row for every turn that is asked of a conversation with a server that is started for it."""
     rows = []
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -92,7 +110,10 @@ def talked(
     ):
         turn = say(server)
         for number, text in enumerate(messages(turns), 1):
-            seconds, prompt, cached = turn(text)
+            said = turn(text)
+            if said is None:
+                continue
+            seconds, prompt, cached = said
             rows.append({"way": way, "turn": number, "ttft_s": round(seconds, 3)})
             rows[-1] |= {"prompt_tokens": prompt, "cached_tokens": cached}
             print(rows[-1], file=sys.stderr)
@@ -118,7 +139,8 @@ def main() -> None:
         rows += talked("history resent", resent, *ours(model, threads), turns)
         # As if another conversation had made its states go: everything is read again.
         forgetful = ours(model, threads, "--cache-mb", "0")
-        rows += talked("history resent, nothing kept", resent, *forgetful, turns)
+        alone = partial(last_alone, turns=turns)
+        rows += talked("history resent, nothing kept", alone, *forgetful, turns)
     write_rows(arguments.json, "turn_figures", [row | {"threads": threads} for row in rows])
 
 
