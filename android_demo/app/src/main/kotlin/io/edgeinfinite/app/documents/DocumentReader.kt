@@ -124,10 +124,32 @@ class DocumentReader(
         file: File,
     ): Extracted =
         try {
-            ZipFile(file).use { zip -> readArchive(name, Archive(name, zip, mostBytes)) }
+            opened(file)?.use { readArchive(name, Archive(name, it, mostBytes)) } ?: readCut(name, file)
         } catch (error: ZipException) {
             throw damaged(name, error)
         }
+
+    /** The archive; null if its directory is missing or damaged. */
+    private fun opened(file: File): ZipFile? =
+        try {
+            ZipFile(file)
+        } catch (_: ZipException) {
+            null
+        }
+
+    /** The parts that are whole of an archive that was cut. */
+    private fun readCut(
+        name: String,
+        file: File,
+    ): Extracted {
+        val whole = Salvage(name, mostBytes).of(file) ?: throw ZipException("its end is missing")
+        try {
+            val found = ZipFile(whole).use { readArchive(name, Archive(name, it, mostBytes)) }
+            return found.copy(left = found.left ?: Problem(R.string.document_cut, listOf(name)))
+        } finally {
+            whole.delete()
+        }
+    }
 
     /** An archive is what its parts say; the suffix decides where it is two documents. */
     private fun readArchive(

@@ -243,6 +243,31 @@ class DocumentReaderTest {
     }
 
     @Test
+    fun `of a book that was cut the whole parts are read, and that is said`() {
+        val book = String(bookOf()).replace("<o:itemref idref=\"gone\"/>", "").toByteArray()
+        for (method in listOf(ZipEntry.DEFLATED, ZipEntry.STORED)) {
+            val whole = epub(mapOf("OEBPS/book.opf" to book), method)
+            val marks = String(whole, Charsets.ISO_8859_1)
+            val found = read("b.epub", whole.copyOf(marks.indexOf("PK\u0001\u0002") + 20))
+            assertEquals("# One\n\nFirst – chapter.\n\n# Two\n\nSecond chapter.", found.text)
+            assertEquals("The end of b.epub is missing or damaged: only the parts before it are read.", line(found))
+            val half = read("b.epub", whole.copyOf(marks.indexOf("OEBPS/one.xhtml") + 30))
+            assertEquals("# Two\n\nSecond chapter.", half.text)
+            assertTrue(line(half), "1 of 2 parts" in line(half) && "OEBPS/one.xhtml" in line(half))
+            refuses("b.epub", whole.copyOf(20), "is damaged")
+        }
+        val changed = epub(mapOf("OEBPS/book.opf" to book), ZipEntry.STORED)
+        val marks = String(changed, Charsets.ISO_8859_1)
+        changed[marks.indexOf("Second")] = 'X'.code.toByte()
+        val left = read("b.epub", changed.copyOf(marks.indexOf("PK\u0001\u0002")))
+        assertEquals("# One\n\nFirst – chapter.", left.text)
+        val bomb = epub(mapOf("OEBPS/one.xhtml" to ByteArray(20_000_000) { ' '.code.toByte() }))
+        refuses("b.epub", bomb.copyOf(bomb.size - 60), "has more text than")
+    }
+
+    private fun line(found: Extracted) = found.left?.words(app.resources).orEmpty()
+
+    @Test
     fun `what a spine names that is no text is told`() {
         val items = "<o:item id='pdf' href='x.pdf' media-type='application/pdf'/></o:manifest>"
         val more = "<o:itemref idref='nowhere'/><o:itemref idref='pdf'/></o:package>"
