@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -31,7 +32,7 @@ def open_chat(
     """Starts a chat on a terminal of its own."""
     opened: list[pexpect.spawn] = []
 
-    def opened_chat(*options: str) -> pexpect.spawn:
+    def opened_chat(*options: str, **variables: str) -> pexpect.spawn:
         code = ("import sys; " if request.param == "with the extra" else WITHOUT) + RUN
         child = pexpect.spawn(
             sys.executable,
@@ -41,6 +42,7 @@ def open_chat(
                 "TERM": "xterm",
                 "HOME": str(tmp_path),
                 "PROMPT_TOOLKIT_NO_CPR": "1",
+                **variables,
             },
             encoding="utf-8",
             codec_errors="replace",
@@ -48,6 +50,7 @@ def open_chat(
             cwd=str(tmp_path),
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
+        child.logfile_read = io.StringIO()
         opened.append(child)
         child.expect("/help lists the commands; Ctrl-C ends an answer")
         child.expect(">")
@@ -90,6 +93,24 @@ def test_a_chat_greets_helps_and_goes_on_after_a_mistake(open_chat, tmp_path: Pa
     child.sendline("/exit")
     assert _end(child) == 0
     assert sorted(tmp_path.iterdir()) == [tmp_path / "scan.pdf"], "no history is written unasked"
+
+
+@pytest.mark.parametrize(
+    ("variables", "code", "is_sent"),
+    [
+        ({"NO_COLOR": ""}, "\x1b[2m", True),
+        ({"NO_COLOR": "1"}, "\x1b[2m", False),
+        ({"TERM": "dumb"}, "\x1b", False),
+    ],
+)
+def test_a_chat_sends_no_colours_to_who_wants_none(
+    open_chat, variables: dict[str, str], code: str, is_sent: bool
+) -> None:
+    child = open_chat(*GREEDY, **variables)
+    _say(child, "hello", STATUS)
+    child.sendline("/exit")
+    assert _end(child) == 0
+    assert (code in child.logfile_read.getvalue()) is is_sent
 
 
 def test_ctrl_c_at_the_prompt_is_a_hint_and_twice_the_end(open_chat) -> None:

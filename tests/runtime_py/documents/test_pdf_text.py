@@ -89,6 +89,12 @@ def test_names_that_only_say_where_a_letter_is_are_left_out() -> None:
     assert "2 signs of a.pdf" in document.notes[0]
 
 
+def test_letters_that_are_drawn_as_one_sign_are_letters() -> None:
+    named = FONT % b"/Encoding<</Type/Encoding/Differences[1/fi/fl]>>"
+    document = drawn(b"(The of\\001ce is \\001nal, the \\002oor not.) Tj", {5: named})
+    assert (document.text, document.notes) == ("The office is final, the floor not.", ())
+
+
 def widget(more: bytes) -> bytes:
     return b"<</Type/Annot/Subtype/Widget/Rect[0 0 9 9]%s>>" % more
 

@@ -10,6 +10,7 @@ import torch
 
 pytest.importorskip("gguf")
 
+import tiny_gguf
 from gguf_cases import LIMIT, RECORDED, Case, llama3_factors
 from gguf_peer import difference
 from tiny_gguf import ROPE_FREQS, VOCABULARY, keys_of, write
@@ -46,6 +47,18 @@ def test_every_change_of_a_case_moves_the_logits_or_is_known_to_change_nothing(r
             continue
         error = difference(recorded[case.label].astype(np.float32), base).max()
         assert (error > LIMIT) == (case.label not in nothing), (case.label, error)
+
+
+def test_a_file_without_biases_is_read_as_one_whose_biases_are_0(tmp_path, monkeypatch):
+    shapes = tiny_gguf.shapes_of("qwen2")
+    zeros = {n: np.zeros(shape, np.float32) for n, shape in shapes.items() if n.endswith(".bias")}
+    assert len(zeros) == 6
+    case = Case("qwen2 biases of 0", "qwen2", more=zeros)
+    expected = logits(case.write(tmp_path), case)
+    kept = {name: shape for name, shape in shapes.items() if name not in zeros}
+    monkeypatch.setattr(tiny_gguf, "shapes_of", lambda _: kept)
+    case = Case("qwen2 without biases", "qwen2")
+    assert np.array_equal(logits(case.write(tmp_path), case), expected)
 
 
 def test_llama_3_as_gguf_gives_the_logits_of_its_folder_far_into_a_text(tmp_path):
