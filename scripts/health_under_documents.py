@@ -1,8 +1,9 @@
 """How long /health waits while hostile documents are read: `ARTIFACT [--seconds N] [--json F]`.
 
-A server of its own gets each kind of document from as many clients as it has slots, one after the
-other, by clients that leave after two seconds. The rows say how long /health took meanwhile, and
-before with nothing to do.
+Each kind of document is read alone first: the rows have its time, the peak memory of the process
+that reads it, and what came of it. Then a server of its own gets it from as many clients as it has
+slots, one after the other, by clients that leave after two seconds. The rows say how long /health
+took meanwhile, and before with nothing to do.
 """
 
 from __future__ import annotations
@@ -26,6 +27,22 @@ import httpx
 _CLIENTS = 4
 _EVERY_SECONDS = 0.01
 _START_SECONDS = 120
+
+_ALONE = """
+import json, resource, sys, time
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.documents.isolated import document_isolated
+data = sys.stdin.buffer.read()
+start = time.perf_counter()
+try:
+    outcome = f"{len(document_isolated(sys.argv[1], data).text):,} characters"
+except EdgeInfiniteError as error:
+    outcome = f"refused: {error}"
+seconds = time.perf_counter() - start
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+print(json.dumps({"read_s": round(seconds, 2), "read_mb": round(peak), "outcome": outcome}))
+"""
+"""Of the children the reader is the only one that takes memory."""
 
 _PACKAGE = """<package xmlns="http://www.idpf.org/2007/opf"><manifest>
 <item id="a" href="a.xhtml" media-type="application/xhtml+xml"/></manifest><spine>{}</spine>
@@ -105,6 +122,14 @@ def _row(kind: str, waits: list[float]) -> dict[str, object]:
     }
 
 
+def _alone(name: str, data: bytes) -> dict[str, object]:
+    """Time, peak memory and outcome of reading a document in a process of its own."""
+    command = [sys.executable, "-c", _ALONE, name]
+    found = subprocess.run(command, input=data, stdout=subprocess.PIPE, check=True)
+    row: dict[str, object] = json.loads(found.stdout)
+    return row
+
+
 def _post(url: str, name: str, data: bytes, done: threading.Event) -> None:
     with httpx.Client(trust_env=False, timeout=2) as client:
         while not done.is_set():
@@ -120,6 +145,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     rows = []
+    alone = {kind: _alone(*document) for kind, document in documents().items()}
     with _served(arguments.artifact) as url:
         rows.append(_row("none", _waits(url, arguments.seconds)))
         for kind, (name, data) in documents().items():
@@ -130,7 +156,7 @@ def main() -> None:
             ]
             for client in clients:
                 client.start()
-            rows.append(_row(kind, _waits(url, arguments.seconds)))
+            rows.append(_row(kind, _waits(url, arguments.seconds)) | alone[kind])
             done.set()
             for client in clients:
                 client.join()

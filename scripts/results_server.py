@@ -85,6 +85,9 @@ _HEALTH = "server/health.json"
 HEALTH = Grid(
     ("what is read",),
     (
+        ("alone, s", one("read_s", "{:.1f}")),
+        ("its peak, MB", one("read_mb", "{:,.0f}")),
+        ("what comes of it", lambda rows: rows[0].get("outcome", "–")),
         ("asked", one("asked", "{:,.0f}")),
         ("median, ms", one("median_ms", "{:.1f}")),
         ("99 %, ms", one("p99_ms", "{:.1f}")),

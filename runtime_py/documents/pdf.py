@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.documents import pdf_spaces
+from edgeinfinite.runtime_py.documents import pdf_fonts, pdf_spaces
 from edgeinfinite.runtime_py.documents.budget import Budget
 from edgeinfinite.runtime_py.documents.parts import (
     Extracted,
@@ -33,6 +33,7 @@ def read(name: str, data: bytes, budget: Budget) -> Extracted:
     """See `document.read_document`."""
     with reading(name, "PDF"), _quiet():
         pdf_spaces.install()
+        pdf_fonts.install()
         reader = _opened(data)
         if reader.is_encrypted:
             _decrypt(name, reader)
