@@ -11,6 +11,7 @@ from edgeinfinite.cli.bench_methods import bench_methods
 from edgeinfinite.cli.notes import note
 from edgeinfinite.files import check_writable
 from edgeinfinite.rows_file import write_rows
+from edgeinfinite.runtime_py.benchmark.case import Row
 from edgeinfinite.runtime_py.benchmark.options import BenchOptions
 
 
@@ -32,14 +33,17 @@ def bench(arguments: argparse.Namespace) -> int:
 
         return prepare_peer_model(kind, settings, model, options.peer_cache, note)
 
-    rows, limits = run_bench(options, peer_model)
+    def keep(rows: list[Row]) -> None:
+        if arguments.json:  # what was measured stays if the rest is interrupted
+            write_rows(arguments.json, "bench", [dataclasses.asdict(row) for row in rows])
+
+    rows, limits = run_bench(options, peer_model, keep)
     print(f"{report.table(rows)}\n\n{report.details(rows)}\n")
     print(
         f"memory reads {limits.read_bytes_per_s / 1e9:.1f} GB/s, float32 matrix products "
         f"{limits.multiply_flops / 1e9:.0f} GFLOP/s with {options.threads} threads"
     )
-    if arguments.json:
-        write_rows(arguments.json, "bench", [dataclasses.asdict(row) for row in rows])
+    keep(rows)
     if arguments.plot:
         report.plot(rows, arguments.plot)
     return 0

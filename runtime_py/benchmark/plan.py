@@ -86,6 +86,7 @@ def run_cases(
     repeats: int,
     time_limit: float,
     progress: Callable[[Case], None] | None = None,
+    so_far: Callable[[list[Row]], None] = lambda _: None,
 ) -> list[Row]:
     """Runs every case `repeats` times, the systems taking turns, and takes the medians.
 
@@ -95,6 +96,7 @@ def run_cases(
     Args:
         time_limit: seconds that one repeat may take, loading included.
         progress: called before each repeat.
+        so_far: called when all cases of a length were repeated, with the medians until then.
     """
     results: dict[Case, list[Row]] = {case: [] for case in cases}
     failed: dict[tuple[str, str, str], str] = {}
@@ -112,6 +114,7 @@ def run_cases(
                 results[case].append(row)
                 if row.error:
                     failed[key] = f"at {length:,} tokens {row.error}"
+            so_far([median_row(rows) for rows in results.values() if rows])
     return [median_row(rows) for rows in results.values()]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 
 from tqdm import tqdm
@@ -26,12 +27,17 @@ LOSS_TOKENS = 512
 """Short enough to fit any useful cache, so that attention is exact."""
 
 
-def run_bench(options: BenchOptions, peer_model: PeerModel) -> tuple[list[Row], MachineLimits]:
+def run_bench(
+    options: BenchOptions,
+    peer_model: PeerModel,
+    so_far: Callable[[list[Row]], None] = lambda _: None,
+) -> tuple[list[Row], MachineLimits]:
     """Measures everything.
 
     Args:
         options: see `BenchOptions`.
         peer_model: makes what a peer loads; only called for installed peers.
+        so_far: called now and then with the rows until then, which have no loss yet.
 
     Returns:
         One row of medians for each system and length, and the machine's limits.
@@ -66,7 +72,9 @@ def run_bench(options: BenchOptions, peer_model: PeerModel) -> tuple[list[Row], 
             bar.update()
 
         limit = options.time_limit
-        rows = run_cases(cases, repeats=options.repeats, time_limit=limit, progress=progress)
+        rows = run_cases(
+            cases, repeats=options.repeats, time_limit=limit, progress=progress, so_far=so_far
+        )
         if text:
             rows = with_losses(rows, cases, text, time_limit=limit, progress=progress)
     multiplied = _multiplied(load_manifest(options.artifacts[0], check_files=False))

@@ -14,7 +14,7 @@ from tiny_artifact import tiny_artifact
 
 from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.benchmark import panels
+from edgeinfinite.runtime_py.benchmark import panels, plan
 from edgeinfinite.runtime_py.benchmark.case import Case, Row, median_row
 from edgeinfinite.runtime_py.benchmark.machine import (
     MachineLimits,
@@ -228,3 +228,20 @@ def test_the_command_writes_rows_and_a_plot(artifact, tmp_path, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG")
     # In both tables.
     assert capsys.readouterr().out.count("edgeinfinite-onnx") == 4
+
+
+def test_what_was_measured_stays_when_the_rest_is_interrupted(artifact, tmp_path, monkeypatch):
+    measured = []
+
+    def run(case, time_limit):
+        if case.prompt_tokens == 80:
+            raise KeyboardInterrupt
+        measured.append(case)
+        return Row(case.system, "int4", "carry", case.settings, 40, 5, 1, ttft_s=1.0)
+
+    monkeypatch.setattr(plan, "run_case", run)
+    rows = tmp_path / "rows.json"
+    command = ["bench", str(artifact), "--lengths", "40,80", "--repeats", "2", "--threads", "1"]
+    assert main([*command, "--json", str(rows)]) == 130
+    (row,) = json.loads(rows.read_text())["rows"]
+    assert (len(measured), row["prompt_tokens"], row["repeats"]) == (2, 40, 2)

@@ -56,6 +56,35 @@ class PdfTextTest {
     }
 
     @Test
+    fun `letters that are drawn as one sign are letters`() {
+        val drawn = "BT /F 12 Tf 20 200 Td (The of\\001ce is \\001nal.) Tj ET"
+        val page = "<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 300]/Contents 5 0 R/Resources<</Font<</F 4 0 R>>>>>>"
+        val encoding = "<</Type/Encoding/Differences[1/fi]>>"
+        write(
+            "<</Type/Catalog/Pages 2 0 R>>",
+            "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            page,
+            "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding$encoding>>",
+            "<</Length ${drawn.length}>>stream\n$drawn\nendstream",
+        )
+        assertEquals("The office is final.", read().text)
+    }
+
+    /** A PDF of these objects, by their numbers. */
+    private fun write(vararg objects: String) {
+        val written = StringBuilder("%PDF-1.4\n")
+        val places =
+            objects.mapIndexed { at, one ->
+                written.length.also { written.append("${at + 1} 0 obj$one endobj\n") }
+            }
+        val start = written.length
+        written.append("xref\n0 ${objects.size + 1}\n0000000000 65535 f \n")
+        for (place in places) written.append("${"%010d".format(place)} 00000 n \n")
+        written.append("trailer<</Size ${objects.size + 1}/Root 1 0 R>>\nstartxref\n$start\n%%EOF")
+        file.writeText(written.toString())
+    }
+
+    @Test
     fun `a PDF that may be opened but not changed is read, under each kind of encryption`() {
         for (bits in listOf(40, 128, 256)) {
             encrypt(bits, user = "")
