@@ -113,7 +113,8 @@ class ControlTokens:
                 add_special_tokens=False,
             ),
         )
-        return list(encoded.ids)
+        ids: list[int] = encoded.ids
+        return ids
 
     @cached_property
     def _apart(self) -> _Apart:

@@ -225,7 +225,8 @@ class TextTokenizer:
                 [text], add_special_tokens=add_special_tokens
             ),
         )
-        return list(encoded.ids)
+        ids: list[int] = encoded.ids  # a list of its own, made when it is asked for
+        return ids
 
 
 def _texts_in(value: Any) -> Iterator[str]:
