@@ -48,5 +48,6 @@ CONVERSATION = Grid(
     (
         *(_line(8000, method) for method in _LABELS),
         *(_line(32000, method) for method in ("edgeinfinite", "newest")),
+        *(_line(128_000, method) for method in ("edgeinfinite", "newest")),
     ),
 )
