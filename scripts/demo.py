@@ -16,6 +16,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.process_memory import peak_rss_bytes
 from edgeinfinite.runtime_py.answer.generation import Generation
 from edgeinfinite.runtime_py.answer.sampling import Sampler, SamplingOptions
@@ -116,9 +118,13 @@ def read(artifact: Path) -> Reading:
         for question in QUESTIONS:
             answers.append(_answer(load_session(engine, saved)[0], tokenizer, question))
         answer_s = time.perf_counter() - start
-    geometry = engine.geometry
-    slots = geometry.capacity - geometry.most_slots + geometry.average_slots
+    slots = slots_of(engine.geometry)
     return Reading(tuple(answers), len(tokens), read_s, answer_s, slots, session.state_bytes)
+
+
+def slots_of(geometry: Geometry) -> int:
+    """Of the cache, in an average layer."""
+    return geometry.capacity - geometry.most_slots + geometry.average_slots
 
 
 def _answer(session: Session, tokenizer: TextTokenizer, question: Question) -> str:
@@ -152,6 +158,12 @@ def _show(reading: Reading) -> None:
 
 def main(artifact: Path, streaming: Path) -> None:
     """Prints the questions, where the answers are, and what the two artifacts answer."""
+    slots = [slots_of(read_manifest(folder).geometry) for folder in (artifact, streaming)]
+    if slots[0] != slots[1]:
+        sys.exit(
+            f"{artifact} has {slots[0]:,} slots and {streaming} {slots[1]:,}, so they can't be "
+            "compared; remove both and run this again"
+        )
     tokenizer = load_tokenizer(artifact)
     length = len(tokenizer.encode_text(text()))
     print(f"examples/{TEXT.name} has {length:,} tokens. Asked after them, the answer begun:")

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 export_demo
 export_once build/demo-streaming "the same as StreamingLLM, to compare (about a minute)" \
-    onnx --window-length 960 --recall-slots 0
+    onnx --window-length 1984 --recall-slots 0
 
 echo
 .venv/bin/python scripts/demo.py build/demo build/demo-streaming
