@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from edgeinfinite.runtime_py.tools.forms import ToolForm
 from edgeinfinite.runtime_py.tools.tool import (
@@ -17,12 +17,15 @@ from edgeinfinite.runtime_py.tools.tool import (
 
 THINK = "<think>"
 THOUGHT = "</think>"
+_DEEPEST = 64
+"""Levels of lists and objects in a call's arguments; as in Kotlin, where stacks are small."""
 
 
 class AnswerReader:
     """Reads one answer, a piece at a time.
 
-    What begins like a call and is none stays text, and so does a call of a tool that isn't there.
+    What begins like a call and is none stays text, and so does a call of a tool that isn't there,
+    or one whose arguments are known only as a whole and nested more than 64 levels deep.
     White space around calls and behind reasoning is left out.
 
     Args:
@@ -220,7 +223,20 @@ def _name(written: str) -> str:
 
 
 def _json(given: object) -> str:
+    level: list[object] = [given]
+    for _ in range(_DEEPEST):
+        level = [one for value in level for one in _within(value) if isinstance(one, dict | list)]
+        if not level:
+            break
+    else:
+        raise ValueError("nested too deeply")
     return json.dumps(given, ensure_ascii=False, allow_nan=False)
+
+
+def _within(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _open_length(text: str, marks: Sequence[str]) -> int:

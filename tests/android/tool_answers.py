@@ -72,7 +72,10 @@ def _hermes() -> list[str]:
         '<tool_call>{"name": "unknown", "arguments": {}}</tool_call>',
         '<tool_call>{"name": "now", "arguments": [1]}</tool_call>',
         '<tool_call>{"name": "now", "arguments": ' + "[" * 2_000 + "]" * 2_000 + "}</tool_call>",
-        '<tool_call>{"arguments": {"a": ' + "[" * 90 + "]" * 90 + '}, "name": "now"}</tool_call>',
+        *(
+            '<tool_call>{"arguments": {"a": ' + "[" * n + "]" * n + '}, "name": "now"}</tool_call>'
+            for n in (63, 64, 400)
+        ),
         *PLAIN,
     ]
 
@@ -142,7 +145,9 @@ def _lfm2() -> list[str]:
         *("weather(city={'a': 1, 2: null, True: 1.0, None: (1)})", "weather(city=1e999)"),
         *("now(class=1)", "a.b(x=1)", "now(x=open('y'))", "weather(city=1j)", "weather(city=...)"),
         *(
-            "weather(city=" + "[" * 90 + "]" * 90 + ")",
+            "weather(city=" + "[" * 63 + "]" * 63 + ")",
+            "weather(city=" + "[" * 64 + "]" * 64 + ")",
+            "weather(city=" + "[" * 150 + "]" * 150 + ")",
             "weather(city=" + "[" * 250 + "]" * 250 + ")",
         ),
         *(
@@ -190,6 +195,7 @@ def _gemma() -> list[str]:
         ),
         *(
             "call:weather{city:[1,2",
+            *("call:now{a:" + "[" * n + "]" * n + "}" for n in (63, 64, 400)),
             "call:now{} more",
             "call:now[]",
             " call:now {a:NaN}",

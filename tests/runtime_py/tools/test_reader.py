@@ -123,6 +123,21 @@ def test_calls_are_read_in_any_split(form, text, said, calls, size) -> None:
     assert read(form, text, size) == ("", said, calls)
 
 
+@pytest.mark.parametrize(
+    ("form", "before", "behind"),
+    [
+        ("hermes", '<tool_call>{"arguments": {"a": ', '}, "name": "now"}</tool_call>'),
+        ("lfm2", "<|tool_call_start|>[now(a=", ")]<|tool_call_end|>"),
+        ("gemma", "<start_function_call>call:now{a:", "}<end_function_call>"),
+    ],
+)
+def test_arguments_may_be_nested_64_levels_deep(form, before, behind) -> None:
+    deep = {"a": json.loads("[" * 63 + "]" * 63)}
+    assert read(form, f"{before}{'[' * 63}{']' * 63}{behind}", 0) == ("", "", [("now", deep)])
+    text = f"{before}{'[' * 64}{']' * 64}{behind}"
+    assert read(form, text, 0) == ("", text, [])
+
+
 @pytest.mark.parametrize("size", [0, 1, 3])
 @pytest.mark.parametrize(
     ("form", "text"),

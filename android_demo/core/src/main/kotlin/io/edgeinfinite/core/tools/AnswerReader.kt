@@ -12,8 +12,9 @@ internal const val THOUGHT = "</think>"
  * Reads one answer to its parts, a piece of text at a time: reasoning, text, calls of tools. As Python's
  * `tools/reader.py`. Made by [Talk.reader].
  *
- * What begins like a call and is none stays text, and so does a call of a tool that isn't there. White
- * space around calls and behind reasoning is left out. No grammar holds the model to a tool's schema in
+ * What begins like a call and is none stays text, and so does a call of a tool that isn't there, or one
+ * whose arguments are known only as a whole and nested more than 64 levels deep. White space around calls
+ * and behind reasoning is left out. No grammar holds the model to a tool's schema in
  * Kotlin: look at a call's arguments before you use them.
  *
  * @param form in which calls are written.
@@ -185,15 +186,19 @@ public class AnswerReader internal constructor(
 
     /** JSON, which has no infinite numbers. */
     private fun finite(arguments: Map<*, *>): String {
-        checkFinite(arguments)
+        checkFinite(arguments, 1)
         return jsonOf(arguments)
     }
 
-    private fun checkFinite(value: Any?) {
+    private fun checkFinite(
+        value: Any?,
+        depth: Int,
+    ) {
+        if (depth > DEEPEST && (value is List<*> || value is Map<*, *>)) throw NoCallException("nested too deeply")
         when (value) {
             is Double -> if (value.isNaN() || value.isInfinite()) throw NoCallException("no number")
-            is List<*> -> value.forEach(::checkFinite)
-            is Map<*, *> -> value.values.forEach(::checkFinite)
+            is List<*> -> value.forEach { checkFinite(it, depth + 1) }
+            is Map<*, *> -> value.values.forEach { checkFinite(it, depth + 1) }
         }
     }
 
@@ -244,6 +249,11 @@ public class AnswerReader internal constructor(
         if (form.end.isNotEmpty()) return partition(text, form.end)
         val at = if (form.begin.isEmpty()) -1 else text.indexOf(form.begin) // which begins the next one
         return if (at < 0) Triple(text, "", "") else Triple(text.take(at), " ", text.drop(at))
+    }
+
+    private companion object {
+        /** Levels of lists and objects in a call's arguments; fewer than any form's parser takes. */
+        const val DEEPEST = 64
     }
 }
 
