@@ -54,6 +54,7 @@ class ExportOptions:
     Args:
         model: what `load_backbone` takes.
         pre_tokenizer: see `load_backbone`.
+        chat_template: a Jinja file; None for the checkpoint's own, if it has one.
         output: the artifact's folder; must not exist, be empty, or be an artifact to replace. None
             for a plan alone.
         backend: one of `artifact.backends.BACKENDS`.
@@ -81,6 +82,7 @@ class ExportOptions:
     cache_type: str | None = None
     quantization: QuantizationOptions = field(default_factory=QuantizationOptions)
     pre_tokenizer: str | None = None
+    chat_template: Path | None = None
 
     def __post_init__(self) -> None:
         if self.quantization.calibrates and self.quantize != "int4":

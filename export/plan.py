@@ -16,7 +16,7 @@ from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.output_folder import check_output
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.recipes import Recipe, recipe_named
-from edgeinfinite.export.text_files import TextFiles, text_files
+from edgeinfinite.export.text_files import TextFiles, read_template, text_files
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.checkpoint.loading import Backbone, load_backbone
@@ -156,6 +156,8 @@ def _loaded(
     found: list[TextFiles] = []
 
     def judge(settings: CheckpointSettings) -> None:
+        if options.chat_template is not None:
+            settings.tokenizer.chat_template = read_template(options.chat_template)
         found.append(text_files(options.model, settings))
 
     if options.quantization.calibrates:

@@ -16,8 +16,10 @@ from typing import Any
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.generation_settings import ids_of, usable_settings, with_ends
 from edgeinfinite.export.tokens_outside import without_tokens_outside
+from edgeinfinite.files import read_text_file
 from edgeinfinite.models.checkpoint.loading import Backbone
 from edgeinfinite.models.checkpoint.settings import GENERATION_FILE, CheckpointSettings
+from edgeinfinite.runtime_py.text.chat_template import ChatTemplate
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer, load_tokenizer
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
@@ -65,6 +67,24 @@ def text_files(source: str, settings: CheckpointSettings) -> TextFiles:
         _write_settings(folder, complete)
         contents = {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
     return TextFiles(contents, tuple(_about_ends(opened, fields, complete)))
+
+
+def read_template(path: Path) -> str:
+    """A chat template in a file of its own, judged so that an error names the file.
+
+    Raises:
+        EdgeInfiniteError: it isn't UTF-8, or no Jinja template that the runtime can run.
+        OSError: it can't be read; the message names it.
+    """
+    source = read_text_file(path)
+    try:
+        if not source.strip():
+            raise EdgeInfiniteError("the chat template is empty")
+        ChatTemplate(source, {})
+    except EdgeInfiniteError as error:
+        said = str(error).removesuffix("; export the artifact again")
+        raise EdgeInfiniteError(f"{path}: {said}; give another --chat-template") from error
+    return source
 
 
 def write_text_files(backbone: Backbone, folder: Path) -> TextFiles:

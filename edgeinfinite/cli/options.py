@@ -84,6 +84,11 @@ EXPORT = GEOMETRY | {
     "--output": option(
         "the artifact's folder; not needed with --dry-run", type=Path, metavar="DIR"
     ),
+    "--chat-template": option(
+        "a Jinja file in place of the checkpoint's own chat template (a base model has none)",
+        type=Path,
+        metavar="FILE",
+    ),
     "--gate": option("trained gate (default: the model's)", metavar="FILE|untrained|none"),
     "--backend": option(choices=tuple(BACKENDS)),
     "--target": option(choices=TARGETS),

@@ -17,16 +17,17 @@ Mark and aliases hold a number that nobody can guess.
 from __future__ import annotations
 
 import json
-import re
 import secrets
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from tokenizers import AddedToken, Tokenizer
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.text.replaced import replaced, starts_of
 from edgeinfinite.runtime_py.text.tokenizer_check import as_json, guarded
 
 
@@ -105,13 +106,11 @@ class ControlTokens:
             rendering: the text; control tokens without a mark are the template's own.
         """
         apart = self._apart
-        aliased = self._pattern(self._all).sub(lambda found: apart.aliases[found[0]], rendering)
+        names = apart.aliases | {apart.mark: "", apart.escaped_mark: ""}
+        plain = replaced(rendering, names)
         (encoded,) = guarded(
             "the tokenizer can't read the text",
-            lambda: apart.tokenizer.encode_batch_fast(
-                [aliased.replace(apart.mark, "").replace(apart.escaped_mark, "")],
-                add_special_tokens=False,
-            ),
+            lambda: apart.tokenizer.encode_batch_fast([plain], add_special_tokens=False),
         )
         ids: list[int] = encoded.ids
         return ids
@@ -131,19 +130,11 @@ class ControlTokens:
         return _Apart(renamed, aliases, mark=f"\ufdd0{number}\ufdd1")
 
     def _mark_text(self, text: str, names: set[str]) -> str:
-        mark = self._apart.mark
         # Behind every first character, also where two of them overlap: none is left over.
-        return re.sub(
-            f"(?={self._pattern(names).pattern}).", lambda found: found[0] + mark, text, flags=re.S
+        ends = [start + 1 for start in starts_of(text, names)]
+        return self._apart.mark.join(
+            text[start:end] for start, end in pairwise([0, *ends, len(text)])
         )
-
-    @staticmethod
-    def _pattern(names: set[str]) -> re.Pattern[str]:
-        if not names:
-            return re.compile(r"(?!)")
-        first = "".join(sorted({re.escape(name[0]) for name in names}))
-        longest_first = sorted(names, key=len, reverse=True)
-        return re.compile(f"(?=[{first}])(?:{'|'.join(map(re.escape, longest_first))})")
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tokenizers import Tokenizer
 
@@ -19,6 +20,8 @@ from edgeinfinite.runtime_py.text.control_tokens import ControlTokens
 from edgeinfinite.runtime_py.text.text_stream import TextStream
 from edgeinfinite.runtime_py.text.token_bytes import TokenBytes
 from edgeinfinite.runtime_py.text.tokenizer_check import as_json, check_parts, guarded
+
+Rendered = TypeVar("Rendered")
 
 
 class TextTokenizer:
@@ -48,6 +51,9 @@ class TextTokenizer:
             tokenizer, self.stop_ids, "" if chat_template is None else chat_template.source
         )
         self._bytes = TokenBytes(tokenizer)
+        # Each look at a text of 16 MB holds the interpreter for milliseconds. If several threads
+        # did so at once, the others, such as the server's loop, would wait for all of them.
+        self._one_at_a_time = threading.Lock()
 
     @property
     def has_chat_template(self) -> bool:
@@ -113,10 +119,8 @@ class TextTokenizer:
         """
         template = self._template()
         render = template.render_open if continues else partial(template.render, opens=opens)
-        if not self._spell_control_tokens([*messages, more]):
-            return self._encode(render(messages, more=more), add_special_tokens=False)
-        marked = [self._control.mark(message) for message in messages]
-        return self._control.encode(render(marked, more=self._control.mark_all(more)))
+        encode, rendering = self._rendered(render, messages, more)
+        return encode(rendering)
 
     def encode_turn(self, text: str) -> list[int]:
         """`encode_after` where the user goes on with `text`."""
@@ -138,12 +142,7 @@ class TextTokenizer:
         Raises:
             EdgeInfiniteError: there is no chat template, or it rewrites earlier turns.
         """
-        encode: Callable[[str], list[int]] = partial(self._encode, add_special_tokens=False)
-        if self._spell_control_tokens([*messages, more]):
-            encode = self._control.encode
-            messages = [self._control.mark(message) for message in messages]
-            more = self._control.mark_all(more)
-        head, tail = self._template().render_after(messages, more=more)
+        encode, (head, tail) = self._rendered(self._template().render_after, messages, more)
         # The whole is encoded and its start cut off, because some tokenizers treat the first
         # characters of a text differently. Where a token reaches over the cut, the tail stands
         # alone, as the sampled answer's last token stands alone too.
@@ -201,6 +200,19 @@ class TextTokenizer:
             shown: special tokens whose texts aren't left out.
         """
         return TextStream(self._bytes, begins=begins, shown=shown)
+
+    def _rendered(
+        self,
+        render: Callable[..., Rendered],
+        messages: Sequence[Message],
+        more: Mapping[str, Any] | None,
+    ) -> tuple[Callable[[str], list[int]], Rendered]:
+        """What the template makes of messages, and what encodes it."""
+        with self._one_at_a_time:
+            if not self._spell_control_tokens([*messages, more]):
+                return partial(self._encode, add_special_tokens=False), render(messages, more=more)
+            marked = [self._control.mark(message) for message in messages]
+            return self._control.encode, render(marked, more=self._control.mark_all(more))
 
     def _spell_control_tokens(self, given: Any) -> bool:
         texts = list(_texts_in(given))

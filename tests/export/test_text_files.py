@@ -188,3 +188,36 @@ def test_the_checkpoints_own_settings_are_written_as_transformers_writes_them(
     name = "generation_config.json"
     assert (folder / name).read_bytes() == (tmp_path / name).read_bytes()
     assert notes == ()
+
+
+def test_a_chat_template_in_a_file_takes_the_checkpoints_place(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    given = tmp_path / "other.jinja"
+    given.write_text("{% for m in messages %}[{{ m.content }}]<|im_end|>{% endfor %}", "utf-8")
+    assert export(checkpoint, "--chat-template", str(given)) == 0
+    artifact = checkpoint.with_name("artifact")
+    tokenizer = load_tokenizer(artifact)
+    assert tokenizer.encode_message("Hi")[-1] == END
+    assert tokenizer.decode(tokenizer.encode_message("Hi")) == "[Hi]"
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (b"{% for %}", "the chat template can't be parsed: line 1"),
+        (b" \n", "the chat template is empty"),
+        (b"\xff", "isn't UTF-8"),
+        (None, "No such file"),
+    ],
+)
+@pytest.mark.usefixtures("no_weights")
+def test_a_chat_template_that_cant_be_used_is_refused_by_its_files_name(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], written: Any, said: str
+) -> None:
+    given = tmp_path / "other.jinja"
+    if written is not None:
+        given.write_bytes(written)
+    assert export(checkpoint, "--chat-template", str(given)) == 2
+    error = capsys.readouterr().err
+    assert said in error and "other.jinja" in error and error.count("\n") == 1
