@@ -10,6 +10,7 @@ Letters: T tokens of a call, V vocabulary.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from edgeinfinite.export.onnx.trace import trace
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.plan import plan_export
 from edgeinfinite.models.attention.interface import run_tokens
+from edgeinfinite.runtime_py.engines.base import Prefill
 from edgeinfinite.runtime_py.engines.fixed_graph import FixedGraph
 from edgeinfinite.runtime_py.engines.onnx_engine import OnnxEngine
 from edgeinfinite.runtime_py.engines.qnn_provider import qnn_session
@@ -155,6 +157,9 @@ class EveryRowEngine(OnnxEngine):
             bound.write_new(state, len(chunk), begin)
             self.rows += list(bound.arrays["logits"][: len(chunk)].copy())
         return self.rows[-1]
+
+    def reading(self, tokens: int) -> AbstractContextManager[Prefill]:
+        return nullcontext(self.prefill_segment)
 
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
         return self.prefill_segment(tokens, state)

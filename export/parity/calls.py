@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from edgeinfinite.export.parity.state_errors import (
 )
 from edgeinfinite.models.configuration import INT8_CACHE
 from edgeinfinite.runtime_py.engines import Engine, load_engine
+from edgeinfinite.runtime_py.engines.base import Prefill
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session.session import Session
 from edgeinfinite.runtime_py.session.state import State
@@ -207,6 +209,9 @@ class ProbedEngine:
 
     def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
         return self._run("prefill_segment", tokens, state)
+
+    def reading(self, tokens: int) -> AbstractContextManager[Prefill]:
+        return nullcontext(self.prefill_segment)
 
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
         return self._run("decode_step", tokens, state)

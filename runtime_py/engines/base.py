@@ -6,13 +6,18 @@ Letters: T new tokens, V vocabulary, S sinks, N segment, W window.
 from __future__ import annotations
 
 import os
-from typing import Protocol
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.session.state import State
+
+Prefill: TypeAlias = Callable[[np.ndarray, State], np.ndarray]
+"""`Engine.prefill_segment`, or what reads in its place."""
 
 
 class Engine(Protocol):
@@ -74,6 +79,16 @@ class Engine(Protocol):
 
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
         """The same for one token, `[1, 1]`."""
+        ...
+
+    def reading(self, tokens: int) -> AbstractContextManager[Prefill]:
+        """Before many calls of `prefill_segment`: gives what to call instead until it is left.
+
+        An engine may have a faster way for a long text, which rounds otherwise.
+
+        Args:
+            tokens: that will be read.
+        """
         ...
 
     def compress_memory(self, state: State) -> None:

@@ -12,7 +12,7 @@ import importlib.util
 import os
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from edgeinfinite.artifact.backends import backend_entry
 from edgeinfinite.artifact.manifest import Manifest, fingerprint, model_digest, scales_digest
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL, GraphSpec
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.engines.base import failed, usable_cpus
+from edgeinfinite.runtime_py.engines.base import Prefill, failed, usable_cpus
 from edgeinfinite.runtime_py.engines.xnnpack_options import share_packed_weights
 from edgeinfinite.runtime_py.session.carried import place_carried
 from edgeinfinite.runtime_py.session.state import State
@@ -116,6 +116,9 @@ class ExecuTorchEngine:
         assert logits is not None
         _replace(state, renewed)  # only now, so that a call that fails leaves the text as it was
         return logits[0]
+
+    def reading(self, tokens: int) -> AbstractContextManager[Prefill]:
+        return nullcontext(self.prefill_segment)
 
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
         method = self._methods[DECODE]

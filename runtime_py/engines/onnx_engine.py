@@ -8,7 +8,8 @@ Letters: T new tokens, V vocabulary.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +27,21 @@ from edgeinfinite.artifact.manifest import (
 from edgeinfinite.artifact.socs import QNN_HTP, Soc, soc_named
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL, GraphSpec
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.engines.base import failed, usable_cpus
+from edgeinfinite.runtime_py.engines.base import Prefill, failed, usable_cpus
 from edgeinfinite.runtime_py.engines.fixed_graph import FixedGraph, tokens_of
+from edgeinfinite.runtime_py.engines.float_products import pays_here, with_float_products
 from edgeinfinite.runtime_py.engines.malloc_options import freed_memory_goes_back
 from edgeinfinite.runtime_py.engines.mapped_tables import MappedTables
 from edgeinfinite.runtime_py.engines.qnn_provider import provider_package, qnn_session
+from edgeinfinite.runtime_py.engines.reading_graph import ReadingGraph
 from edgeinfinite.runtime_py.session.carried import place_carried
 from edgeinfinite.runtime_py.session.state import State
 
 CHUNK_LENGTH = 128
 """T of a prefill call. SmolLM2-135M in int4 on two threads, tokens per second: 740 with 64, 778
 with 128, 828 with 256, 830 with 512; but 256 holds 32 MB more of activations at the peak."""
+
+_WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 
 
 class OnnxEngine:
@@ -83,15 +88,15 @@ class OnnxEngine:
         tables = () if emulate else tables_of(manifest.details)
         self._tables = MappedTables(self._ort, folder / WEIGHTS_FILE, tables)
         fixed = tokens_of(manifest.graphs[PREFILL])
+        self._own_decode = own_decode or bool(fixed)
         self._graphs: dict[str, Any] = {
             name: self._opened(folder, graph, threads)
             for name, graph in manifest.graphs.items()
-            if name != DECODE or own_decode or fixed
+            if name not in (PREFILL, DECODE) or (name == DECODE and self._own_decode)
         }
+        self._prefill = self._reading_graph(folder, manifest.graphs[PREFILL], threads)
         if fixed:
             self.chunk_length = fixed
-        elif not own_decode:
-            self._graphs[DECODE] = self._graphs[PREFILL]
 
     @classmethod
     def open(
@@ -110,12 +115,19 @@ class OnnxEngine:
         return State(self._state_specs)
 
     def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
-        logits = self._graphs[PREFILL].logits(state, tokens)
-        self._tables.looked_up(tokens.shape[1])
-        return logits
+        return self._logits(self._prefill.graph, tokens, state)
 
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
-        logits = self._graphs[DECODE].logits(state, tokens)
+        graph = self._graphs[DECODE] if self._own_decode else self._prefill.graph
+        return self._logits(graph, tokens, state)
+
+    @contextmanager
+    def reading(self, tokens: int) -> Iterator[Prefill]:
+        with self._prefill.reading(tokens) as graph:
+            yield lambda chunk, state: self._logits(graph(), chunk, state)
+
+    def _logits(self, graph: Any, tokens: np.ndarray, state: State) -> np.ndarray:
+        logits: np.ndarray = graph.logits(state, tokens)
         self._tables.looked_up(tokens.shape[1])
         return logits
 
@@ -125,6 +137,22 @@ class OnnxEngine:
         _update(state, graph.spec, outputs)
         if self.geometry.policy == "carry":
             place_carried(state, self.geometry, outputs)
+
+    def _reading_graph(self, folder: Path, graph: GraphSpec, threads: int | None) -> ReadingGraph:
+        path = folder / graph.file
+        reader = None
+        if not self._own_decode and pays_here():
+            reader = with_float_products(path.read_bytes())
+
+        def opened_reader() -> Any:
+            session = self._session(path, threads, looks_up=True, model=reader)
+            return _Graph(self._ort, session, graph)
+
+        return ReadingGraph(
+            (path, folder / WEIGHTS_FILE),
+            lambda: self._opened(folder, graph, threads),
+            opened_reader if reader is not None else None,
+        )
 
     def _opened(self, folder: Path, graph: GraphSpec, threads: int | None) -> Any:
         path = folder / graph.file
@@ -138,7 +166,15 @@ class OnnxEngine:
         session = self._session(path, threads)
         return FixedGraph(self._ort, lambda: session, graph)
 
-    def _session(self, path: Path, threads: int | None, *, looks_up: bool = False) -> Any:
+    def _session(
+        self,
+        path: Path,
+        threads: int | None,
+        *,
+        looks_up: bool = False,
+        model: bytes | None = None,
+    ) -> Any:
+        """A session of a file, or of a model in memory whose weights lie beside the file."""
         options = self._ort.SessionOptions()
         if looks_up:
             self._tables.give_to(options)
@@ -152,9 +188,11 @@ class OnnxEngine:
         options.enable_mem_pattern = False
         # Threads spin during a call, where it pays, and sleep between calls.
         options.add_session_config_entry("session.force_spinning_stop", "1")
+        if model is not None:
+            options.add_session_config_entry(_WEIGHTS_FOLDER, str(path.parent))
         try:
             with freed_memory_goes_back():
-                return self._ort.InferenceSession(path, options, ["CPUExecutionProvider"])
+                return self._ort.InferenceSession(model or path, options, ["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's own exceptions have no common base
             reason = " ".join(str(error).split())[:200]
             raise EdgeInfiniteError(

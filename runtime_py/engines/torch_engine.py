@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from edgeinfinite.models.recall.carry import carry_caches
 from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.state import TensorState, fold_oldest
 from edgeinfinite.models.trained_file import modules_digest
+from edgeinfinite.runtime_py.engines.base import Prefill
 from edgeinfinite.runtime_py.session.state import State
 
 
@@ -102,6 +104,9 @@ class TorchEngine:
             ids = torch.from_numpy(tokens).to(self.model.device)
             logits = run_tokens(self.model, ids, self._shared(state))
         return logits[0, -1].float().cpu().numpy()
+
+    def reading(self, tokens: int) -> AbstractContextManager[Prefill]:
+        return nullcontext(self.prefill_segment)
 
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
         return self.prefill_segment(tokens, state)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 
 import numpy as np
 
-from edgeinfinite.runtime_py.engines.base import Engine
+from edgeinfinite.runtime_py.engines.base import Engine, Prefill
 from edgeinfinite.runtime_py.session.state import State
 
 
@@ -80,6 +82,22 @@ class SharedEngine:
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
         with self._lock:
             return self._engine.decode_step(tokens, state)
+
+    @contextmanager
+    def reading(self, tokens: int) -> Iterator[Prefill]:
+        with ExitStack() as left:
+            with self._lock:
+                read = left.enter_context(self._engine.reading(tokens))
+
+            def read_in_turn(chunk: np.ndarray, state: State) -> np.ndarray:
+                with self._lock:
+                    return read(chunk, state)
+
+            try:
+                yield read_in_turn
+            finally:
+                with self._lock:
+                    left.close()
 
     def compress_memory(self, state: State) -> None:
         with self._lock:

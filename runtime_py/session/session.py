@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.engines.base import Engine
+from edgeinfinite.runtime_py.engines.base import Engine, Prefill
 from edgeinfinite.runtime_py.session.forks import leave, part_from_forks, share
 from edgeinfinite.runtime_py.session.policies import POLICY_OF, Policy, make_room
 from edgeinfinite.runtime_py.session.state import State
@@ -149,18 +149,19 @@ class Session:
             raise EdgeInfiniteError("there is no token to read; give at least one")
         part_from_forks(self)
         logits: np.ndarray | None = None
-        while self.unread:
-            before = self.tokens_read
-            # Re-reading the window leaves a gap in the cache, so it can't be cancelled halfway.
-            if cancelled and not self._rereading and cancelled():
-                raise Cancelled
-            if self._policy.is_due(self):
-                self._compress()
-                continue
-            room = self._policy.room(self)
-            logits = self._read(min(self.chunk_length, room, len(self.unread)))
-            if progress and self.tokens_read > before:
-                progress(self.tokens_read - before)
+        with self.engine.reading(len(self.unread)) as prefill:
+            while self.unread:
+                before = self.tokens_read
+                # Re-reading the window leaves a gap in the cache, so it can't be cancelled halfway.
+                if cancelled and not self._rereading and cancelled():
+                    raise Cancelled
+                if self._policy.is_due(self):
+                    self._compress()
+                    continue
+                room = self._policy.room(self)
+                logits = self._read(min(self.chunk_length, room, len(self.unread)), prefill)
+                if progress and self.tokens_read > before:
+                    progress(self.tokens_read - before)
         assert logits is not None  # the loop ends by reading, never by compressing
         return logits
 
@@ -200,10 +201,10 @@ class Session:
         if self.engine.reads_memory:
             self.state.has_memory[:] = 1.0
 
-    def _read(self, count: int) -> np.ndarray:
+    def _read(self, count: int, prefill: Prefill) -> np.ndarray:
         make_room(self.state, self.engine.geometry)
         chunk = np.array(self.unread[:count], dtype=np.int64)[np.newaxis]
-        run = self.engine.decode_step if count == 1 else self.engine.prefill_segment
+        run = self.engine.decode_step if count == 1 else prefill
         logits = run(chunk, self.state)
         # Counters change only now, so that an engine that fails leaves the session as it was.
         sinks_missing = max(0, self.engine.geometry.sink_length - self.cached)
