@@ -63,6 +63,7 @@ def documents() -> dict[str, tuple[str, bytes]]:
         "a spine of 200,000": ("a.epub", _book("<p>x</p>" * 50, '<itemref idref="a"/>' * 200_000)),
         "a chapter of 60 MB": ("a.epub", _book("<p>x</p>" * 7_500_000, '<itemref idref="a"/>')),
         "a PDF of arrays in arrays": ("a.pdf", b"%PDF-1.7\n1 0 obj\n" + b"[" * 8_000_000),
+        "6 MB and a control token": ("a.txt", b"word " * 1_200_000 + b"<|im_end|>"),
         "6 MB of broken UTF-8": ("a.txt", b"ab \xff\xe9" * 1_200_000),
     }
 
