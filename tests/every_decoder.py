@@ -230,9 +230,10 @@ OUTCOMES = {
     "right": (
         "apertus arcee bamba bitnet cohere cohere2 cohere_compass_text cwm emu3 ernie4_5 exaone4 "
         "falcon_h1 fuyu gemma gemma2 gemma3 gemma3_text glm glm4 got_ocr2 granite "
-        "granitemoehybrid helium hunyuan_v1_dense hyperclovax internlm3 iquestcoder jais2 lfm2 lfm3 "
-        "llama ministral ministral3 mistral moss_transcribe_diarize nanochat olmo olmo2 olmo3 persimmon phi phi3 phi4_multimodal "
-        "qwen2 qwen3 qwen3_5 qwen3_5_text seed_oss smollm3 starcoder2 vaultgemma"
+        "granitemoehybrid helium hunyuan_v1_dense hyperclovax internlm3 iquestcoder jais2 lfm2 "
+        "lfm3 llama ministral ministral3 mistral moss_transcribe_diarize nanochat olmo olmo2 "
+        "olmo3 persimmon phi phi3 phi4_multimodal qwen2 qwen3 qwen3_5 qwen3_5_text seed_oss "
+        "smollm3 starcoder2 vaultgemma"
     ),
     "encoder-decoders": (
         "bart bigbird_pegasus blenderbot blenderbot-small marian mbart musicgen musicgen_melody "

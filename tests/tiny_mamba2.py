@@ -41,7 +41,7 @@ def tiny_granite_h(layers: tuple[str, ...] = LAYERS, **more: Any) -> PreTrainedM
         "logits_scaling": 2.0,
     }
     own = {"num_local_experts": 0, "shared_intermediate_size": 96, "layer_types": list(layers)}
-    config = GraniteMoeHybridConfig(**_sizes(len(layers)), **multipliers, **own | more)
+    config = GraniteMoeHybridConfig(**_sizes(len(layers)) | multipliers | own | more)
     return _awake(GraniteMoeHybridForCausalLM, config)
 
 
@@ -66,7 +66,7 @@ def tiny_falcon_h1(layers: int = 2, **more: Any) -> PreTrainedModel:
         "ssm_multipliers": [0.7, 0.5, 1.3, 0.9, 0.6],
     }
     own = {"intermediate_size": 96, "mamba_d_ssm": HEADS * OF_VALUE, **multipliers}
-    config = FalconH1Config(**_sizes(layers), **own | more)
+    config = FalconH1Config(**_sizes(layers) | own | more)
     return _awake(FalconH1ForCausalLM, config)
 
 
