@@ -55,7 +55,7 @@ class StateShape:
 
     @property
     def fixed_bytes(self) -> int:
-        """Bytes of M, z, what layers keep beside caches and the counters (`tensors.state_specs`)."""
+        """Bytes of M, z, what else layers keep and the counters (`tensors.state_specs`)."""
         memory = 4 * self.layers * self.kv_heads * self.head_dim * (self.head_dim + 1)
         counters = 8 * self.layers + 4
         return (memory if self.reads_memory else 0) + self.recurrent_bytes + counters

@@ -115,7 +115,7 @@ SHAPES: dict[str, dict[str, Any]] = {
             "mrope_interleaved": True,
         },
     },
-    # From a copy of its config.json (hub: bnbnoman01/test), of which the end wasn't at hand: KV heads,
+    # From a copy of its config.json (hub: bnbnoman01/test) whose end wasn't at hand: KV heads,
     # vocabulary and residual multiplier are as others report them of Granite 4. Together they make
     # 1.46 billion parameters, the model card says 1.5.
     "granite-4.0-h-1b": {

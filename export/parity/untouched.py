@@ -151,7 +151,7 @@ def _error_evicted(model: PreTrainedModel, layer: int, policy: str) -> float:
         kept = kept[: session.cached]
         wanted = (
             _logits_of_both(untouched, kept, tokens[:end])
-            if architecture_of(session.engine.model).recurrent
+            if architecture_of(single).recurrent
             else _logits(untouched, kept, 1)[-1]
         )
         errors.append(_relative(logits, wanted))
