@@ -37,7 +37,7 @@ Role = Literal[
 the recall slots and the moved window of one layer, for the host to copy into the caches. Graphs of
 fixed shape (`docs/npu.md`) read `count`, how many of their T tokens belong to the text, and return
 `k_new` and `v_new`, for the host to write behind what a layer has in use. `conv_state` and
-`recurrent_state` are of layers that don't attend; each is counted by itself."""
+`recurrent_state` are what layers keep beside caches; each is counted by itself."""
 
 SCORES: Role = "scores"
 """Of the pairs in a layer's recall slots, policy `carry`."""
@@ -54,14 +54,14 @@ CONV_STATE: Role = "conv_state"
 """The newest columns of what a causal convolution reads."""
 
 RECURRENT_STATE: Role = "recurrent_state"
-"""What a gated delta rule remembers of all tokens, a matrix for each head."""
+"""What a gated delta rule or an SSM remembers of all tokens, a matrix for each head."""
 
 RECURRENT: tuple[Role, ...] = (CONV_STATE, RECURRENT_STATE)
-"""States of layers that don't attend: read and written whole, float32, of a constant size."""
+"""States beside the caches: read and written whole, float32, of a constant size."""
 
 RECURRENT_DIMS: dict[Role, str] = {CONV_STATE: "B E R", RECURRENT_STATE: "B U I J"}
 """Their layouts. E channels, R columns: the length of the kernel less one. U heads of values, I
-dimensions of a key, J of a value."""
+dimensions of a key, J of a value. An SSM's B is its key, and what it reads, its value."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class OutputSpec:
 
 @dataclass(frozen=True)
 class RecurrentTensor:
-    """One tensor of what the state holds of a layer that doesn't attend.
+    """One tensor of what the state holds of a layer beside its caches.
 
     Args:
         role: one of `RECURRENT`.
@@ -191,7 +191,7 @@ def state_specs(
         memory: whether there is a gate that reads M and z.
         cache_type: of K and V, `float32`, `float16` or `int8`; everything else is float32.
         scored: G of the layers whose recall slots have scores.
-        recurrent: of the layers that don't attend, in order.
+        recurrent: what layers keep beside caches, in order.
     """
     caches = [
         tensor_spec(role, cache_type, (1, kv_heads, capacity, head_dim), "B K C D", layer)

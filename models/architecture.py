@@ -24,7 +24,12 @@ from edgeinfinite.models.attention.adapter import nothing_read, register_attenti
 from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.attention.interface import attention_implementation
 from edgeinfinite.models.attention.masks import measure_windows
-from edgeinfinite.models.recurrent_states import is_recurrent, recurrent_tensors
+from edgeinfinite.models.recurrent_states import (
+    attention_of,
+    is_recurrent,
+    mixer_of,
+    recurrent_tensors,
+)
 from edgeinfinite.models.weights.row_modules import compute_dtype
 
 _LAYER_TYPES = {"full_attention", "sliding_attention"}
@@ -60,7 +65,7 @@ class Architecture:
         vocabulary: V, rows of the embedding.
         positions: how many the model was trained on.
         rotary_by_type: whether RoPE's angles depend on the layer's type too, not only the position.
-        recurrent: what the state holds of the layers that don't attend.
+        recurrent: what the state holds beside KV caches, see `recurrent_states`.
     """
 
     name: str
@@ -105,13 +110,13 @@ def check_all_attend(model: PreTrainedModel, what: str) -> Architecture:
         what: needs it, for the message.
 
     Raises:
-        EdgeInfiniteError: see `check_supported`; or some layers don't attend.
+        EdgeInfiniteError: see `check_supported`; or some layers keep another state.
     """
     facts = architecture_of(model)
     if facts.recurrent:
         raise EdgeInfiniteError(
-            f"{what} can't carry on the states of {facts.name}'s layers that don't attend; export "
-            "it for a state of fixed size instead"
+            f"{what} can't carry on the states of {facts.name}'s layers that aren't KV caches; "
+            "export it for a state of fixed size instead"
         )
     return facts
 
@@ -153,7 +158,7 @@ def check_supported(model: PreTrainedModel) -> None:
 
 
 def _attending(layers: Sequence[nn.Module]) -> list[nn.Module]:
-    return [layer.self_attn for layer in layers if hasattr(layer, "self_attn")]  # type: ignore[misc]
+    return [part for layer in layers if (part := attention_of(layer)) is not None]
 
 
 def _calls_interface(layers: Sequence[nn.Module]) -> bool:
@@ -170,9 +175,9 @@ def _not_recurrent(layers: Sequence[nn.Module]) -> int:
 
 
 def _layer_types(layers: Sequence[nn.Module], text: Any) -> set[str]:
-    """The types of the layers that attend, as the configuration has them."""
+    """The types of the layers that attend and do nothing else, as the configuration has them."""
     types = getattr(text, "layer_types", None) or []
-    return {kind for kind, layer in zip(types, layers, strict=False) if not is_recurrent(layer)}
+    return {kind for kind, layer in zip(types, layers, strict=False) if mixer_of(layer) is None}
 
 
 def _about_positions(model: PreTrainedModel) -> str:
@@ -186,7 +191,7 @@ def _about_positions(model: PreTrainedModel) -> str:
 def _layers_without_attention(layers: Sequence[nn.Module]) -> str | None:
     """Which layers are something else, such as an SSM or a convolution; None if all attend."""
     kinds = [
-        None if hasattr(layer, "self_attn") or is_recurrent(layer) else _mixer(layer)
+        None if attention_of(layer) is not None or is_recurrent(layer) else _mixer(layer)
         for layer in layers
     ]
     kinds = [None if kind and "Attention" in kind else kind for kind in kinds]
@@ -253,8 +258,13 @@ def _collected(model: PreTrainedModel) -> Architecture:
         vocabulary=text.vocab_size,
         positions=positions,
         recurrent=recurrent,
-        rotary_by_type="layer_type" in inspect.signature(decoder.rotary_emb.forward).parameters,
+        rotary_by_type=_knows_types(decoder.rotary_emb),
     )
+
+
+def _knows_types(rotary: nn.Module | None) -> bool:
+    """Whether a rotary embedding wants the layer's type; None where the configuration has none."""
+    return rotary is not None and "layer_type" in inspect.signature(rotary.forward).parameters
 
 
 def _attention_calls(model: PreTrainedModel) -> dict[int, AttentionCall]:

@@ -33,6 +33,7 @@ from edgeinfinite.models.recall.scorer_file import (
     read_rank_rule,
     untrained_scorers,
 )
+from edgeinfinite.models.recurrent_states import attention_of
 from edgeinfinite.models.sliding import with_windows
 
 
@@ -65,8 +66,8 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
     check_length(model, config.geometry.capacity)
     if facts.recurrent and config.geometry.policy != "carry":
         raise EdgeInfiniteError(
-            f"{facts.name} has layers that don't attend, and --policy {config.geometry.policy} "
-            "reads its window again, which their states can't; give --policy carry"
+            f"{facts.name} has layers whose state isn't a KV cache and can't read a token twice, "
+            f"as --policy {config.geometry.policy} does; give --policy carry"
         )
     if config.geometry.policy == "carry":
         measure_movements(model, config.geometry.capacity)  # refuses keys that can't be moved
@@ -113,7 +114,7 @@ def rank_rule_of(model: PreTrainedModel) -> RankRule:
 def attention_layers(model: PreTrainedModel) -> list[Any]:
     """The attention modules in order, with `attach`'s own modules; some layers may have none."""
     layers = model.get_decoder().layers
-    return [layer.self_attn for layer in layers if hasattr(layer, "self_attn")]
+    return [part for layer in layers if (part := attention_of(layer)) is not None]
 
 
 def gate_parameters(model: PreTrainedModel) -> list[nn.Parameter]:

@@ -1,9 +1,14 @@
-"""Layers that don't attend: their state has a constant size and is read and written as it is.
+"""States of a constant size beside the KV caches: each call reads and replaces them whole.
 
 Transformers gives such a layer its state through a `Cache`: the newest columns of a causal
-convolution's input (`update_conv_state`), and what a gated delta rule remembers
+convolution's input (`update_conv_state`), and what a gated delta rule or an SSM remembers
 (`update_recurrent_state`). So a cache of our own lets transformers' untouched modelling code run
-over the state of a text, also while its graph is traced.
+over the state of a text, also while its graph is traced. Most layers that keep such a state don't
+attend; those of Falcon-H1 do both.
+
+Mamba-2's recurrence (Dao and Gu 2024, arXiv 2405.21060) is linear attention with a decay: B is the
+key, dt x the value, C the query. So its state is a matrix for each head as that of a delta rule,
+in the same layout. Transformers holds it the other way round.
 
 Letters: E channels, R columns of a convolution's state: its kernel's length less one. T tokens, U
 heads of values, I dimensions of a key, J of a value.
@@ -11,6 +16,7 @@ heads of values, I dimensions of a key, J of a value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,24 +28,31 @@ from transformers import Cache, PreTrainedModel
 from edgeinfinite.artifact.tensors import CONV_STATE, RECURRENT_STATE, RecurrentTensor, Role
 from edgeinfinite.errors import EdgeInfiniteError
 
+SSM_MIXERS = ("GraniteMoeHybridMambaLayer", "BambaMixer", "FalconH1Mixer")
+"""Of them, Mamba-2's."""
+
 RECURRENT_MIXERS = (
     *("Lfm2ShortConv", "Lfm3ShortConv"),
     *("Qwen3_5GatedDeltaNet", "Qwen3_5MoeGatedDeltaNet", "Qwen3NextGatedDeltaNet"),
+    *SSM_MIXERS,
 )
 """Classes of the modules that are run so."""
 
 
 @dataclass(frozen=True)
 class RecurrentLayer:
-    """The state of a layer that doesn't attend.
+    """What a layer keeps beside KV caches.
 
     Args:
         index: the layer's number in the backbone.
         tensors: what its state holds.
+        is_ssm: whether transformers has its recurrent state as `[1, U, J, I]`, and writes one
+            token into it in place.
     """
 
     index: int
     tensors: tuple[RecurrentTensor, ...]
+    is_ssm: bool = False
 
 
 class RecurrentStates(Cache):
@@ -57,6 +70,7 @@ class RecurrentStates(Cache):
         self.tensors = list(tensors)
         held = [(layer.index, tensor.role) for layer in layers for tensor in layer.tensors]
         self._places = {of: place for place, of in enumerate(held)}
+        self._ssm = {layer.index for layer in layers if layer.is_ssm}
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
@@ -69,8 +83,12 @@ class RecurrentStates(Cache):
         return self.tensors[self._places[layer_idx, CONV_STATE]]
 
     def get_recurrent_state(self, layer_idx: int, state_idx: int = 0) -> torch.Tensor:
-        """`[1, U, I, J]`; zeros before the first token."""
-        return self.tensors[self._places[layer_idx, RECURRENT_STATE]]
+        """`[1, U, I, J]`, of an SSM `[1, U, J, I]`; zeros before the first token."""
+        place = self._places[layer_idx, RECURRENT_STATE]
+        if layer_idx not in self._ssm:
+            return self.tensors[place]
+        self.tensors[place] = self.tensors[place].clone()  # one token is written into it
+        return self.tensors[place].transpose(2, 3)
 
     def is_recording_past(self, layer_idx: int) -> bool:
         """True: then one token takes the same way as many, which leaves the old state alone."""
@@ -86,8 +104,8 @@ class RecurrentStates(Cache):
         old = self.tensors[place]
         parts = [old.to(conv_states), conv_states]
         if (layer_idx, RECURRENT_STATE) in self._places:
-            # Layers with a delta rule turn rows into columns for this alone. Rows joined to rows
-            # spare a graph both turns.
+            # Layers with a delta rule or an SSM turn rows into columns for this alone. Rows joined
+            # to rows spare a graph both turns.
             joined = torch.cat([part.transpose(1, 2) for part in parts], dim=1).transpose(1, 2)
         else:
             joined = torch.cat(parts, dim=-1)
@@ -97,11 +115,12 @@ class RecurrentStates(Cache):
     def update_recurrent_state(
         self, recurrent_states: torch.Tensor, layer_idx: int, state_idx: int = 0, **_: Any
     ) -> torch.Tensor:
-        """Keeps `[1, U, I, J]`, which is returned."""
+        """Keeps `[1, U, I, J]`, of an SSM `[1, U, J, I]`, which is returned."""
         if state_idx:
             raise ValueError(f"its layer {layer_idx} has several recurrent states")
         place = self._places[layer_idx, RECURRENT_STATE]
-        self.tensors[place] = recurrent_states.to(self.tensors[place].dtype)
+        kept = recurrent_states.transpose(2, 3) if layer_idx in self._ssm else recurrent_states
+        self.tensors[place] = kept.to(self.tensors[place].dtype)
         return recurrent_states
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
@@ -120,9 +139,10 @@ class RecurrentStates(Cache):
 class _Sizes(RecurrentStates):
     """Notes what each layer would keep."""
 
-    def __init__(self) -> None:
+    def __init__(self, ssm: set[int]) -> None:
         super().__init__([], [])
         self.found: dict[int, dict[Role, RecurrentTensor]] = {}
+        self._ssm = ssm
 
     def get_conv_state(self, layer_idx: int, state_idx: int = 0) -> None:  # type: ignore[override]
         """None: nothing was read."""
@@ -148,7 +168,9 @@ class _Sizes(RecurrentStates):
         self, recurrent_states: torch.Tensor, layer_idx: int, state_idx: int = 0, **_: Any
     ) -> torch.Tensor:
         """Notes its sizes."""
-        self._note(RECURRENT_STATE, layer_idx, state_idx, *recurrent_states.shape[1:])
+        heads, *sizes = recurrent_states.shape[1:]
+        sizes = sizes[::-1] if layer_idx in self._ssm else sizes
+        self._note(RECURRENT_STATE, layer_idx, state_idx, heads, *sizes)
         return recurrent_states
 
     def _note(self, role: Role, layer: int, state: int, *sizes: int) -> None:
@@ -159,15 +181,28 @@ class _Sizes(RecurrentStates):
         held[role] = RecurrentTensor(role, (1, *sizes))
 
 
+def attention_of(layer: nn.Module) -> nn.Module | None:
+    """The attention of a decoder layer; None if it doesn't attend.
+
+    Granite 4 H has the attribute in every layer, and None there.
+    """
+    found = getattr(layer, "self_attn", None)
+    return found if isinstance(found, nn.Module) else None
+
+
+def mixer_of(layer: nn.Module) -> nn.Module | None:
+    """What of a decoder layer keeps a state that is understood; None if nothing does."""
+    parts = (part for part in layer.children() if type(part).__name__ in RECURRENT_MIXERS)
+    return next(parts, None)
+
+
 def is_recurrent(layer: nn.Module) -> bool:
     """Whether a decoder layer doesn't attend, and has a state that is understood."""
-    if hasattr(layer, "self_attn"):
-        return False
-    return any(type(part).__name__ in RECURRENT_MIXERS for part in layer.children())
+    return attention_of(layer) is None and mixer_of(layer) is not None
 
 
 def recurrent_layers(model: PreTrainedModel) -> list[RecurrentLayer]:
-    """The layers of a decoder that don't attend, collected on the first call.
+    """The layers of a decoder that keep a state beside KV caches, collected on the first call.
 
     Raises:
         ValueError: says what of their states isn't understood.
@@ -175,22 +210,26 @@ def recurrent_layers(model: PreTrainedModel) -> list[RecurrentLayer]:
     known = getattr(model, "edgeinfinite_recurrent", None)
     if isinstance(known, list):
         return known
-    wanted = [i for i, layer in enumerate(model.get_decoder().layers) if is_recurrent(layer)]
-    found = _collected(model) if wanted else {}
+    mixers = {i: mixer_of(layer) for i, layer in enumerate(model.get_decoder().layers)}
+    wanted = [index for index, mixer in mixers.items() if mixer is not None]
+    ssm = {index for index in wanted if type(mixers[index]).__name__ in SSM_MIXERS}
+    for index in sorted(ssm):
+        _check_time_steps(index, mixers[index])
+    found = _collected(model, ssm) if wanted else {}
     if sorted(found) != wanted:
         raise ValueError("its layers without attention don't hand their states to a cache")
-    known = [RecurrentLayer(index, tuple(found[index].values())) for index in wanted]
+    known = [RecurrentLayer(i, tuple(found[i].values()), i in ssm) for i in wanted]
     model.edgeinfinite_recurrent = known  # type: ignore[assignment]
     return known
 
 
 def recurrent_tensors(model: PreTrainedModel) -> tuple[RecurrentTensor, ...]:
-    """What the state holds of the layers that don't attend, in their order."""
+    """What the state holds beside KV caches, in the order of the layers."""
     return tuple(tensor for layer in recurrent_layers(model) for tensor in layer.tensors)
 
 
 def states_of(model: PreTrainedModel, tensors: Sequence[torch.Tensor]) -> RecurrentStates | None:
-    """The cache for a pass over some tokens; None for a model whose layers all attend.
+    """The cache for a pass over some tokens; None for a model that keeps KV caches alone.
 
     Raises:
         EdgeInfiniteError: the tensors aren't those of the layers, so the pass would begin anew.
@@ -199,13 +238,23 @@ def states_of(model: PreTrainedModel, tensors: Sequence[torch.Tensor]) -> Recurr
     if len(recurrent_tensors(model)) != len(tensors):
         raise EdgeInfiniteError(
             f"{type(model).__name__} has {len(layers)} layers with a state of their own, which "
-            "this can't carry on; use a model whose layers all attend"
+            "this can't carry on; use a model that keeps KV caches alone"
         )
     return RecurrentStates(layers, tensors) if layers else None
 
 
-def _collected(model: PreTrainedModel) -> dict[int, dict[Role, RecurrentTensor]]:
-    sizes, decoder = _Sizes(), model.get_decoder()
+def _check_time_steps(index: int, mixer: Any) -> None:
+    """Refuses limits of dt: transformers obeys them for many tokens at once, never for one."""
+    low, high = mixer.time_step_limit or (0.0, math.inf)
+    if low > 0 or high < math.inf:
+        raise ValueError(
+            f"the SSM of its layer {index} limits time steps to {low} to {high}, by which tokens "
+            "read together differ from tokens read one by one in transformers"
+        )
+
+
+def _collected(model: PreTrainedModel, ssm: set[int]) -> dict[int, dict[Role, RecurrentTensor]]:
+    sizes, decoder = _Sizes(ssm), model.get_decoder()
     training = model.training
     try:
         with torch.no_grad():

@@ -31,7 +31,7 @@ class TensorState:
         has_memory: `[1]` float, 0 or 1.
         scores: per layer `[1, K, G]` float32 of the recall slots; None where no head scores.
         longest_layer: in which a token's position is its slot.
-        recurrent: of the layers that don't attend, see `recurrent_states`.
+        recurrent: what layers keep beside caches, see `recurrent_states`.
     """
 
     length: torch.Tensor

@@ -24,7 +24,7 @@ class StateShape:
         cache_type: dtype of K and V, one of `CACHE_TYPES`.
         reads_memory: whether M and z (float32) belong to the state.
         positions: the backbone's trained positions, the largest cache.
-        recurrent_bytes: of the states of layers that don't attend.
+        recurrent_bytes: of what layers keep beside caches.
     """
 
     layers: int
@@ -55,7 +55,7 @@ class StateShape:
 
     @property
     def fixed_bytes(self) -> int:
-        """Bytes of M, z, the layers that don't attend and the counters (`tensors.state_specs`)."""
+        """Bytes of M, z, what else layers keep and the counters (`tensors.state_specs`)."""
         memory = 4 * self.layers * self.kv_heads * self.head_dim * (self.head_dim + 1)
         counters = 8 * self.layers + 4
         return (memory if self.reads_memory else 0) + self.recurrent_bytes + counters

@@ -115,6 +115,37 @@ SHAPES: dict[str, dict[str, Any]] = {
             "mrope_interleaved": True,
         },
     },
+    # From a copy of its config.json (hub: bnbnoman01/test) whose end wasn't at hand: KV heads,
+    # vocabulary and residual multiplier are as others report them of Granite 4. Together they make
+    # 1.46 billion parameters, the model card says 1.5.
+    "granite-4.0-h-1b": {
+        "model_type": "granitemoehybrid",
+        "hidden_size": 1536,
+        "intermediate_size": 4096,
+        "shared_intermediate_size": 4096,
+        "num_hidden_layers": 40,
+        "layer_types": [
+            "full_attention" if layer in (5, 15, 25, 35) else "linear_attention"
+            for layer in range(40)
+        ],
+        "num_attention_heads": 12,
+        "num_key_value_heads": 4,
+        "num_local_experts": 0,
+        "num_experts_per_tok": 0,
+        "position_embedding_type": "nope",
+        "attention_multiplier": 0.0078125,
+        "embedding_multiplier": 12,
+        "logits_scaling": 6,
+        "residual_multiplier": 0.22,
+        "mamba_n_heads": 48,
+        "mamba_d_head": 64,
+        "mamba_d_state": 128,
+        "mamba_n_groups": 1,
+        "vocab_size": 100_352,
+        "max_position_embeddings": 131_072,
+        "tie_word_embeddings": True,
+        "rms_norm_eps": 1e-5,
+    },
     "smollm3-3b": {
         "model_type": "smollm3",
         "hidden_size": 2048,

@@ -81,8 +81,10 @@ _INDEXED = {
     "ngram_vocab_size_base": 64,
     "ple_embed_dim": 32,
 }
+_BESIDE = ["linear_attention", "full_attention"]
 _HYBRIDS = ["linear_attention", "hybrid", "linear_attention", "hybrid"]
 EXCEPTIONS: dict[str, dict[str, Any]] = {
+    "bamba": {"attn_layer_indices": [1]},
     "blt": {"encoder_hash_byte_group_vocab": 64},
     "blt.encoder_config": {"hidden_size_global": 32},
     "blt.decoder_config": {"hidden_size_global": 32},
@@ -103,6 +105,10 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "num_kv_shared_layers": 2,
     },
     "gemma4_unified_assistant.text_config": {"num_kv_shared_layers": 2},
+    "granitemoehybrid": {
+        "num_local_experts": 0,
+        **dict.fromkeys(("layer_types", "layers_block_type"), _BESIDE),
+    },
     "lfm2": {"num_hidden_layers": 2, "layer_types": ["conv", "full_attention"]},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
     "mamba2": {"num_heads": 8},
@@ -222,11 +228,12 @@ REASONS = {
 
 OUTCOMES = {
     "right": (
-        "apertus arcee bitnet cohere cohere2 cohere_compass_text cwm emu3 ernie4_5 exaone4 fuyu "
-        "gemma gemma2 gemma3 gemma3_text glm glm4 got_ocr2 granite helium hunyuan_v1_dense "
-        "hyperclovax internlm3 iquestcoder jais2 lfm2 lfm3 llama ministral ministral3 mistral "
-        "moss_transcribe_diarize nanochat olmo olmo2 olmo3 persimmon phi phi3 phi4_multimodal "
-        "qwen2 qwen3 qwen3_5 qwen3_5_text seed_oss smollm3 starcoder2 vaultgemma"
+        "apertus arcee bamba bitnet cohere cohere2 cohere_compass_text cwm emu3 ernie4_5 exaone4 "
+        "falcon_h1 fuyu gemma gemma2 gemma3 gemma3_text glm glm4 got_ocr2 granite "
+        "granitemoehybrid helium hunyuan_v1_dense hyperclovax internlm3 iquestcoder jais2 lfm2 "
+        "lfm3 llama ministral ministral3 mistral moss_transcribe_diarize nanochat olmo olmo2 "
+        "olmo3 persimmon phi phi3 phi4_multimodal qwen2 qwen3 qwen3_5 qwen3_5_text seed_oss "
+        "smollm3 starcoder2 vaultgemma"
     ),
     "encoder-decoders": (
         "bart bigbird_pegasus blenderbot blenderbot-small marian mbart musicgen musicgen_melody "
@@ -250,7 +257,7 @@ OUTCOMES = {
         "llama4 llama4_text mllama modernbert-decoder moshi nemotron roformer stablelm"
     ),
     "layers that aren't attention": (
-        "bailing_hybrid bamba falcon_h1 falcon_mamba granitemoehybrid jamba lfm2_moe mamba mamba2 "
+        "bailing_hybrid falcon_mamba jamba lfm2_moe mamba mamba2 "
         "minimax nemotron_h olmo_hybrid qwen4_exp qwen4_exp_text recurrent_gemma zamba zamba2 zaya"
     ),
     "latent KV caches (MLA)": (

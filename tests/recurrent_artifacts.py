@@ -1,13 +1,15 @@
-"""Exports of models in which most layers don't attend, and PyTorch beside them."""
+"""Exports of models whose layers keep more than KV caches, and PyTorch beside them."""
 
 from __future__ import annotations
 
 import numpy as np
+from tiny_artifact import tiny_checkpoint
 
 from edgeinfinite.cli import main
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.recurrent_states import recurrent_layers
+from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session.session import Session
 from tiny import random_tokens
@@ -21,15 +23,22 @@ def export(checkpoint, output, *options: str) -> int:
     )
 
 
-def compare_with_pytorch(engine, model):
-    model = attach(model, EdgeInfiniteConfig(engine.geometry, NO_GATE))
+def exported(model, folder, *options: str):
+    """The engine of a model's artifact in float32."""
+    checkpoint = tiny_checkpoint(folder / "checkpoint", model=model)
+    assert export(checkpoint, folder / "artifact", "--quantize", "none", *options) == 0
+    return load_engine(folder / "artifact", threads=1)
+
+
+def compare_with_pytorch(engine, model, scorer=None):
+    model = attach(model, EdgeInfiniteConfig(engine.geometry, NO_GATE, scorer=scorer))
     tokens = random_tokens(150)
     wanted, session = Session(TorchEngine(model)), Session(engine)
     for start, end in ((0, 1), (1, 40), (40, 41), (41, 130), (130, 150)):
         expected = wanted.append(tokens[start:end])
         np.testing.assert_allclose(session.append(tokens[start:end]), expected, atol=1e-3)
     held = [name for name in session.state.arrays if name.startswith(("conv", "recurrent"))]
-    assert len(held) == 4 * len(recurrent_layers(model)[0].tensors)
+    assert len(held) == sum(len(layer.tensors) for layer in recurrent_layers(model))
     for name in held:
         np.testing.assert_allclose(
             session.state.arrays[name], wanted.state.arrays[name], rtol=1e-4, atol=1e-4

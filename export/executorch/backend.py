@@ -69,7 +69,7 @@ class ExecuTorchBackend:
         if unknown:
             raise EdgeInfiniteError(
                 f"the back end executorch can't carry on the {min(unknown)} of {facts.name}'s "
-                "layers that don't attend yet; use --backend onnx"
+                "layers yet; use --backend onnx"
             )
 
     def export_graphs(

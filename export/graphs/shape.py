@@ -22,7 +22,7 @@ class ModelShape:
         reads_memory: whether there is a gate.
         cache_type: dtype of the KV cache.
         scored: G by number of each layer whose recall slots have scores.
-        recurrent: of the layers that don't attend.
+        recurrent: what layers keep beside caches.
     """
 
     layers: int

@@ -25,7 +25,7 @@ class StateTensors:
         memory: M `[L, K, D, D]` float32; None without a gate.
         memory_norm: z `[L, K, D]` float32; None without a gate.
         has_memory: `[1]` float32; None without a gate.
-        recurrent: of the layers that don't attend, in order.
+        recurrent: what layers keep beside caches, in order.
     """
 
     length: torch.Tensor

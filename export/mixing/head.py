@@ -19,11 +19,15 @@ class _Output(BaseModelOutputWithPast):
 
 
 class _Computed(nn.Module):
-    """In the decoder's place: its output is known."""
+    """In the decoder's place: its output is known. Its settings are asked for, too (Falcon-H1)."""
 
-    def __init__(self, hidden: torch.Tensor) -> None:
+    def __init__(self, hidden: torch.Tensor, decoder: nn.Module) -> None:
         super().__init__()
         self._output = _Output(last_hidden_state=hidden)
+        self.__dict__["_decoder"] = decoder  # not a part: it would be walked through
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_decoder"], name)
 
     def forward(self, *_: Any, **__: Any) -> BaseModelOutputWithPast:
         return self._output
@@ -37,7 +41,7 @@ def logits_of(model: PreTrainedModel, hidden: torch.Tensor) -> torch.Tensor:
         hidden: `[1, T, d]`, the decoder's output for some tokens.
     """
     decoder = model.base_model
-    setattr(model, model.base_model_prefix, _Computed(hidden))
+    setattr(model, model.base_model_prefix, _Computed(hidden, decoder))
     try:
         logits: torch.Tensor = model(
             input_ids=torch.zeros(hidden.shape[:2], dtype=torch.long), use_cache=False

@@ -75,7 +75,7 @@ def rotate_residual(model: PreTrainedModel) -> bool:
 
 
 def _forget(norm: Any) -> None:
-    norm.weight.fill_(1.0 - norm_shift(norm))
+    norm.weight.fill_(1.0 - (norm_shift(norm) or 0.0))
 
 
 def _turn_ends(stream: Stream, turn: torch.Tensor) -> None:

@@ -14,9 +14,12 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch import nn
+from torch.func import functional_call
 from transformers import PreTrainedModel
 
 from edgeinfinite.export.mixing.curvature import WeightStatistics
+from edgeinfinite.export.mixing.readers import Pair, read_alone
 
 _POWER = 0.5
 """Of the root mean square. On the permuted SmolLM2 0.25 to 0.75 are alike, 0 costs 200 times as
@@ -33,7 +36,8 @@ def scale_inputs(
     """Scales the channels of a model and its statistics, in place.
 
     Args:
-        model: float32; layers built otherwise than Llama's or Gemma's are left alone.
+        model: float32; layers built otherwise than Llama's or Gemma's are left alone, and channels
+            that something else reads, too (Cohere's MLP, Falcon-H1's SSM).
         statistics: of its weights.
         kept: weights that mustn't change, because their integers are taken over.
 
@@ -43,23 +47,31 @@ def scale_inputs(
     names = {id(module): name for name, module in model.named_modules()}
     scaled = 0
     with torch.no_grad():
-        for layer in model.get_decoder().layers:
-            for source, targets in _pairs(layer):
-                linears = [layer.get_submodule(target) for target in targets]
-                involved = [f"{names[id(m)]}.weight" for m in (*linears, source)]
-                measured = [statistics.get(name) for name in involved[: len(linears)]]
-                if set(involved) & set(kept) or any(s is None for s in measured):
-                    continue
-                factor = _factor(measured[0])
-                if factor is not None:
-                    _apply(source, statistics.get(involved[-1]), factor)
-                    _multiply(linears, measured, factor)
-                    scaled += 1
+        for source, linears in read_alone(model, _pairs_of(model)):
+            involved = [f"{names[id(m)]}.weight" for m in (*linears, source)]
+            measured = [statistics.get(name) for name in involved[: len(linears)]]
+            if set(involved) & set(kept) or any(s is None for s in measured):
+                continue
+            factor = _factor(measured[0])
+            if factor is not None:
+                _apply(source, statistics.get(involved[-1]), factor)
+                _multiply(linears, measured, factor)
+                scaled += 1
     return scaled
 
 
+def _pairs_of(model: PreTrainedModel) -> list[Pair]:
+    """Of all layers, those whose channels can be scaled at their source."""
+    found = [
+        (source, [layer.get_submodule(target) for target in targets])
+        for layer in model.get_decoder().layers
+        for source, targets in _pairs(layer)
+    ]
+    return [pair for pair in found if pair[0].weight.dim() == 2 or norm_shift(pair[0]) is not None]
+
+
 def _pairs(layer: Any) -> Iterator[tuple[Any, tuple[str, ...]]]:
-    """What computes channels, and the linear layers that read them and nothing else does."""
+    """What computes channels, and linear layers that read them."""
     before_mlp = "pre_feedforward_layernorm" if hasattr(layer, "pre_feedforward_layernorm") else ""
     before_mlp = before_mlp or "post_attention_layernorm"
     for norm, targets in (("input_layernorm", _QUERY_KEY_VALUE), (before_mlp, _GATE_UP)):
@@ -87,9 +99,23 @@ def _factor(statistics: WeightStatistics | None) -> torch.Tensor | None:
     return factor / factor.log().mean().exp()
 
 
-def norm_shift(norm: Any) -> float:
-    """What is added to a norm's weight before it is multiplied with: Gemma's norms add 1."""
-    return 1.0 if "Gemma" in type(norm).__name__ else 0.0
+def norm_shift(norm: nn.Module) -> float | None:
+    """What is added to a norm's weight before it is multiplied with; None if that isn't all.
+
+    Gemma's and Qwen3.5's norms add 1.
+    """
+    weight: Any = norm.weight
+    x = torch.linspace(-1, 2, weight.shape[0]).sin().to(weight).reshape(1, 1, -1)
+    with torch.no_grad():
+        none, once, twice = (
+            functional_call(norm, {"weight": torch.full_like(weight, value)}, (x,)).float()
+            for value in (0.0, 1.0, 2.0)
+        )
+    for shift in (0.0, 1.0):
+        normed = once / (1 + shift)
+        if torch.allclose(none, shift * normed) and torch.allclose(twice, (2 + shift) * normed):
+            return shift
+    return None
 
 
 def _apply(source: Any, statistics: WeightStatistics | None, factor: torch.Tensor) -> None:
@@ -100,6 +126,7 @@ def _apply(source: Any, statistics: WeightStatistics | None, factor: torch.Tenso
             statistics.outputs = statistics.outputs * factor.square()
         return
     shift = norm_shift(source)
+    assert shift is not None
     source.weight.copy_((source.weight + shift) / factor - shift)
 
 

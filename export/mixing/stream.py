@@ -83,7 +83,7 @@ def shares_inputs(model: PreTrainedModel) -> dict[int, int]:
 
 def weight_of_norm(norm: Any) -> torch.Tensor:
     """What a norm multiplies with, `[d]`."""
-    weight: torch.Tensor = norm.weight.detach() + norm_shift(norm)
+    weight: torch.Tensor = norm.weight.detach() + (norm_shift(norm) or 0.0)
     return weight
 
 

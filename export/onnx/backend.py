@@ -47,6 +47,7 @@ from edgeinfinite.export.onnx.passes.rotary import FusedRotaryTable, fused_rotar
 from edgeinfinite.export.onnx.passes.simplify_shapes import simplify_shapes
 from edgeinfinite.export.onnx.passes.skip_norm import fuse_skip_norms
 from edgeinfinite.export.onnx.passes.split_head import split_head
+from edgeinfinite.export.onnx.passes.state_space import fused_state_space
 from edgeinfinite.export.onnx.passes.tied_head import untransposed_head
 from edgeinfinite.export.onnx.quantize import quantize, take_over
 from edgeinfinite.export.onnx.signature import check_signatures
@@ -242,7 +243,9 @@ def _trace_model(
     with (
         fused_rotary(swapped) as applied["rotary"],
         fused_delta_rule(swapped) as applied["delta_rule"],
+        fused_state_space(swapped) as ssms,
     ):
+        applied |= {"state_space": ssms} if ssms else {}
         longest = shape.geometry.longest_layer
         scales = [s for s in cache_scales_of(swapped) if s is not None]
         new_state = partial(OnnxState, gates=gates, longest_layer=longest, scales=scales)

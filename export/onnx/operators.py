@@ -154,6 +154,11 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Ten
     )
 
 
+def softplus(x: torch.Tensor) -> torch.Tensor:
+    """log(1 + e^x). PyTorch's own takes four nodes: beyond 20 it compares and gives x, the same."""
+    return symbolic("::Softplus", [x], {}, dtype=x.dtype, shape=list(x.shape), version=1)
+
+
 def gated_delta_rule(
     query: torch.Tensor,
     key: torch.Tensor,
@@ -175,16 +180,41 @@ def gated_delta_rule(
     Returns:
         `[1, T, U * J]` and the new state.
     """
+    inputs = [query, key, value, state, decay, beta]
+    return _linear_attention(inputs, "gated_delta", scale=scale)
+
+
+def decaying_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    state: torch.Tensor,
+    decay: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens one after the other: S = e^decay S + k v, result S q.
+
+    Args:
+        query, key: `[1, T, U * I]`.
+        value: `[1, T, U * J]`.
+        state: S `[1, U, I, J]`; all are float32.
+        decay: `[1, T, U]`.
+
+    Returns:
+        `[1, T, U * J]` and the new state.
+    """
+    return _linear_attention([query, key, value, state, decay], "gated", scale=1.0)
+
+
+def _linear_attention(
+    inputs: list[torch.Tensor], rule: str, *, scale: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The operator, whose inputs begin with query, key, value and state."""
+    value, state = inputs[2], inputs[3]
     heads = state.shape[1]
     result, new = symbolic_multi_out(
         "com.microsoft::LinearAttention",
-        [query, key, value, state, decay, beta],
-        {
-            "q_num_heads": heads,
-            "kv_num_heads": heads,
-            "scale": scale,
-            "update_rule": "gated_delta",
-        },
+        inputs,
+        {"q_num_heads": heads, "kv_num_heads": heads, "scale": scale, "update_rule": rule},
         dtypes=[value.dtype, state.dtype],
         shapes=[value.shape, state.shape],
         version=1,

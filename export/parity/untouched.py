@@ -4,7 +4,8 @@ What leaves the cache changes what later layers compute, so of a whole model no 
 what is right then. Of a single layer transformers can: a token's K and V depend on the token and
 its place alone there. So a model of one layer, after any text, computes what transformers computes
 from the tokens that were kept, as if they were the whole text. Each kind of layer is tried so, with
-its own weights. The whole model is compared within the cache.
+its own weights. The whole model is compared within the cache. A layer that also keeps a state of
+the whole text (Falcon-H1) is given that state by transformers, which has read all of it.
 
 Letters: S sinks, N segment, W window.
 """
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
@@ -143,9 +144,17 @@ def _error_evicted(model: PreTrainedModel, layer: int, policy: str) -> float:
     session = _session(single, geometry)
     tokens, errors = _tokens(model, sum(split)), []
     untouched, _ = _single(model, layer)
-    for logits, _count in _read(session, tokens, split):
+    end = 0
+    for logits, count in _read(session, tokens, split):
+        end += count
         kept = [*tokens[: session.engine.geometry.sink_length], *session.residual]
-        errors.append(_relative(logits, _logits(untouched, kept[: session.cached], 1)[-1]))
+        kept = kept[: session.cached]
+        wanted = (
+            _logits_of_both(untouched, kept, tokens[:end])
+            if architecture_of(single).recurrent
+            else _logits(untouched, kept, 1)[-1]
+        )
+        errors.append(_relative(logits, wanted))
     assert session.compressions > 1
     return _largest(errors)
 
@@ -193,6 +202,35 @@ def _logits(model: PreTrainedModel, tokens: Sequence[int], keep: int) -> np.ndar
     output = model(input_ids=ids, use_cache=False, logits_to_keep=keep)
     logits: np.ndarray = output.logits[0, -keep:].float().cpu().numpy()
     return logits
+
+
+def _logits_of_both(model: PreTrainedModel, kept: Sequence[int], read: Sequence[int]) -> np.ndarray:
+    """`[V]` of the last token, by transformers with its own caches.
+
+    Args:
+        model: whose layer attends and keeps another state.
+        kept: tokens that it attends to, one after the other; the last is the last of `read`.
+        read: two tokens or more, of which the other state is.
+    """
+    cache, state = (_cache_of(model, tokens[:-1]) for tokens in (kept, read))
+    for attended, whole in zip(cache.layers, state.layers, strict=True):
+        whole.keys, whole.values = attended.keys, attended.values
+    output = model(
+        input_ids=torch.tensor([[kept[-1]]], device=model.device),
+        position_ids=torch.tensor([[len(kept) - 1]], device=model.device),
+        past_key_values=state,
+        use_cache=True,
+    )
+    logits: np.ndarray = output.logits[0, -1].float().cpu().numpy()
+    return logits
+
+
+def _cache_of(model: PreTrainedModel, tokens: Sequence[int]) -> Any:
+    """Transformers' own, after a text."""
+    cache = DynamicCache(config=model.config)
+    ids = torch.tensor([list(tokens)], device=model.device)
+    model(input_ids=ids, past_key_values=cache, use_cache=True)
+    return cache
 
 
 def _tokens(model: PreTrainedModel, count: int) -> list[int]:

@@ -20,7 +20,7 @@ from transformers import PreTrainedModel
 from edgeinfinite.models.attention.adapter import register_attention
 from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.memory.gate import log_positions
-from edgeinfinite.models.recurrent_states import states_of
+from edgeinfinite.models.recurrent_states import attention_of, states_of
 
 ATTENTION_NAME = "edgeinfinite"
 STATE_ARGUMENT = "edgeinfinite_state"
@@ -30,7 +30,7 @@ LOG_POSITION_ARGUMENT = "edgeinfinite_log_position"
 class AttentionState(Protocol):
     """What a forward pass needs of the state: exact attention, and the memory to read.
 
-    A `RecurrentState` also carries on what layers keep that don't attend.
+    A `RecurrentState` also carries on what layers keep beside KV caches.
 
     Implementations: the reference in `models/state.py`, and one in `export/` for each set of
     operators.
@@ -57,7 +57,7 @@ class AttentionState(Protocol):
 
 
 class RecurrentState(AttentionState, Protocol):
-    """A state for models in which some layers don't attend (`recurrent_states`)."""
+    """A state for models whose layers keep more than KV caches (`recurrent_states`)."""
 
     recurrent: list[torch.Tensor]
     """What each of these layers keeps."""
@@ -108,8 +108,8 @@ def run_tokens(
         Logits `[1, logits_to_keep or T, V]`.
     """
     positions = state.positions(tokens.shape[1])
-    first = next(layer for layer in model.get_decoder().layers if hasattr(layer, "self_attn"))
-    gate = getattr(first.self_attn, "memory_gate", None)
+    first = next(filter(None, map(attention_of, model.get_decoder().layers)))
+    gate = getattr(first, "memory_gate", None)
     by_place = getattr(gate, "opening", None) == "place"
     log_position = log_positions(positions[0]) if by_place else None  # once for all layers
     recurrent = states_of(model, getattr(state, "recurrent", []))

@@ -20,6 +20,7 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from edgeinfinite.models.attention.interface import attention_implementation
+from edgeinfinite.models.recurrent_states import attention_of
 
 _NAME = "edgeinfinite-masks"
 _PASSED_OVER = {"position_ids", "cache_position", "use_cache", "is_causal"}
@@ -128,7 +129,7 @@ def measure_windows(model: PreTrainedModel, positions: int) -> list[int | None]:
 def _numbered(model: PreTrainedModel) -> list[nn.Module]:
     """The attention modules in order; where some layers don't attend, they learn their numbers."""
     layers = enumerate(model.get_decoder().layers)
-    held = {index: layer.self_attn for index, layer in layers if hasattr(layer, "self_attn")}
+    held = {i: part for i, layer in layers if (part := attention_of(layer)) is not None}
     modules = list(held.values())
     if len({id(module) for module in modules}) < len(modules):
         raise ValueError("its layers share attention modules")

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.recurrent_states import recurrent_layers
+from edgeinfinite.models.recurrent_states import attention_of
 
 _ALIKE = 1e-6
 _STEPS = (1, 7, 100, 1000)
@@ -32,9 +32,9 @@ def kinds_of(model: PreTrainedModel) -> list[str | None]:
     count = len(architecture_of(model).layers)
     if not architecture_of(model).rotary_by_type:
         return [None] * count
-    others = {layer.index for layer in recurrent_layers(model)}
     types = model.config.get_text_config().layer_types
-    return [kind for index, kind in enumerate(types) if index not in others]
+    layers = zip(types, model.get_decoder().layers, strict=True)
+    return [kind for kind, layer in layers if attention_of(layer) is not None]
 
 
 def angles_of(model: PreTrainedModel, kind: str | None, positions: torch.Tensor) -> Angles:

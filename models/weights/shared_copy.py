@@ -13,6 +13,9 @@ _MEASURED = frozenset(
 )
 """Facts about a whole model, each a pass through it; a copy of all layers has them."""
 
+_NUMBERS = "attn_layer_indices"
+"""By which Bamba's configuration names the layers that attend."""
+
 
 def shared_copy(model: PreTrainedModel, layers: Sequence[int] | None = None) -> PreTrainedModel:
     """A copy with the same parameters, and without what `attach` adds.
@@ -49,7 +52,9 @@ def _choose(model: PreTrainedModel, count: int, layers: Sequence[int]) -> None:
     decoder, text = model.get_decoder(), model.config.get_text_config()
     decoder.layers = nn.ModuleList([decoder.layers[index] for index in layers])
     for name, value in list(vars(text).items()):
-        if isinstance(value, list | tuple) and len(value) == count:
+        if name == _NUMBERS and value:
+            text.__dict__[name] = [n for n, index in enumerate(layers) if index in value]
+        elif isinstance(value, list | tuple) and len(value) == count:
             text.__dict__[name] = type(value)(value[index] for index in layers)
     text.num_hidden_layers = len(layers)
     for number, (index, layer) in enumerate(zip(layers, decoder.layers, strict=True)):

@@ -1,4 +1,4 @@
-"""A model in which most layers don't attend is transformers', also after evictions."""
+"""A model whose layers keep more than KV caches is transformers', also after evictions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,27 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_lfm2 import tiny_lfm2
+from tiny_mamba2 import (
+    CHANNELS,
+    HEADS,
+    OF_KEY,
+    OF_VALUE,
+    tiny_bamba,
+    tiny_falcon_h1,
+    tiny_granite_h,
+)
 from tiny_qwen3_5 import tiny_qwen3_5, tiny_qwen3_next
 from transformers import DynamicCache, PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.attention.interface import run_tokens
 from edgeinfinite.models.configuration import NO_GATE, UNTRAINED_SCORER, EdgeInfiniteConfig
 from edgeinfinite.models.mom.layer_chunks import LayerChunks
 from edgeinfinite.models.mom.reader import MomReader
+from edgeinfinite.models.recurrent_states import recurrent_layers, states_of
 from edgeinfinite.models.state import TensorState
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
@@ -32,7 +43,11 @@ MODELS: dict[str, Callable[[], PreTrainedModel]] = {
     "lfm2": tiny_lfm2,
     "qwen3_5": tiny_qwen3_5,
     "qwen3_next": tiny_qwen3_next,
+    "granite_h": tiny_granite_h,
+    "bamba": tiny_bamba,
+    "falcon_h1": tiny_falcon_h1,
 }
+SSM = ("granite_h", "bamba", "falcon_h1")
 each_model = pytest.mark.parametrize("kind", MODELS)
 
 
@@ -64,11 +79,12 @@ def untouched_after_evictions(kind: str, count: int) -> np.ndarray:
     """
     model, found = MODELS[kind](), []
     cache = DynamicCache(config=model.config)
-    attends = [i for i, kind in enumerate(model.config.layer_types) if kind == "full_attention"]
+    types = enumerate(model.config.layer_types)
+    attends = [i for i, kind in types if kind in ("full_attention", "hybrid")]
     for token in random_tokens(count):
         length = cache.layers[attends[0]].keys.shape[2] if found else 0
         if length == S + W + N:
-            cos, sin = model.model.rotary_emb(torch.ones(1), torch.tensor([[N]]))
+            cos, sin = turns_of(model)
             for layer in (cache.layers[index] for index in attends):
                 moved = layer.keys[:, :, S + N :]
                 turns, stays = moved.split([cos.shape[-1], moved.shape[-1] - cos.shape[-1]], -1)
@@ -87,6 +103,12 @@ def untouched_after_evictions(kind: str, count: int) -> np.ndarray:
             )
         found.append(output.logits[0, -1].numpy())
     return np.stack(found)
+
+
+def turns_of(model: PreTrainedModel) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cosines and sines by which N positions turn a key; of no dimension without RoPE."""
+    rotary = model.model.rotary_emb
+    return rotary(torch.ones(1), torch.tensor([[N]])) if rotary else (torch.ones(1, 1, 0),) * 2
 
 
 def assert_close(kind: str, logits: np.ndarray, wanted: np.ndarray) -> None:
@@ -161,14 +183,47 @@ def numbered(role: str, count: int) -> list[str]:
 
 
 @each_model
-def test_the_state_has_the_bytes_of_two_attention_layers_and_of_four_others(kind):
-    state = Session(engine_of(kind)).state
-    names = {name: array.nbytes for name, array in state.arrays.items()}
-    held = numbered("conv_state", 4) + numbered("recurrent_state", 0 if kind == "lfm2" else 4)
+def test_the_state_has_two_attention_layers_and_what_other_layers_keep(kind):
+    """Four other layers; in Falcon-H1 both are in one layer."""
+    arrays = Session(engine_of(kind)).state.arrays
+    others = 2 if kind == "falcon_h1" else 4
+    held = numbered("conv_state", others)
+    held += [] if kind == "lfm2" else numbered("recurrent_state", others)
     caches = numbered("k_cache", 2) + numbered("v_cache", 2)
-    assert set(names) == {*held, *caches, "length", "has_memory"}
-    assert names["conv_state_0"] == (64 * 2 * 4 if kind == "lfm2" else (2 * 32 + 96) * 3 * 4)
-    assert names.get("recurrent_state_0", 4 * 16 * 24 * 4) == 4 * 16 * 24 * 4
+    assert set(arrays) == {*held, *caches, "length", "has_memory"}
+    columns = (CHANNELS, 3) if kind in SSM else (64, 2) if kind == "lfm2" else (2 * 32 + 96, 3)
+    remembered = (HEADS, OF_KEY, OF_VALUE) if kind in SSM else (4, 16, 24)
+    assert arrays["conv_state_0"].shape == (1, *columns)
+    assert all(arrays[n].shape == (1, *remembered) for n in held if n.startswith("recurrent"))
+
+
+@each_model
+@pytest.mark.parametrize("tokens", [1, 5])
+def test_a_pass_leaves_the_states_that_it_was_given(kind, tokens):
+    """Transformers writes one token into the state of an SSM."""
+    model = engine_of(kind).model
+    held = [tensor for layer in recurrent_layers(model) for tensor in layer.tensors]
+    given = [torch.ones(tensor.shape) for tensor in held]
+    states = states_of(model, given)
+    assert states is not None
+    with torch.no_grad():
+        model(
+            input_ids=torch.arange(tokens)[None],
+            position_ids=torch.arange(tokens)[None],
+            past_key_values=states,
+            use_cache=False,
+        )
+    assert all(bool((tensor == 1).all()) for tensor in given)
+    assert all(bool((tensor != 1).any()) for tensor in states.tensors)
+
+
+@pytest.mark.parametrize("made", [tiny_granite_h, tiny_falcon_h1], ids=["granite_h", "falcon_h1"])
+def test_limits_of_time_steps_are_refused_by_name(made):
+    """Transformers clamps dt where it reads many tokens, and doesn't where it reads one."""
+    with pytest.raises(EdgeInfiniteError, match=r"layer 0 limits time steps to 0.001 to inf"):
+        architecture_of(made(time_step_limit=(0.001, float("inf"))))
+    with pytest.raises(EdgeInfiniteError, match=r"layer 0 limits time steps to 0.0 to 0.1"):
+        architecture_of(made(time_step_limit=(0.0, 0.1)))
 
 
 @each_model

@@ -4,11 +4,9 @@ Transformers computes the rule in padded chunks of 64 tokens, in a loop that can
 any number of tokens. Its modelling code calls functions of its own module. While the graph is
 traced, those here replace them, if they compute the same.
 
-The convolution becomes a product a column of its kernel, over rows: onnxruntime's Conv takes longer
-for one token, `CausalConvWithState` for many (experiments/delta_layer.md).
+The convolution becomes a product a column of its kernel (`causal_convolution.py`).
 
-Letters: T tokens, U heads of values, I dimensions of a key, J of a value; E channels, R columns of
-a convolution's state.
+Letters: T tokens, U heads of values, I dimensions of a key, J of a value.
 """
 
 from __future__ import annotations
@@ -20,17 +18,19 @@ from typing import Any
 from unittest import mock
 
 import torch
-from torch.nn.functional import silu
 from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.onnx import operators
+from edgeinfinite.export.onnx.passes.causal_convolution import (
+    ACTIVATION,
+    CONVOLUTION,
+    convolution,
+    convolves,
+)
 from edgeinfinite.models.recurrent_states import RECURRENT_MIXERS
 
 _RULE = "torch_chunk_gated_delta_rule"
-_CONVOLUTION = "causal_conv1d_fn"
-_ACTIVATION = "silu"
-"""Behind the convolution."""
 
 _EPSILON = 1e-6
 """Under the root of a key's length."""
@@ -55,15 +55,15 @@ def fused_delta_rule(model: PreTrainedModel) -> Iterator[int]:
         and hasattr(sys.modules[type(part).__module__], _RULE)
     ]
     modules = {sys.modules[type(part).__module__] for part in mixers}
-    known = all(_is_the_rule(getattr(module, _RULE)) and _convolves(module) for module in modules)
-    if not known or any(part.activation != _ACTIVATION for part in mixers):
+    known = all(_is_the_rule(getattr(module, _RULE)) and convolves(module) for module in modules)
+    if not known or any(part.activation != ACTIVATION for part in mixers):
         raise EdgeInfiniteError(
             f"the back end onnx can't run {type(model).__name__}: what its layers without "
-            f"attention compute isn't the gated delta rule behind {_ACTIVATION} that it knows"
+            f"attention compute isn't the gated delta rule behind {ACTIVATION} that it knows"
         )
     with ExitStack() as patches:
         for module in modules:
-            for name, function in ((_RULE, _rule), (_CONVOLUTION, _convolution)):
+            for name, function in ((_RULE, _rule), (CONVOLUTION, convolution)):
                 patches.enter_context(mock.patch.object(module, name, function))
         yield len(mixers)
 
@@ -96,25 +96,6 @@ def _rule(
         rows[0], rows[1], rows[2], initial_state, g, beta, scale=size**-0.5
     )
     return result.unflatten(2, value.shape[2:]), state
-
-
-def _convolution(
-    hidden_states: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    activation: str | None = None,
-    **_: Any,
-) -> torch.Tensor:
-    """For tracing: the state's columns and new ones `[1, E, R + T]`, of which the new are left."""
-    assert activation == _ACTIVATION
-    rows = hidden_states.transpose(1, 2)
-    columns = weight.shape[1]
-    count = rows.shape[1] - columns + 1
-    products = [rows[:, i : i + count] * weight[:, i] for i in range(columns)]
-    total = products[0] if bias is None else products[0] + bias
-    for product in products[1:]:
-        total = total + product
-    return silu(total).transpose(1, 2)
 
 
 def _is_the_rule(function: Callable[..., Result]) -> bool:
@@ -150,21 +131,4 @@ def _is_the_rule(function: Callable[..., Result]) -> bool:
     return all(
         one is not None and one.shape == other.shape and torch.allclose(one, other, atol=1e-5)
         for one, other in zip(found, wanted, strict=True)
-    )
-
-
-def _convolves(module: Any) -> bool:
-    """Whether the module's convolution is the one here, of columns that have a state before."""
-    function = getattr(module, _CONVOLUTION, None)
-    if function is None:
-        return False
-    generator = torch.Generator().manual_seed(0)
-    joined, weight, bias = (torch.randn(s, generator=generator) for s in ((1, 6, 8), (6, 4), (6,)))
-    return all(
-        torch.allclose(
-            function(joined, weight, given, activation=_ACTIVATION)[:, :, 3:],
-            _convolution(joined, weight, given, activation=_ACTIVATION),
-            atol=1e-5,
-        )
-        for given in (None, bias)
     )

@@ -30,15 +30,32 @@ class FusedRmsNorm(nn.Module):
 
 
 class FusedGatedNorm(nn.Module):
-    """`norm(x) * silu(gate)`, for tracing."""
+    """`norm(x) * silu(gate)` or `norm(x * silu(gate))`, for tracing.
 
-    def __init__(self, norm: FusedRmsNorm) -> None:
+    Args:
+        norm: over all channels.
+        gate_first: whether the gate is inside.
+        groups: which are normed each by itself; then the norm's weight follows as a product.
+    """
+
+    def __init__(self, norm: FusedRmsNorm, gate_first: bool = False, groups: int = 1) -> None:
         super().__init__()
         self.norm = norm
+        self.gate_first = gate_first
+        self.groups = groups
 
     def forward(self, x: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
         """Both `[..., width]`, as the result is."""
-        return self.norm(x) * silu(gate)
+        if self.gate_first:
+            return self._normed(x * silu(gate))
+        return self._normed(x) * silu(gate)
+
+    def _normed(self, x: torch.Tensor) -> torch.Tensor:
+        if self.groups == 1:
+            return self.norm(x)
+        parts = x.unflatten(-1, (self.groups, -1))
+        ones = torch.ones(parts.shape[-1])
+        return operators.rms_norm(parts, ones, self.norm.epsilon).flatten(-2) * self.norm.weight
 
 
 def fuse_rms_norms(model: nn.Module) -> int:
@@ -68,11 +85,36 @@ def _fused(module: nn.Module) -> FusedRmsNorm | FusedGatedNorm | None:
     if not isinstance(weight, torch.Tensor) or weight.dim() != 1 or not isinstance(epsilon, float):
         return None
     example = torch.linspace(-2, 3, _ROWS * len(weight)).reshape(1, _ROWS, -1).sin() + 0.1
-    gate = example.flip(-1)
-    wanted = module(example, gate) if gated else module(example)
+    if gated:
+        return _fused_gated(module, weight, epsilon, example)
+    wanted = module(example)
     for factor in (weight, weight + 1.0):  # Gemma stores its weights minus one
-        normed = example * torch.rsqrt(example.pow(2).mean(-1, keepdim=True) + epsilon) * factor
-        if torch.allclose(normed * silu(gate) if gated else normed, wanted, rtol=1e-5, atol=1e-6):
-            fused = FusedRmsNorm(factor.detach(), epsilon)
-            return FusedGatedNorm(fused) if gated else fused
+        if _alike(_normed(example, epsilon) * factor, wanted):
+            return FusedRmsNorm(factor.detach(), epsilon)
     return None
+
+
+def _fused_gated(
+    module: nn.Module, weight: torch.Tensor, epsilon: float, example: torch.Tensor
+) -> FusedGatedNorm | None:
+    """The replacement of a norm that has a gate."""
+    gate = example.flip(-1)
+    wanted = module(example, gate)
+    norm = FusedRmsNorm(weight.detach(), epsilon)
+    width = getattr(module, "group_size", len(weight))
+    own: int = getattr(module, "n_groups", None) or len(weight) // width
+    for groups in dict.fromkeys((1, own)):
+        for gate_first in (False, True):
+            x = example * silu(gate) if gate_first else example
+            normed = _normed(x.unflatten(-1, (groups, -1)), epsilon).flatten(-2) * weight
+            if _alike(normed if gate_first else normed * silu(gate), wanted):
+                return FusedGatedNorm(norm, gate_first, groups)
+    return None
+
+
+def _normed(x: torch.Tensor, epsilon: float) -> torch.Tensor:
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + epsilon)
+
+
+def _alike(found: torch.Tensor, wanted: torch.Tensor) -> bool:
+    return torch.allclose(found, wanted, rtol=1e-5, atol=1e-6)

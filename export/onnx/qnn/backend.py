@@ -75,8 +75,8 @@ class QnnBackend(OnnxBackend):
         """See `Backend.check_architecture`; plain operators attend with heads of any size."""
         if facts.recurrent:
             raise EdgeInfiniteError(
-                f"graphs of fixed shape read a filled-up chunk, which {facts.name}'s layers that "
-                "don't attend would keep; export it for the CPU"
+                f"graphs of fixed shape read a filled-up chunk, which {facts.name}'s states beside "
+                "its KV caches would keep; export it for the CPU"
             )
 
     def export_graphs(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tiny_mamba2 import tiny_falcon_h1, tiny_granite_h
+from tiny_qwen3_5 import tiny_qwen3_5
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig, PreTrainedModel
 
 from edgeinfinite.export.mixing.curvature import collect
 from edgeinfinite.export.mixing.scaling import scale_inputs
 from edgeinfinite.export.onnx.quantize import quantize
 from edgeinfinite.export.recipes import WeightFormat
-from tiny import VOCABULARY, tiny_llama
+from tiny import VOCABULARY, tiny_family, tiny_llama
 
 TEXTS = torch.randint(0, VOCABULARY, (8, 48), generator=torch.Generator().manual_seed(0))
 
@@ -50,6 +52,28 @@ def test_a_scaled_model_computes_the_same(build):
         before = model(input_ids=TEXTS).logits
         assert scale_inputs(model, statistics, ()) == 2 * 3
         after = model(input_ids=TEXTS).logits
+    assert float((after - before).norm() / before.norm()) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("build", "scaled"),
+    [
+        (lambda: tiny_family("Cohere"), 2),
+        (tiny_qwen3_5, 2 + 6 * 2),
+        (tiny_granite_h, 2),
+        (tiny_falcon_h1, 0),
+    ],
+    ids=["Cohere", "Qwen3.5", "Granite 4 H", "Falcon-H1"],
+)
+def test_channels_that_something_else_reads_are_left_alone(build, scaled):
+    """Cohere's MLP and Falcon-H1's SSM read what attention reads. Qwen3.5's norms add 1."""
+    model = build().requires_grad_(False)
+    texts = TEXTS[:2, :24]
+    statistics = collect(model, texts.tolist(), lambda *_: None)
+    with torch.no_grad():
+        before = model(input_ids=texts).logits
+        assert scale_inputs(model, statistics, ()) == scaled
+        after = model(input_ids=texts).logits
     assert float((after - before).norm() / before.norm()) < 1e-4
 
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from recurrent_artifacts import compare_with_pytorch, export
+from recurrent_artifacts import compare_with_pytorch, export, exported
 from tiny_artifact import VOCABULARY, tiny_checkpoint
 from tiny_qwen3_5 import LAYERS, tiny_qwen3_5, tiny_qwen3_next
 from torch.nn.functional import conv1d, pad, silu, softplus
@@ -25,18 +25,11 @@ from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.onnx.passes.delta_rule import fused_delta_rule
 from edgeinfinite.models.checkpoint.loading import load_backbone
-from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.session.session import Session
 from tiny import random_tokens
 
 FIRST_ALONE = ("linear_attention", "full_attention")
 """What the first layer keeps depends on the tokens alone, whatever is evicted after it."""
-
-
-def exported(model: PreTrainedModel, folder, *options: str):
-    checkpoint = tiny_checkpoint(folder / "checkpoint", model=model)
-    assert export(checkpoint, folder / "artifact", "--quantize", "none", *options) == 0
-    return load_engine(folder / "artifact", threads=1)
 
 
 @pytest.mark.parametrize(

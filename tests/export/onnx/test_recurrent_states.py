@@ -1,4 +1,4 @@
-"""An artifact of a model in which most layers don't attend, from command line to session."""
+"""An artifact of a model whose layers keep more than KV caches, from command line to session."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from recurrent_artifacts import compare_with_pytorch, export
 from tiny_artifact import tiny_checkpoint
 from tiny_lfm2 import tiny_lfm2
+from tiny_mamba2 import tiny_bamba, tiny_falcon_h1, tiny_granite_h
 from tiny_qwen3_5 import tiny_qwen3_5
 
 from edgeinfinite.artifact.manifest import MANIFEST_FILE, load_manifest
@@ -21,7 +22,13 @@ from edgeinfinite.runtime_py.session.saved_session import load_session, save_ses
 from edgeinfinite.runtime_py.session.session import Session
 from tiny import random_tokens
 
-MODELS = {"lfm2": tiny_lfm2, "qwen3_5": tiny_qwen3_5}
+MODELS = {
+    "lfm2": tiny_lfm2,
+    "qwen3_5": tiny_qwen3_5,
+    "granite_h": tiny_granite_h,
+    "bamba": tiny_bamba,
+    "falcon_h1": tiny_falcon_h1,
+}
 
 
 @pytest.fixture(scope="module", params=MODELS)

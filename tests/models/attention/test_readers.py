@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tiny_mamba2 import tiny_falcon_h1
 from torch import nn
 
-from edgeinfinite.models.attention.readers import readers_of_attention
+from edgeinfinite.models.attention.readers import layers_by_input, readers_of_attention
 from tiny import tiny_family, tiny_llama
 
 
@@ -19,6 +20,14 @@ def test_the_reader_of_attention_is_found_in_every_layer(family: str, reader: st
     layers = len(model.get_decoder().layers)
     expected = {f"model.layers.{index}.self_attn.{reader}" for index in range(layers)}
     assert readers_of_attention(model) == expected
+
+
+def test_layers_over_one_input_are_listed_as_they_are_called() -> None:
+    """As a graph has them: Falcon-H1 calls `up_proj` first."""
+    groups = layers_by_input(tiny_falcon_h1())
+    mlp = "model.layers.1.feed_forward."
+    assert groups[f"{mlp}gate_proj"] == [f"{mlp}up_proj", f"{mlp}gate_proj"]
+    assert groups["model.layers.1.mamba.in_proj"] == ["model.layers.1.mamba.in_proj"]
 
 
 def test_a_gate_on_attention_does_not_hide_its_reader() -> None:
