@@ -106,9 +106,10 @@ class OnnxBackend:
 
     def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
         """See `Backend.check_architecture`; capped scores and sliding windows are supported."""
-        if facts.head_dim % _HEAD_DIM_STEP:
+        sizes = [heads.head_dim for heads in facts.every_heads]
+        if odd := next((size for size in sizes if size % _HEAD_DIM_STEP), None):
             raise EdgeInfiniteError(
-                f"the back end onnx can't attend with heads of {facts.head_dim} dimensions, as "
+                f"the back end onnx can't attend with heads of {odd} dimensions, as "
                 f"{facts.name} has them (ONNX Runtime's GroupQueryAttention wants multiples of "
                 f"{_HEAD_DIM_STEP}); use --backend executorch"
             )
