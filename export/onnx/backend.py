@@ -22,6 +22,7 @@ from edgeinfinite.export.backend import ExportedGraphs, Progress, WeightRequest
 from edgeinfinite.export.graphs.carry import CarryMemory
 from edgeinfinite.export.graphs.compress import CompressMemory
 from edgeinfinite.export.graphs.shape import ModelShape
+from edgeinfinite.export.graphs.sparse_activations import constant_quantiles
 from edgeinfinite.export.graphs.state import cache_outputs
 from edgeinfinite.export.graphs.tokens import DecodeStep, PrefillSegment
 from edgeinfinite.export.onnx.files import WeightsFile, fix_tokens
@@ -240,6 +241,8 @@ def _trace_model(
         "last_token": last_token_only(swapped),
         "one_grid": one_grid(swapped),
     }
+    if quantiles := constant_quantiles(swapped):
+        applied["constant_quantiles"] = quantiles
     with (
         fused_rotary(swapped) as applied["rotary"],
         fused_delta_rule(swapped) as applied["delta_rule"],
