@@ -44,7 +44,7 @@ def readers_of_attention(model: PreTrainedModel) -> set[str]:
 
 
 def layers_by_input(model: PreTrainedModel) -> dict[str, list[str]]:
-    """For each linear layer of the decoder those that read the same tensor, in the model's order.
+    """For each linear layer of the decoder those that read the same tensor, in the order of a pass.
 
     Args:
         model: a causal LM that `architecture_of` supports, attached or not.
@@ -62,8 +62,7 @@ def layers_by_input(model: PreTrainedModel) -> dict[str, list[str]]:
         with torch.inference_mode(), attention_implementation(model, _NAME):
             decoder(input_ids=torch.tensor([[1]], device=model.device), use_cache=False)
     groups: dict[tuple[int, int], list[str]] = {}
-    order = [name for name, _ in model.named_modules() if name in inputs]
-    for name in order:
+    for name in inputs:  # as they were called
         groups.setdefault((inputs[name].data_ptr(), inputs[name].shape[-1]), []).append(name)
     return {name: group for group in groups.values() for name in group}
 
