@@ -99,8 +99,8 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
     """The facts about a model, collected on the first call and stored on the model.
 
     Raises:
-        EdgeInfiniteError: see `check_supported`; also if layers differ in query heads, or their keys
-            from their values.
+        EdgeInfiniteError: see `check_supported`; also if layers differ in query heads, or keys from
+            values in heads or their size.
     """
     known = getattr(model, "edgeinfinite_architecture", None)
     if not isinstance(known, Architecture):
@@ -130,7 +130,9 @@ def check_all_attend(model: PreTrainedModel, what: str) -> Architecture:
     elif facts.heads:
         lacks = f"hold the caches of {facts.name}, whose layers differ in heads or their size"
     if lacks:
-        raise EdgeInfiniteError(f"{what} can't {lacks}; export it for a state of fixed size instead")
+        raise EdgeInfiniteError(
+            f"{what} can't {lacks}; export it for a state of fixed size instead"
+        )
     return facts
 
 

@@ -1,4 +1,4 @@
-"""Embeddings of a token for every layer (PLE: Gemma 3n and 4), beside the one that enters the first.
+"""Embeddings of a token for every layer (PLE: Gemma 3n and 4), beside that of the first layer.
 
 A table has a row for each token, `[V, L P]`: P numbers for each of L layers. A linear layer makes
 as many of the token's ordinary embedding, and each layer gets its part of their sum. Letters: V

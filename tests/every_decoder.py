@@ -83,7 +83,7 @@ _INDEXED = {
 }
 _SHARING = {
     "num_hidden_layers": 5,
-    "layer_types": [f"{kind}_attention" for kind in "sliding sliding full sliding full".split()],
+    "layer_types": ["sliding_attention", *["sliding_attention", "full_attention"] * 2],
     "num_kv_shared_layers": 2,
 }
 """The last two layers read what the second and the third have cached."""

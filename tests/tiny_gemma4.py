@@ -18,7 +18,8 @@ from transformers import (
 )
 
 WINDOW = 7
-LAYERS = [f"{kind}_attention" for kind in "sliding full sliding sliding full sliding full".split()]
+_S, _F = "sliding_attention", "full_attention"
+LAYERS = [_S, _F, _S, _S, _F, _S, _F]
 OWN = 4
 """The first layers; of those after them two read the fourth's cache, and one the second's."""
 

@@ -58,9 +58,9 @@ class OnnxState(GatedState):
     The operator appends K, V at each layer's `length`, attends causally to everything before, and
     returns the caches. Past and present are bound to one buffer, so no cache is copied.
 
-    Of a layer that reads another one's cache it gets that cache as the other has left it, and no new
-    K and V. What it returns as caches goes nowhere, but onnxruntime 1.29 wants a place for it and
-    copies the slots in use there.
+    For a layer that reads another one's cache it gets that cache as the other has left it, and no
+    new K and V. What it returns as caches goes nowhere, but onnxruntime 1.29 wants a place for it
+    and copies the slots in use there.
 
     Args:
         given: the graph's inputs; caches `[1, K, C, D]` float32, float16 or int8.

@@ -184,7 +184,7 @@ class OperationParity:
     def _before(
         self, name: str, products: deque[Product]
     ) -> Callable[[nn.Module, tuple[torch.Tensor]], tuple[torch.Tensor]]:
-        """Of a layer's products the first is that of the call at hand; a model may call it again."""
+        """The first of a layer's products is that of the call at hand; others may follow."""
 
         def hook(_: nn.Module, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
             product = products[0]

@@ -138,8 +138,8 @@ def _error_of_layer(model: PreTrainedModel, layers: Sequence[int], policy: str) 
     except Exception as error:  # of code that no one here has seen
         why = " ".join(f"{type(error).__name__}: {error}".split())
         raise EdgeInfiniteError(
-            f"{type(model).__name__} isn't supported: its layer {layers[-1]} doesn't run alone, so what "
-            f"it computes once tokens have left the cache can't be checked ({why})"
+            f"{type(model).__name__} isn't supported: its layer {layers[-1]} doesn't run alone, so "
+            f"what it computes once tokens have left the cache can't be checked ({why})"
         ) from error
 
 

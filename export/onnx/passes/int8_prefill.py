@@ -6,9 +6,10 @@ So for many tokens the cache becomes float32 once. Its scales s stay where they 
 
     q · (s_k ∘ codes) = (q ∘ s_k) · codes        p · (codes ∘ s_v) = (p · codes) ∘ s_v
 
-New pairs are rounded as the operator rounds them, and written into the cache in place. A layer that
-reads the cache of another (`OnnxState`) has no new pairs; if it reads for the newest token alone, it
-stays as it is. Letters: T new tokens, H query heads, K KV heads, G = H / K, C capacity, D head dimension.
+New pairs are rounded as the operator rounds them, and written into the cache in place. A layer
+that reads the cache of another (`OnnxState`) has no new pairs; where it reads for the newest token
+alone, it stays as it is. Letters: T new tokens, H query heads, K KV heads, G = H / K, C capacity, D
+head dimension.
 """
 
 from __future__ import annotations
