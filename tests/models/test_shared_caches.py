@@ -7,11 +7,10 @@ import functools
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_gemma4 import LAYERS, MODELS, OWN, WINDOW
-from transformers import DynamicCache
+from untouched_gemma4 import untouched, untouched_after_evictions
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
@@ -27,6 +26,7 @@ from edgeinfinite.runtime_py.session.session import Session
 from tiny import random_tokens
 
 S, N, W = 4, 8, 12
+EVICTING = Geometry(N, S, W, policy="carry")
 each_model = pytest.mark.parametrize("kind", MODELS)
 
 
@@ -39,55 +39,6 @@ def engine_of(kind: str, recall_slots: int = 0) -> TorchEngine:
 
 def recalling(kind: str) -> TorchEngine:
     return engine_of(kind, 16)
-
-
-@functools.cache
-def untouched(kind: str, count: int) -> np.ndarray:
-    """The logits `[T, V]` of transformers, for a text of which nothing is evicted."""
-    with torch.no_grad():
-        found = MODELS[kind]()(input_ids=torch.tensor([random_tokens(count)]), use_cache=False)
-    return found.logits[0].numpy()
-
-
-@functools.cache
-def untouched_after_evictions(kind: str, count: int) -> np.ndarray:
-    """The logits `[T, V]` of transformers' model with its own cache, token by token.
-
-    Whenever W + N tokens follow the sinks in a layer that sees everything, the N oldest of them are
-    cut out of its cache. The keys after them, and all of those in sliding windows, are turned back
-    by the N positions that the text has lost.
-    """
-    model, found = MODELS[kind](), []
-    cache = DynamicCache(config=model.config)
-    first = LAYERS.index("full_attention")
-    for token in random_tokens(count):
-        length = cache.layers[first].keys.shape[2] if found else 0
-        if length == S + W + N:
-            for layer, type_ in zip(cache.layers, LAYERS[:OWN], strict=False):
-                start, sinks = (S + N, S) if type_ == "full_attention" else (0, 0)
-                moved = turned_back(model, type_, layer.keys[:, :, start:])
-                layer.keys = torch.cat((layer.keys[:, :, :sinks], moved), dim=2)
-                layer.values = torch.cat(
-                    (layer.values[:, :, :sinks], layer.values[:, :, start:]), dim=2
-                )
-            length -= N
-        with torch.no_grad():
-            output = model(
-                input_ids=torch.tensor([[token]]),
-                position_ids=torch.tensor([[length]]),
-                past_key_values=cache,
-                use_cache=True,
-            )
-        found.append(output.logits[0, -1].numpy())
-    assert cache.layers[0].keys.shape[2] == WINDOW - 1
-    return np.stack(found)
-
-
-def turned_back(model, kind: str, keys: torch.Tensor) -> torch.Tensor:
-    """Keys `[1, K, n, D]` of tokens that stand N positions earlier."""
-    cos, sin = model.model.rotary_emb(torch.ones(1), torch.tensor([[N]]), kind)
-    first, second = keys.chunk(2, dim=-1)
-    return keys * cos[0] + torch.cat((second, -first), dim=-1) * sin[0]
 
 
 @each_model
@@ -107,7 +58,7 @@ def test_any_split_of_a_short_text_equals_transformers(kind, parts):
 @settings(max_examples=10, deadline=None)
 @given(parts=st.lists(st.integers(1, 30), min_size=3, max_size=6))
 def test_after_evictions_it_is_transformers_with_the_kept_pairs(kind, parts):
-    tokens, wanted = random_tokens(90), untouched_after_evictions(kind, 90)
+    tokens, wanted = random_tokens(90), untouched_after_evictions(kind, 90, EVICTING)
     session, end = Session(engine_of(kind)), 0
     for part in [*parts, 90]:
         if piece := tokens[end : end + part]:
