@@ -19,7 +19,7 @@ from edgeinfinite.artifact.manifest_check import check_json, check_manifest, is_
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.artifact.slots_by_head import refuse_slots_by_head
 from edgeinfinite.artifact.socs import QNN_HTP, soc_named
-from edgeinfinite.artifact.tensors import GraphSpec, TensorSpec
+from edgeinfinite.artifact.tensors import GraphSpec, Heads, TensorSpec
 from edgeinfinite.errors import EdgeInfiniteError
 
 SCHEMA_VERSION = 2
@@ -47,7 +47,11 @@ class BackboneInfo:
     """The checkpoint an artifact was made from.
 
     Args:
+        layers: those that hold a cache: neither such as don't attend nor such as read the cache of
+            an earlier one.
+        kv_heads, head_dim: K and D, the largest of any layer where they differ.
         hidden_size: columns of the embedding; None in artifacts that don't say it.
+        heads: K and D of every layer; left out where they are the same in all.
     """
 
     name: str
@@ -61,6 +65,13 @@ class BackboneInfo:
     parameters: int
     weights_sha256: str
     hidden_size: int | None = None
+    heads: tuple[Heads, ...] | UnsetType = UNSET
+
+    def heads_of(self, layer: int | None) -> Heads:
+        """K and D of a layer, or of what all layers share."""
+        if layer is None or isinstance(self.heads, UnsetType):
+            return Heads(self.kv_heads, self.head_dim)
+        return self.heads[layer]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.tensors import (
@@ -24,6 +24,7 @@ from edgeinfinite.artifact.tensors import (
     RECURRENT,
     RECURRENT_DIMS,
     GraphSpec,
+    Heads,
     OutputSpec,
     TensorSpec,
     tensor_name,
@@ -31,7 +32,7 @@ from edgeinfinite.artifact.tensors import (
 from edgeinfinite.errors import EdgeInfiniteError
 
 if TYPE_CHECKING:
-    from edgeinfinite.artifact.manifest import Manifest
+    from edgeinfinite.artifact.manifest import BackboneInfo, Manifest
 
 _BYTES = {
     **{"float64": 8, "float32": 4, "float16": 2, "bool": 1},
@@ -116,6 +117,18 @@ def _backbone(manifest: Manifest) -> Iterator[str]:
         yield f"the backbone has {backbone.layers} layers"
     if backbone.query_heads % backbone.kv_heads:
         yield f"{backbone.query_heads} query heads can't share {backbone.kv_heads} KV heads"
+    if not isinstance(backbone.heads, UnsetType):
+        yield from _heads(backbone, backbone.heads)
+
+
+def _heads(backbone: BackboneInfo, heads: tuple[Heads, ...]) -> Iterator[str]:
+    """What is wrong with the K and D of each layer."""
+    if len(heads) != backbone.layers:
+        yield f"it names the heads of {len(heads)} layers, the backbone has {backbone.layers}"
+    for layer, (kv_heads, head_dim) in enumerate(heads):
+        fits = 1 <= kv_heads <= backbone.kv_heads and 1 <= head_dim <= backbone.head_dim
+        if not fits or backbone.query_heads % kv_heads:
+            yield f"layer {layer} has {kv_heads} KV heads of {head_dim} dimensions"
 
 
 def _state(manifest: Manifest) -> Iterator[str]:
@@ -243,12 +256,13 @@ def _sizes(manifest: Manifest, layer: int | None) -> dict[str, int]:
     W of a layer with a sliding window is what a compression leaves of it.
     """
     backbone, geometry = manifest.backbone, manifest.geometry
+    kv_heads, head_dim = backbone.heads_of(layer)
     sizes = {
         "1": 1,
         "B": 1,
         "L": backbone.layers,
-        "K": backbone.kv_heads,
-        "D": backbone.head_dim,
+        "K": kv_heads,
+        "D": head_dim,
         "V": backbone.vocabulary,
         "W": geometry.window_length,
     }

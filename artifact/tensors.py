@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 PREFILL = "prefill_segment"
 DECODE = "decode_step"
@@ -62,6 +62,13 @@ RECURRENT: tuple[Role, ...] = (CONV_STATE, RECURRENT_STATE)
 RECURRENT_DIMS: dict[Role, str] = {CONV_STATE: "B E R", RECURRENT_STATE: "B U I J"}
 """Their layouts. E channels, R columns: the length of the kernel less one. U heads of values, I
 dimensions of a key, J of a value. An SSM's B is its key, and what it reads, its value."""
+
+
+class Heads(NamedTuple):
+    """Of a layer that holds a cache: K, its KV heads, and D, their dimension."""
+
+    kv_heads: int
+    head_dim: int
 
 
 @dataclass(frozen=True)
@@ -180,6 +187,7 @@ def state_specs(
     cache_type: str = "float32",
     scored: Mapping[int, int] | None = None,
     recurrent: Sequence[RecurrentTensor] = (),
+    heads: Sequence[Heads] = (),
 ) -> tuple[TensorSpec, ...]:
     """The state in the layout `B K C D`, which PyTorch and ONNX Runtime use.
 
@@ -192,14 +200,17 @@ def state_specs(
         cache_type: of K and V, `float32`, `float16` or `int8`; everything else is float32.
         scored: G of the layers whose recall slots have scores.
         recurrent: what layers keep beside caches, in order.
+        heads: K and D of every layer, where they differ; such a model has no memory.
     """
+    assert not (heads and memory), "M and z have one K and D for all layers"
+    sizes = heads or [Heads(kv_heads, head_dim)] * layers
     caches = [
-        tensor_spec(role, cache_type, (1, kv_heads, capacity, head_dim), "B K C D", layer)
+        tensor_spec(role, cache_type, (1, size.kv_heads, capacity, size.head_dim), "B K C D", layer)
         for role in CACHES
-        for layer, capacity in enumerate(capacities)
+        for layer, (capacity, size) in enumerate(zip(capacities, sizes, strict=True))
     ]
     scores = [
-        tensor_spec(SCORES, "float32", (1, kv_heads, slots), "B K G", layer)
+        tensor_spec(SCORES, "float32", (1, sizes[layer].kv_heads, slots), "B K G", layer)
         for layer, slots in (scored or {}).items()
     ]
     sums = [

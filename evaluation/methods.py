@@ -154,10 +154,10 @@ class Reader:
             give_scales(model, setting.scale_tokens)
         self._grows = method == "full"
         if method in BASELINES:
-            facts = architecture_of(model)
+            heads = architecture_of(model).every_heads
             with new_tensors_on(model.device):
-                for layer in attention_layers(model):
-                    layer.retention_scorer = baseline_scorer(method, facts.kv_heads, facts.head_dim)
+                for layer, size in zip(attention_layers(model), heads, strict=True):
+                    layer.retention_scorer = baseline_scorer(method, *size)
         memories = _memories(model, other) if method == "swapped-memory" else None
         if method == "zero-memory-gate":
             memories = []

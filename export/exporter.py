@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.manifest import (
@@ -266,6 +267,7 @@ def _manifest(
         query_heads=shape.query_heads,
         kv_heads=shape.kv_heads,
         head_dim=shape.head_dim,
+        heads=shape.heads or UNSET,
         vocabulary=shape.vocabulary,
         max_positions=architecture_of(model).positions,
         parameters=backbone_parameters(model),

@@ -18,12 +18,13 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from edgeinfinite.artifact.tensors import RecurrentTensor
+from edgeinfinite.artifact.tensors import Heads, RecurrentTensor
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.attention.adapter import nothing_read, register_attention
-from edgeinfinite.models.attention.call import AttentionCall
+from edgeinfinite.models.attention.call import AttentionCall, reads_another
 from edgeinfinite.models.attention.interface import attention_implementation
 from edgeinfinite.models.attention.masks import measure_windows
+from edgeinfinite.models.layer_inputs import probe_arguments
 from edgeinfinite.models.recurrent_states import (
     attention_of,
     is_recurrent,
@@ -60,12 +61,16 @@ class Architecture:
 
     Args:
         name: class of the model, such as `LlamaForCausalLM`.
-        layers: how each layer attends, L of them: those that don't attend aren't counted.
-        query_heads, kv_heads, head_dim: H, K, D, the same in every layer.
+        layers: how each layer attends, L of them: those that don't attend aren't counted, nor those
+            that read what an earlier one cached.
+        query_heads: H, the same in every layer.
+        kv_heads, head_dim: K and D; the largest of any layer where they differ.
         vocabulary: V, rows of the embedding.
         positions: how many the model was trained on.
         rotary_by_type: whether RoPE's angles depend on the layer's type too, not only the position.
         recurrent: what the state holds beside KV caches, see `recurrent_states`.
+        heads: K and D of every layer where they differ; else empty.
+        readers: how many layers read the cache of an earlier one.
     """
 
     name: str
@@ -77,6 +82,13 @@ class Architecture:
     positions: int
     rotary_by_type: bool = False
     recurrent: tuple[RecurrentTensor, ...] = ()
+    heads: tuple[Heads, ...] = ()
+    readers: int = 0
+
+    @property
+    def every_heads(self) -> tuple[Heads, ...]:
+        """K and D of every layer."""
+        return self.heads or (Heads(self.kv_heads, self.head_dim),) * len(self.layers)
 
     @property
     def sliding_windows(self) -> tuple[int, ...]:
@@ -92,7 +104,8 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
     """The facts about a model, collected on the first call and stored on the model.
 
     Raises:
-        EdgeInfiniteError: see `check_supported`; also if layers differ in heads or head dimension.
+        EdgeInfiniteError: see `check_supported`; also if layers differ in query heads, or keys from
+            values in heads or their size.
     """
     known = getattr(model, "edgeinfinite_architecture", None)
     if not isinstance(known, Architecture):
@@ -103,20 +116,27 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
 
 
 def check_all_attend(model: PreTrainedModel, what: str) -> Architecture:
-    """The facts about a model, for what can neither cut nor restore a state but KV caches.
+    """The facts about a model, for what knows nothing but KV caches, one like the other.
 
     Args:
         model: a causal LM.
         what: needs it, for the message.
 
     Raises:
-        EdgeInfiniteError: see `check_supported`; or some layers keep another state.
+        EdgeInfiniteError: see `check_supported`; or some layers keep another state, share a cache,
+            or differ in heads.
     """
     facts = architecture_of(model)
+    lacks = None
     if facts.recurrent:
+        lacks = f"carry on the states of {facts.name}'s layers that aren't KV caches"
+    elif facts.readers:
+        lacks = f"read the caches that layers of {facts.name} share"
+    elif facts.heads:
+        lacks = f"hold the caches of {facts.name}, whose layers differ in heads or their size"
+    if lacks:
         raise EdgeInfiniteError(
-            f"{what} can't carry on the states of {facts.name}'s layers that aren't KV caches; "
-            "export it for a state of fixed size instead"
+            f"{what} can't {lacks}; export it for a state of fixed size instead"
         )
     return facts
 
@@ -145,10 +165,6 @@ def check_supported(model: PreTrainedModel) -> None:
         lacks = "; ".join(
             f"{_numbered(text.layer_types, kind)} of type {kind}" for kind in sorted(unknown)
         )
-    elif getattr(text, "num_kv_shared_layers", 0):
-        lacks = "its layers share KV caches"
-    elif getattr(text, "hidden_size_per_layer_input", 0):
-        lacks = "each of its layers has an embedding of its own"
     elif any(getattr(part, "sinks", None) is not None for part in _attending(layers)):
         lacks = "its attention has learned sinks"
     elif getattr(text, "kv_lora_rank", None):
@@ -240,25 +256,30 @@ def _collected(model: PreTrainedModel) -> Architecture:
     except Exception as error:  # of code that no one here has seen
         lacks = f"its decoder doesn't run on its own ({type(error).__name__}: {error})"
         raise _unsupported(model, " ".join(lacks.split())) from error
-    if sorted(calls) != list(range(len(_attending(decoder.layers)))):
+    attending = _attending(decoder.layers)
+    readers = sum(reads_another(module) for module in attending)
+    if sorted(calls) != list(range(len(attending) - readers)):
         raise _unsupported(model, "not every layer hands its arguments to the attention interface")
-    sizes = {(c.query.shape[1], *c.key.shape[1::2], *c.value.shape[1::2]) for c in calls.values()}
-    query_heads, kv_heads, head_dim, *of_values = next(iter(sizes))
-    if len(sizes) > 1 or of_values != [kv_heads, head_dim]:
-        raise _unsupported(model, "its layers, or keys and values, differ in heads or their size")
+    ordered = [call for _, call in sorted(calls.items())]
+    heads = tuple(Heads(*call.key.shape[1::2]) for call in ordered)
+    query_heads = ordered[0].query.shape[1]
+    for call, size in zip(ordered, heads, strict=True):
+        if call.query.shape[1::2] != (query_heads, size.head_dim) or call.value.shape[1::2] != size:
+            raise _unsupported(model, "its queries, keys and values differ in heads or their size")
     return Architecture(
         name=type(model).__name__,
         layers=tuple(
-            LayerFacts(call.sliding_window, call.softcap, _is_turned(call.key))
-            for _, call in sorted(calls.items())
+            LayerFacts(call.sliding_window, call.softcap, _is_turned(call.key)) for call in ordered
         ),
         query_heads=query_heads,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
+        kv_heads=max(size.kv_heads for size in heads),
+        head_dim=max(size.head_dim for size in heads),
         vocabulary=text.vocab_size,
         positions=positions,
         recurrent=recurrent,
         rotary_by_type=_knows_types(decoder.rotary_emb),
+        heads=heads if len(set(heads)) > 1 else (),
+        readers=readers,
     )
 
 
@@ -268,7 +289,9 @@ def _knows_types(rotary: nn.Module | None) -> bool:
 
 
 def _attention_calls(model: PreTrainedModel) -> dict[int, AttentionCall]:
-    """Every layer's attention call for one token, at two positions in a batch of two.
+    """Each layer's attention call for one token, at two positions in a batch of two.
+
+    Of those that read another layer's cache there is none.
 
     The probe's attention returns zeros, so a layer's input doesn't depend on the position. Its keys
     depend on it only if RoPE rotates them.
@@ -285,6 +308,7 @@ def _attention_calls(model: PreTrainedModel) -> dict[int, AttentionCall]:
                 inputs_embeds=token.expand(2, 1, width).to(model.device, compute_dtype(model)),
                 position_ids=torch.tensor([[0], [_FURTHER_ON]], device=model.device),
                 use_cache=False,
+                **probe_arguments(model, 2),
                 **{_CALLS_ARGUMENT: calls},
             )
     finally:
@@ -300,7 +324,8 @@ def _is_turned(key: torch.Tensor) -> bool:
 
 def _note_call(call: AttentionCall, _: nn.Module, others: dict[str, Any]) -> torch.Tensor:
     """The probe's attention: notes the call."""
-    others.get(_CALLS_ARGUMENT, {})[call.layer] = call  # without the argument, the model is refused
+    if not call.reads_another:
+        others.get(_CALLS_ARGUMENT, {})[call.layer] = call  # without it, the model is refused
     return nothing_read(call)
 
 

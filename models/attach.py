@@ -14,6 +14,7 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import Architecture, architecture_of
+from edgeinfinite.models.attention.call import own_caches
 from edgeinfinite.models.configuration import (
     INT8_CACHE,
     NO_GATE,
@@ -33,7 +34,6 @@ from edgeinfinite.models.recall.scorer_file import (
     read_rank_rule,
     untrained_scorers,
 )
-from edgeinfinite.models.recurrent_states import attention_of
 from edgeinfinite.models.sliding import with_windows
 
 
@@ -77,6 +77,11 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
         layer.memory_gate = layer.retention_scorer = layer.cache_scales = None
     model.edgeinfinite_rank_rule = RankRule()  # type: ignore[assignment]
     if config.gate != NO_GATE:
+        if facts.readers or facts.heads:
+            raise EdgeInfiniteError(
+                f"{facts.name} has layers that share a cache or differ in heads, which no memory "
+                "holds; give --gate none"
+            )
         if config.geometry.has_windows:
             raise EdgeInfiniteError(
                 f"{facts.name} has layers with sliding windows, whose tokens no memory holds; give "
@@ -90,7 +95,7 @@ def attach(model: PreTrainedModel, config: EdgeInfiniteConfig) -> PreTrainedMode
         _add_scorers(model, layers, config, facts)
     if config.cache_scales is not None:
         sizes = len(layers), facts.kv_heads, facts.head_dim
-        found = load_cache_scales(Path(config.cache_scales), *sizes)
+        found = load_cache_scales(Path(config.cache_scales), *sizes, facts.heads)
         for layer, scales in zip(layers, found, strict=True):
             layer.cache_scales = scales.to(model.device)
     model.edgeinfinite_config = config  # type: ignore[assignment]
@@ -112,9 +117,12 @@ def rank_rule_of(model: PreTrainedModel) -> RankRule:
 
 
 def attention_layers(model: PreTrainedModel) -> list[Any]:
-    """The attention modules in order, with `attach`'s own modules; some layers may have none."""
-    layers = model.get_decoder().layers
-    return [part for layer in layers if (part := attention_of(layer)) is not None]
+    """The attention modules that hold a cache, in order, with `attach`'s own modules.
+
+    Some layers don't attend, and some read the cache of an earlier one.
+    """
+    architecture_of(model)  # which these are is measured
+    return own_caches(model.get_decoder().layers)
 
 
 def gate_parameters(model: PreTrainedModel) -> list[nn.Parameter]:
@@ -201,10 +209,10 @@ def _add_scorers(
         )
     sizes = len(layers), facts.kv_heads, facts.head_dim
     if config.scorer == UNTRAINED_SCORER:
-        scorers, rule = untrained_scorers(*sizes, config.seed), RankRule()
+        scorers, rule = untrained_scorers(*sizes, config.seed, facts.heads), RankRule()
     else:
         path = Path(config.scorer)
-        scorers = load_scorers(path, *sizes)
+        scorers = load_scorers(path, *sizes, facts.heads)
         rule = read_rank_rule(path)
     for layer, scorer in zip(layers, scorers, strict=True):
         layer.retention_scorer = scorer.to(model.device)

@@ -60,10 +60,11 @@ class TensorState:
     def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`."""
         start = int(self.length[call.layer])
-        end = start + call.query.shape[2]
+        end = start + call.key.shape[2]
         keys, values = self.k_cache[call.layer], self.v_cache[call.layer]
-        keys[:, :, start:end] = call.key
-        values[:, :, start:end] = call.value
+        if not call.reads_another:
+            keys[:, :, start:end] = call.key
+            values[:, :, start:end] = call.value
         keys, values = (cache[:, :, :end].to(call.query.dtype) for cache in (keys, values))
         return causal_attention(call, keys, values)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.tensors import Heads
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import Architecture
 
@@ -25,6 +26,7 @@ class StateShape:
         reads_memory: whether M and z (float32) belong to the state.
         positions: the backbone's trained positions, the largest cache.
         recurrent_bytes: of what layers keep beside caches.
+        heads: K and D of every layer, where they differ.
     """
 
     layers: int
@@ -34,6 +36,7 @@ class StateShape:
     reads_memory: bool
     positions: int
     recurrent_bytes: int = 0
+    heads: tuple[Heads, ...] = ()
 
     @classmethod
     def of(cls, facts: Architecture, cache_type: str, *, reads_memory: bool) -> StateShape:
@@ -46,12 +49,15 @@ class StateShape:
             reads_memory,
             facts.positions,
             sum(4 * math.prod(tensor.shape) for tensor in facts.recurrent),
+            facts.heads,
         )
 
-    @property
-    def slot_bytes(self) -> int:
-        """Bytes of K and V of one token in one layer."""
-        return 2 * self.kv_heads * self.head_dim * _BYTES[self.cache_type]
+    def _heads_of(self, layer: int) -> Heads:
+        return self.heads[layer] if self.heads else Heads(self.kv_heads, self.head_dim)
+
+    def slot_bytes(self, layer: int) -> int:
+        """Bytes of K and V of one token in a layer."""
+        return 2 * math.prod(self._heads_of(layer)) * _BYTES[self.cache_type]
 
     @property
     def fixed_bytes(self) -> int:
@@ -60,14 +66,14 @@ class StateShape:
         counters = 8 * self.layers + 4
         return (memory if self.reads_memory else 0) + self.recurrent_bytes + counters
 
-    @property
-    def score_bytes(self) -> int:
-        """Bytes of the float32 scores of one recall slot in one layer, if its heads score."""
-        return 4 * self.kv_heads
+    def score_bytes(self, layer: int) -> int:
+        """Bytes of the float32 scores of one recall slot in a layer, if its heads score."""
+        return 4 * self._heads_of(layer).kv_heads
 
     def bytes_of(self, geometry: Geometry) -> int:
         """Bytes of the whole state, without scores of recall slots."""
-        return sum(geometry.capacities(self.layers)) * self.slot_bytes + self.fixed_bytes
+        capacities = enumerate(geometry.capacities(self.layers))
+        return sum(c * self.slot_bytes(layer) for layer, c in capacities) + self.fixed_bytes
 
 
 _SHORTER_PAYS = 1.5
@@ -97,19 +103,21 @@ def geometry_within(
     """
     grows = grows or GROWS[geometry.policy]
     capacities = geometry.capacities(shape.layers)
-    windows = [c for layer, c in enumerate(capacities) if geometry.slides(layer)]
-    layers = shape.layers - len(windows)
-    others = shape.fixed_bytes + sum(windows) * shape.slot_bytes
-    room = (megabytes * 1e6 - others) / layers  # of a layer
+    sliding = [layer for layer in range(shape.layers) if geometry.slides(layer)]
+    layers = [layer for layer in range(shape.layers) if not geometry.slides(layer)]
+    windows = sum(capacities[layer] * shape.slot_bytes(layer) for layer in sliding)
+    others = shape.fixed_bytes + windows
+    slot_bytes = sum(shape.slot_bytes(layer) for layer in layers)  # of a slot in each of them
+    score_bytes = sum(shape.score_bytes(layer) for layer in layers)
     step = geometry.segment_length if grows == "recall_slots" else _ROUND
     least = 0 if grows == "recall_slots" else step
     now = geometry.most_slots if grows == "recall_slots" else getattr(geometry, grows)
     kept = geometry.capacity - now
-    bytes_each = shape.slot_bytes + (shape.score_bytes if grows == "recall_slots" else 0)
-    more = int((room - kept * shape.slot_bytes) // bytes_each)
+    bytes_each = slot_bytes + (score_bytes if grows == "recall_slots" else 0)
+    more = int((megabytes * 1e6 - others - kept * slot_bytes) // bytes_each)
     more = min(more, shape.positions - kept) // step * step
     if more < least:
-        enough = ((kept + least) * layers * shape.slot_bytes + others) / 1e6
+        enough = ((kept + least) * slot_bytes + others) / 1e6
         raise EdgeInfiniteError(
             f"a state of {megabytes:g} MB is too small for these lengths; give at least "
             f"{enough + 0.05:.1f} MB, or shorter sinks and window"

@@ -146,6 +146,10 @@ SHAPES: dict[str, dict[str, Any]] = {
         "tie_word_embeddings": True,
         "rms_norm_eps": 1e-5,
     },
+    "gemma-4-e2b": {  # otherwise the defaults of its configuration: 5 billion weights
+        "model_type": "gemma4_text",
+        "num_kv_shared_layers": 20,
+    },
     "smollm3-3b": {
         "model_type": "smollm3",
         "hidden_size": 2048,

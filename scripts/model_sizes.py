@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import tempfile
 from pathlib import Path
@@ -72,8 +73,8 @@ def row(name: str, model: str) -> dict[str, Any]:
 def _full_attention_bytes(plan: ExportPlan) -> int:
     """Of a float16 KV cache of `TOKENS` tokens; layers with a window hold no more than that."""
     facts = architecture_of(plan.backbone.model)
-    held = sum(min(window or TOKENS, TOKENS) for window in facts.sliding_windows)
-    return 2 * 2 * facts.kv_heads * facts.head_dim * held
+    layers = zip(facts.sliding_windows, facts.every_heads, strict=True)
+    return sum(2 * 2 * math.prod(of) * min(window or TOKENS, TOKENS) for window, of in layers)
 
 
 def _configuration(name: str, folder: Path, tokenizer: Path) -> Path:

@@ -51,9 +51,8 @@ def write_checkpoint(config: PreTrainedConfig, folder: Path, shard_bytes: int) -
     model.config.architectures = [type(model).__name__]
     model.config.save_pretrained(folder)
     tied = set(model.all_tied_weights_keys) if config.tie_word_embeddings else set()
-    shards = _shards(
-        {name: p.shape for name, p in model.named_parameters() if name not in tied}, shard_bytes
-    )
+    tensors_of = dict(model.named_parameters()) | model.state_dict()  # these have buffers, too
+    shards = _shards({n: t.shape for n, t in tensors_of.items() if n not in tied}, shard_bytes)
     random, index, total = torch.Generator().manual_seed(0), {}, 0
     for number, shapes in enumerate(shards, 1):
         file = f"model-{number:05d}-of-{len(shards):05d}.safetensors"

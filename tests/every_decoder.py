@@ -82,6 +82,23 @@ _INDEXED = {
     "ple_embed_dim": 32,
 }
 _BESIDE = ["linear_attention", "full_attention"]
+_SHARING = {
+    "num_hidden_layers": 5,
+    "layer_types": ["sliding_attention", *["sliding_attention", "full_attention"] * 2],
+    "num_kv_shared_layers": 2,
+}
+"""The last two layers read what the second and the third have cached."""
+
+_GEMMA_3N = _SHARING | {
+    "intermediate_size": [48] * 5,
+    "activation_sparsity_pattern": [0.95, 0.0, 0.5, 0.0, 0.0],
+}
+_GEMMA_4 = _SHARING | {
+    "global_head_dim": 16,
+    "num_global_key_value_heads": 1,
+    "attention_k_eq_v": True,
+    "use_double_wide_mlp": True,
+}
 _HYBRIDS = ["linear_attention", "hybrid", "linear_attention", "hybrid"]
 EXCEPTIONS: dict[str, dict[str, Any]] = {
     "bamba": {"attn_layer_indices": [1]},
@@ -99,6 +116,9 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "dots3_note.text_config": {"num_key_value_heads": 4, "head_dim": 16, "per_layer_config": {}},
     "dots3_note_text": {"num_key_value_heads": 4, "head_dim": 16, "per_layer_config": {}},
     "falcon_h1": {"mamba_d_ssm": 64},
+    **dict.fromkeys(("gemma3n.text_config", "gemma3n_text"), _GEMMA_3N),
+    **dict.fromkeys(("gemma4.text_config", "gemma4_text"), _GEMMA_4),
+    **dict.fromkeys(("gemma4_unified.text_config", "gemma4_unified_text"), _GEMMA_4),
     "gemma4_assistant.text_config": {
         "hidden_size_per_layer_input": 0,
         "vocab_size_per_layer_input": 0,
@@ -217,9 +237,7 @@ REASONS = {
     "latent KV caches (MLA)": "latent one",
     "sparse attention": r"of type \w+|mask in a way of their own",
     "learned sinks": "learned sinks",
-    "layers that differ in heads": "differ in heads",
     "two attentions a layer": "attends 2 times",
-    "embeddings by layer": "has an embedding of its own",
     "layers whose state can't be read again": "give --policy carry",
     "keys that can't be moved": "once tokens have left|use --policy reencode",
 }
@@ -229,11 +247,11 @@ REASONS = {
 OUTCOMES = {
     "right": (
         "apertus arcee bamba bitnet cohere cohere2 cohere_compass_text cwm emu3 ernie4_5 exaone4 "
-        "falcon_h1 fuyu gemma gemma2 gemma3 gemma3_text glm glm4 got_ocr2 granite "
-        "granitemoehybrid helium hunyuan_v1_dense hyperclovax internlm3 iquestcoder jais2 lfm2 "
-        "lfm3 llama ministral ministral3 mistral moss_transcribe_diarize nanochat olmo olmo2 "
-        "olmo3 persimmon phi phi3 phi4_multimodal qwen2 qwen3 qwen3_5 qwen3_5_text seed_oss "
-        "smollm3 starcoder2 vaultgemma"
+        "falcon_h1 fuyu gemma gemma2 gemma3 gemma3_text gemma3n gemma3n_text gemma4 gemma4_text "
+        "gemma4_unified gemma4_unified_text glm glm4 got_ocr2 granite granitemoehybrid helium "
+        "hunyuan_v1_dense hyperclovax internlm3 iquestcoder jais2 lfm2 lfm3 llama ministral "
+        "ministral3 mistral moss_transcribe_diarize nanochat olmo olmo2 olmo3 persimmon phi phi3 "
+        "phi4_multimodal qwen2 qwen3 qwen3_5 qwen3_5_text seed_oss smollm3 starcoder2 vaultgemma"
     ),
     "encoder-decoders": (
         "bart bigbird_pegasus blenderbot blenderbot-small marian mbart musicgen musicgen_melody "
@@ -267,9 +285,7 @@ OUTCOMES = {
         "axk2 deepseek_v32 deepseek_v4 doge dots3_note dots3_note_text glm_moe_dsa hy_v4"
     ),
     "learned sinks": "flint gpt_oss granite_swa granitemoe_swa mimo_v2_flash",
-    "layers that differ in heads": "gemma4_unified gemma4_unified_text",
     "two attentions a layer": "diffllama",
-    "embeddings by layer": "gemma3n gemma3n_text gemma4 gemma4_text",
 }
 """What an export does with each type; `python tests/every_decoder.py` prints it anew."""
 

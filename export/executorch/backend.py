@@ -71,6 +71,11 @@ class ExecuTorchBackend:
                 f"the back end executorch can't carry on the {min(unknown)} of {facts.name}'s "
                 "layers yet; use --backend onnx"
             )
+        if facts.readers or facts.heads:
+            raise EdgeInfiniteError(
+                f"the back end executorch can't read the caches of {facts.name}, whose layers "
+                "share them or differ in heads, yet; use --backend onnx"
+            )
 
     def export_graphs(
         self, request: WeightRequest, folder: Path, target: str, progress: Progress

@@ -131,7 +131,10 @@ class CarryMemory(CompressMemory):
         """Arguments of `forward` for tracing: every cache full."""
         k_cache, v_cache, *sums = self._example_state()
         full = torch.tensor(self.shape.capacities)
-        scores = [torch.zeros(1, self.shape.kv_heads, g) for g in self.shape.scored.values()]
+        scores = [
+            torch.zeros(1, self.shape.heads_of(layer).kv_heads, slots)
+            for layer, slots in self.shape.scored.items()
+        ]
         return (full, k_cache, v_cache, scores, *sums)
 
     def output_names(self) -> list[str]:
@@ -167,7 +170,7 @@ class CarryMemory(CompressMemory):
                 OutputSpec(
                     tensor_name(role, layer),
                     shape.cache_type,
-                    (1, shape.kv_heads, size, shape.head_dim),
+                    (1, shape.heads_of(layer).kv_heads, size, shape.heads_of(layer).head_dim),
                     f"B K {letter} D",
                     role,
                     layer,

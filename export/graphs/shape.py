@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.artifact.tensors import RecurrentTensor, TensorSpec, state_specs
+from edgeinfinite.artifact.tensors import Heads, RecurrentTensor, TensorSpec, state_specs
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attention_layers, config_of, scored_layers
 
@@ -17,12 +17,13 @@ class ModelShape:
     """The sizes that the graphs' signatures are made of.
 
     Args:
-        layers, query_heads, kv_heads, head_dim, vocabulary: the backbone's.
+        layers, query_heads, kv_heads, head_dim, vocabulary: the backbone's, see `Architecture`.
         geometry: the cache's geometry.
         reads_memory: whether there is a gate.
         cache_type: dtype of the KV cache.
         scored: G by number of each layer whose recall slots have scores.
         recurrent: what layers keep beside caches.
+        heads: K and D of every layer where they differ; else empty.
     """
 
     layers: int
@@ -35,6 +36,7 @@ class ModelShape:
     cache_type: str
     scored: dict[int, int]
     recurrent: tuple[RecurrentTensor, ...] = ()
+    heads: tuple[Heads, ...] = ()
 
     @classmethod
     def of(cls, model: PreTrainedModel) -> ModelShape:
@@ -51,7 +53,12 @@ class ModelShape:
             cache_type=config_of(model).cache_type,
             scored=scored_layers(model),
             recurrent=facts.recurrent,
+            heads=facts.heads,
         )
+
+    def heads_of(self, layer: int) -> Heads:
+        """K and D of a layer."""
+        return self.heads[layer] if self.heads else Heads(self.kv_heads, self.head_dim)
 
     @property
     def compresses(self) -> bool:
@@ -74,4 +81,5 @@ class ModelShape:
             cache_type=self.cache_type,
             scored=self.scored,
             recurrent=self.recurrent,
+            heads=self.heads,
         )

@@ -22,6 +22,7 @@ from edgeinfinite.export.backend import ExportedGraphs, Progress, WeightRequest
 from edgeinfinite.export.graphs.carry import CarryMemory
 from edgeinfinite.export.graphs.compress import CompressMemory
 from edgeinfinite.export.graphs.shape import ModelShape
+from edgeinfinite.export.graphs.sparse_activations import constant_quantiles
 from edgeinfinite.export.graphs.state import cache_outputs
 from edgeinfinite.export.graphs.tokens import DecodeStep, PrefillSegment
 from edgeinfinite.export.onnx.files import WeightsFile, fix_tokens
@@ -107,9 +108,10 @@ class OnnxBackend:
 
     def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
         """See `Backend.check_architecture`; capped scores and sliding windows are supported."""
-        if facts.head_dim % _HEAD_DIM_STEP:
+        sizes = [heads.head_dim for heads in facts.every_heads]
+        if odd := next((size for size in sizes if size % _HEAD_DIM_STEP), None):
             raise EdgeInfiniteError(
-                f"the back end onnx can't attend with heads of {facts.head_dim} dimensions, as "
+                f"the back end onnx can't attend with heads of {odd} dimensions, as "
                 f"{facts.name} has them (ONNX Runtime's GroupQueryAttention wants multiples of "
                 f"{_HEAD_DIM_STEP}); use --backend executorch"
             )
@@ -240,6 +242,8 @@ def _trace_model(
         "last_token": last_token_only(swapped),
         "one_grid": one_grid(swapped),
     }
+    if quantiles := constant_quantiles(swapped):
+        applied["constant_quantiles"] = quantiles
     with (
         fused_rotary(swapped) as applied["rotary"],
         fused_delta_rule(swapped) as applied["delta_rule"],

@@ -140,15 +140,18 @@ def quantize(
     Args:
         offsets: add them where they pay; for asymmetric formats.
     """
-    groups = weight.detach().float().unflatten(1, (-1, format.group))
+    # A large table in half precision becomes float32 part by part.
+    groups = weight.detach().unflatten(1, (-1, format.group))
     if format.bits == 8:
-        largest = groups.abs().amax(2)
+        largest = groups.abs().amax(2).float()
         # Any scale suits a group of zeros, such as the padding token's; the least number of float32
         # wouldn't let the scales of the whole weight be halves.
         scales = _half(torch.where(largest == 0, 1.0, (largest / 127.0).clamp_min(_TINY)))
         codes = torch.empty(groups.shape, dtype=torch.uint8)
         for rows in _parts(groups):
-            codes[rows] = (groups[rows] / scales[rows].unsqueeze(2)).round_().add_(128.0).byte()
+            codes[rows] = (
+                (groups[rows].float() / scales[rows].unsqueeze(2)).round_().add_(128.0).byte()
+            )
         return QuantizedWeight(format, codes.flatten(1), scales, None)
     if offsets and not format.symmetric and _offsets_pay(groups, format):
         return _with_offsets(groups, format)
@@ -179,7 +182,7 @@ def taken_bytes(weight: GroupedWeight) -> int:
 
 def _offsets_pay(groups: torch.Tensor, format: WeightFormat) -> bool:
     """Judged by some of the rows; groups `[O, n, g]`."""
-    some = judged_rows(groups)
+    some = judged_rows(groups).float()
 
     def error(quantized: QuantizedWeight) -> float:
         return float((some.flatten(1) - quantized.dequantized()).square().sum())
@@ -190,7 +193,7 @@ def _offsets_pay(groups: torch.Tensor, format: WeightFormat) -> bool:
 
 def _with_offsets(groups: torch.Tensor, format: WeightFormat) -> QuantizedWeight:
     """Each group's own range exactly: zero points take its whole part, offsets the rest."""
-    top = 2**format.bits - 1
+    groups, top = groups.float(), 2**format.bits - 1
     low, high = groups.aminmax(dim=2, keepdim=True)
     scales = _half(((high - low) / top).clamp_min(_TINY))
     codes = ((groups - low) / scales).round()
@@ -223,7 +226,7 @@ def _best(
     groups: torch.Tensor, format: WeightFormat, shrinks: tuple[float, ...]
 ) -> QuantizedWeight:
     """The candidates of least squared error, group by group; groups `[O, n, g]`."""
-    parts = [_best_of_part(groups[rows], format, shrinks) for rows in _parts(groups)]
+    parts = [_best_of_part(groups[rows].float(), format, shrinks) for rows in _parts(groups)]
     codes, scales, zeros = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
     kept = None if format.symmetric else zeros.squeeze(2)
     return QuantizedWeight(format, codes.flatten(1), _half(scales.squeeze(2)), kept)

@@ -56,7 +56,11 @@ class OnnxState(GatedState):
     """A `GraphState` whose attention is `com.microsoft.GroupQueryAttention`.
 
     The operator appends K, V at each layer's `length`, attends causally to everything before, and
-    returns the caches. Past and present are bound to one buffer, so no cache is ever copied.
+    returns the caches. Past and present are bound to one buffer, so no cache is copied.
+
+    For a layer that reads another one's cache it gets that cache as the other has left it, and no
+    new K and V. What it returns as caches goes nowhere, but onnxruntime 1.29 wants a place for it
+    and copies the slots in use there.
 
     Args:
         given: the graph's inputs; caches `[1, K, C, D]` float32, float16 or int8.
@@ -92,13 +96,16 @@ class OnnxState(GatedState):
             totals = (self._given.length + tokens).to(torch.int32)
             self._totals, self._last_slots = totals.split(1), (totals - 1).split(1)
         rows = packed(query)
+        key, value = packed(call.key), packed(call.value)
+        if call.reads_another:
+            key = value = torch.zeros(1, 0, key.shape[2])
         # The operator wants Q, K, V and caches of one type, but for int8 caches.
         scale = self._scales[layer] if self._scales else None
         cached = query.dtype if scale else self.k_cache[layer].dtype
-        attended, self.k_cache[layer], self.v_cache[layer] = group_query_attention(
+        attended, *caches = group_query_attention(
             rows.to(cached),
-            packed(call.key).to(cached),
-            packed(call.value).to(cached),
+            key.to(cached),
+            value.to(cached),
             self.k_cache[layer],
             self.v_cache[layer],
             self._last_slots[layer],
@@ -110,6 +117,8 @@ class OnnxState(GatedState):
             window=call.sliding_window or -1,
             scales=(scale.key[None, :, None], scale.value[None, :, None]) if scale else None,
         )
+        if not call.reads_another:
+            self.k_cache[layer], self.v_cache[layer] = caches
         attended = attended.to(query.dtype)
         if self._gates is not None:
             assert self._positions is not None

@@ -11,6 +11,7 @@ Letters: T tokens, I inputs, O outputs.
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -120,10 +121,13 @@ class OperationParity:
         """
         self._errors = []
         with torch.inference_mode(), ExitStack() as hooks:
+            calls: dict[str, deque[Product]] = defaultdict(deque)
             for name, product in self._by_layer(self._observed.run(tokens, artifact_state)):
+                calls[name].append(product)
+            for name, products in calls.items():
                 layer = self._layers[name]
-                hooks.callback(layer.register_forward_pre_hook(self._before(name, product)).remove)
-                hooks.callback(layer.register_forward_hook(self._after(name, product)).remove)
+                hooks.callback(layer.register_forward_pre_hook(self._before(name, products)).remove)
+                hooks.callback(layer.register_forward_hook(self._after(name, products)).remove)
             self._reference.prefill_segment(tokens, reference_state)
         return self._errors
 
@@ -178,9 +182,12 @@ class OperationParity:
             yield from (name for name in group[group.index(first) + 1 :] if name not in own)
 
     def _before(
-        self, name: str, product: Product
+        self, name: str, products: deque[Product]
     ) -> Callable[[nn.Module, tuple[torch.Tensor]], tuple[torch.Tensor]]:
+        """The first of a layer's products is that of the call at hand; others may follow."""
+
         def hook(_: nn.Module, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+            product = products[0]
             rows, columns = product.given.shape[1], inputs[0].shape[2]
             given, own = product.given[..., :columns], inputs[0][:, -rows:]
             limit = ATTENTION_LIMIT if name in self._after_attention else BETWEEN_LIMIT
@@ -190,10 +197,11 @@ class OperationParity:
         return hook
 
     def _after(
-        self, name: str, product: Product
+        self, name: str, products: deque[Product]
     ) -> Callable[[nn.Module, tuple[torch.Tensor], torch.Tensor], torch.Tensor]:
         def hook(layer: nn.Module, _: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
             assert isinstance(layer, nn.Linear)
+            product = products.popleft()
             wanted = plain_product(layer, product.given[..., : layer.in_features])
             self._note(name, "product", product.made, wanted, PRODUCT_LIMIT)
             return _with_last_rows(output, product.made)

@@ -4,8 +4,9 @@ What leaves the cache changes what later layers compute, so of a whole model no 
 what is right then. Of a single layer transformers can: a token's K and V depend on the token and
 its place alone there. So a model of one layer, after any text, computes what transformers computes
 from the tokens that were kept, as if they were the whole text. Each kind of layer is tried so, with
-its own weights. The whole model is compared within the cache. A layer that also keeps a state of
-the whole text (Falcon-H1) is given that state by transformers, which has read all of it.
+its own weights. A layer that reads another one's cache adds no K and V, so with that other one it
+is such a model, too. The whole model is compared within the cache. A layer that also keeps a state
+of the whole text (Falcon-H1) is given that state by transformers, which has read all of it.
 
 Letters: S sinks, N segment, W window.
 """
@@ -26,7 +27,9 @@ from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.state_errors import relative_error
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach, attention_layers
+from edgeinfinite.models.attention.call import layer_of
 from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
+from edgeinfinite.models.recurrent_states import attention_of
 from edgeinfinite.models.weights.shared_copy import shared_copy
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session.session import Session
@@ -68,7 +71,7 @@ def check_untouched(model: PreTrainedModel, policy: str) -> list[Check]:
     """
     with torch.inference_mode(), torch.random.fork_rng(devices=[]):
         within = _error_within(model, policy)
-        evicted = max(_error_of_layer(model, layer, policy) for layer in _kinds(model))
+        evicted = max(_error_of_layer(model, layers, policy) for layers in _kinds(model))
     # A NaN passes no comparison.
     return [
         Check(name, error <= LIMIT, error, LIMIT)
@@ -99,14 +102,23 @@ def refuse_other_results(model: PreTrainedModel, policy: str) -> list[Check]:
     return [within, evicted]
 
 
-def _kinds(model: PreTrainedModel) -> list[int]:
-    """The first of each kind of attention layer, by its number among them."""
-    facts = architecture_of(model).layers
+def _kinds(model: PreTrainedModel) -> list[list[int]]:
+    """The first of each kind of attention layer, by its place in the model.
+
+    A layer that reads the cache of another comes after that one.
+    """
+    facts = architecture_of(model)
     types = getattr(model.config.get_text_config(), "layer_types", None)
-    numbers = [layer.layer_idx for layer in attention_layers(model)]
-    first: dict[Any, int] = {}
-    for layer, (number, kind) in enumerate(zip(numbers, facts, strict=True)):
-        first.setdefault((kind, types[number] if types else None), layer)
+    own = attention_layers(model)
+    first: dict[Any, list[int]] = {}
+    for layer in model.get_decoder().layers:
+        module: Any = attention_of(layer)
+        if module is not None:
+            number = layer_of(module)
+            place, owner = module.layer_idx, own[number].layer_idx
+            kind = facts.layers[number], facts.every_heads[number], types and types[place]
+            alone = place == owner
+            first.setdefault((kind, alone), [place] if alone else [owner, place])
     return list(first.values())
 
 
@@ -121,21 +133,21 @@ def _error_within(model: PreTrainedModel, policy: str) -> float:
     return _largest(errors)
 
 
-def _error_of_layer(model: PreTrainedModel, layer: int, policy: str) -> float:
+def _error_of_layer(model: PreTrainedModel, layers: Sequence[int], policy: str) -> float:
     try:
-        return _error_evicted(model, layer, policy)
+        return _error_evicted(model, layers, policy)
     except EdgeInfiniteError:
         raise
     except Exception as error:  # of code that no one here has seen
         why = " ".join(f"{type(error).__name__}: {error}".split())
         raise EdgeInfiniteError(
-            f"{type(model).__name__} isn't supported: its layer {layer} doesn't run alone, so what "
-            f"it computes once tokens have left the cache can't be checked ({why})"
+            f"{type(model).__name__} isn't supported: its layer {layers[-1]} doesn't run alone, so "
+            f"what it computes once tokens have left the cache can't be checked ({why})"
         ) from error
 
 
-def _error_evicted(model: PreTrainedModel, layer: int, policy: str) -> float:
-    single, window = _single(model, layer)
+def _error_evicted(model: PreTrainedModel, layers: Sequence[int], policy: str) -> float:
+    single, window = _single(model, layers)
     geometry = _GEOMETRIES[policy]
     split: tuple[int, ...] = _SPLIT
     if window > _WINDOW:
@@ -143,7 +155,7 @@ def _error_evicted(model: PreTrainedModel, layer: int, policy: str) -> float:
         geometry, split = replace(geometry, segment_length=longer), (*split, *[window] * 3, 1)
     session = _session(single, geometry)
     tokens, errors = _tokens(model, sum(split)), []
-    untouched, _ = _single(model, layer)
+    untouched, _ = _single(model, layers)
     end = 0
     for logits, count in _read(session, tokens, split):
         end += count
@@ -159,17 +171,17 @@ def _error_evicted(model: PreTrainedModel, layer: int, policy: str) -> float:
     return _largest(errors)
 
 
-def _single(model: PreTrainedModel, layer: int) -> tuple[PreTrainedModel, int]:
-    """A model of one of the layers, with a short window if it has one; and the window or 0."""
-    window = architecture_of(model).layers[layer].sliding_window or 0
-    number = attention_layers(model)[layer].layer_idx
-    single = shared_copy(model, [number])
+def _single(model: PreTrainedModel, layers: Sequence[int]) -> tuple[PreTrainedModel, int]:
+    """A model of one cache's layers, with a short window if it has one; and the window or 0."""
+    attention: Any = model.get_decoder().layers[layers[0]].self_attn
+    window = architecture_of(model).layers[layer_of(attention)].sliding_window or 0
+    single = shared_copy(model, layers)
     if window <= _WINDOW:
         return single, window
     _replace_window(single, window)
     if architecture_of(single).layers[0].sliding_window == _WINDOW:
         return single, _WINDOW
-    single = shared_copy(model, [number])
+    single = shared_copy(model, layers)
     return single, window if window <= _LONGEST_WINDOW else 0
 
 

@@ -46,6 +46,9 @@ class AttentionState(Protocol):
     def attend(self, call: AttentionCall) -> torch.Tensor:
         """Writes the new tokens' K and V into the cache and attends causally to the whole cache.
 
+        A call that `reads_another` layer's cache writes nothing: that layer has done so in the same
+        pass.
+
         Returns:
             A_dot `[B, H, T, D]`.
         """

@@ -44,6 +44,7 @@ class ObservedCall:
         causal: whether a token sees only itself and what is before it, if the mask doesn't say.
         more: names of further arguments that have a value.
         sizes: heads and dimensions of Q, K and V.
+        key: K, `[1, K, T, D]`.
     """
 
     module: nn.Module
@@ -52,6 +53,7 @@ class ObservedCall:
     causal: bool
     more: tuple[str, ...]
     sizes: tuple[int, ...]
+    key: torch.Tensor
 
 
 class Observed:
@@ -99,7 +101,8 @@ def measure_windows(model: PreTrainedModel, positions: int) -> list[int | None]:
     """The sliding window of every layer, as transformers masks it; None: it sees everything.
 
     Where it isn't what the layer says to its attention function, it is noted on the attention
-    module, as `edgeinfinite_window`, for `AttentionCall.of`.
+    module, as `edgeinfinite_window`, for `AttentionCall.of`. So is what number a layer has among
+    those that hold a cache, and whether it reads the cache of another (`call.layer_of`).
 
     Args:
         model: a causal LM whose layers hold a `self_attn`, but for those that don't attend.
@@ -108,7 +111,7 @@ def measure_windows(model: PreTrainedModel, positions: int) -> list[int | None]:
     Raises:
         ValueError: says what of the layers' attention isn't understood.
     """
-    modules = _numbered(model)
+    modules = _modules(model)
     observed = observe_calls(model)
     windows = []
     for index, module in enumerate(modules):
@@ -118,16 +121,15 @@ def measure_windows(model: PreTrainedModel, positions: int) -> list[int | None]:
         if len(calls) > 1:
             raise ValueError(f"its layer {index} attends {len(calls)} times")
         windows.append(_window(observed, calls[0], positions))
-    if len({call.sizes for call in observed.calls}) > 1:
-        raise ValueError("its layers differ in heads or their size")
     for call in observed.calls:
         if not any(call.module is module for module in modules):
             raise ValueError(f"it also attends in {type(call.module).__name__}, beside `self_attn`")
+    _number(modules, {id(call.module): call for call in observed.calls})
     return windows
 
 
-def _numbered(model: PreTrainedModel) -> list[nn.Module]:
-    """The attention modules in order; where some layers don't attend, they learn their numbers."""
+def _modules(model: PreTrainedModel) -> list[nn.Module]:
+    """The attention modules in order."""
     layers = enumerate(model.get_decoder().layers)
     held = {i: part for i, layer in layers if (part := attention_of(layer)) is not None}
     modules = list(held.values())
@@ -135,10 +137,35 @@ def _numbered(model: PreTrainedModel) -> list[nn.Module]:
         raise ValueError("its layers share attention modules")
     if [getattr(module, "layer_idx", None) for module in modules] != list(held):
         raise ValueError("its attention modules don't know the numbers of their layers")
-    for number, (index, module) in enumerate(held.items()):
-        if number != index:
-            module.__dict__["edgeinfinite_number"] = number
     return modules
+
+
+def _number(modules: list[nn.Module], calls: dict[int, ObservedCall]) -> None:
+    """Numbers those that have keys of their own; the others get the number of those they read.
+
+    Raises:
+        ValueError: a layer sees another stretch of the text than the one whose keys it reads.
+    """
+    owners: dict[int, tuple[int, nn.Module]] = {}
+    for module in modules:
+        # All calls are held, so no two keys have ever been in one place.
+        place = calls[id(module)].key.data_ptr()
+        number, owner = owners.setdefault(place, (len(owners), module))
+        if number != module.layer_idx:
+            module.__dict__["edgeinfinite_number"] = number
+        if owner is not module:
+            module.__dict__["edgeinfinite_reads_another"] = True
+            if _window_on(module, calls) != _window_on(owner, calls):
+                raise ValueError(
+                    f"its layer {module.layer_idx} reads the keys of layer {owner.layer_idx} under "
+                    "another window"
+                )
+
+
+def _window_on(module: nn.Module, calls: dict[int, ObservedCall]) -> int | None:
+    """The window that `_window` found."""
+    window: int | None = getattr(module, "edgeinfinite_window", calls[id(module)].window)
+    return window
 
 
 def _window(observed: Observed, call: ObservedCall, positions: int) -> int | None:
@@ -215,7 +242,7 @@ def _attend(
     ]
     sizes = tuple(size for part in (query, key, value) for size in part.shape[1::2])
     call = ObservedCall(
-        module, attention_mask, sliding_window, causal is not False, tuple(more), sizes
+        module, attention_mask, sliding_window, causal is not False, tuple(more), sizes, key
     )
     _observed.get().calls.append(call)
     batch, heads, tokens, _dim = query.shape

@@ -8,6 +8,7 @@ may take back, since it is on disk. What else a model has becomes float32.
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
@@ -52,23 +53,39 @@ def load_stored(name: str, revision: str) -> PreTrainedModel | None:
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     model.tie_weights()
     weights = dict(model.named_parameters())
-    buffers = set(model.state_dict()) - set(dict(model.named_parameters(remove_duplicate=False)))
-    if buffers or set(where) != set(weights):
+    named = set(dict(model.named_parameters(remove_duplicate=False)))
+    buffers = {key: held for key, held in model.state_dict().items() if key not in named}
+    own = weights | buffers
+    if not _unused_ones(model, set(where) - set(own)):
         return None
+    where = {key: file for key, file in where.items() if key in own}
     mapped = _mapped(where)
-    if set(mapped) != set(weights) or any(
-        mapped[key].shape != weight.shape for key, weight in weights.items()
-    ):
+    if set(mapped) != set(own) or any(mapped[key].shape != held.shape for key, held in own.items()):
         return None
     if not any(tensor.dtype in _HALVES and tensor.dim() == 2 for tensor in mapped.values()):
         return None
     for key, weight in weights.items():
         weight.data = mapped[key]
+    for key, held in buffers.items():
+        held.copy_(mapped[key])
     _keep_halves(model)
-    model.edgeinfinite_tensor_files = where
+    model.edgeinfinite_tensor_files = {key: where[key] for key in weights}
     with suppress(OSError):  # the file is optional
         model.generation_config = GenerationConfig.from_pretrained(name, revision=revision)
     return model
+
+
+def _unused_ones(model: PreTrainedModel, names: set[str]) -> bool:
+    """Whether the model itself says that it needs none of these tensors of its checkpoint.
+
+    Gemma 3n's and 4's files hold K and V for layers that read those of others.
+    """
+    decoder = model.get_decoder()
+    patterns = [
+        *(model._keys_to_ignore_on_load_unexpected or []),
+        *(decoder._keys_to_ignore_on_load_unexpected or []),
+    ]
+    return all(any(re.search(pattern, name) for pattern in patterns) for name in names)
 
 
 def release_stored(model: PreTrainedModel) -> None:

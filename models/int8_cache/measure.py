@@ -70,10 +70,11 @@ def _read(model: PreTrainedModel, tokens: Sequence[int]) -> TensorState:
     """The state after tokens, in caches that hold all of them in float32."""
     facts = architecture_of(model)
     count, heads, size = len(facts.layers), facts.kv_heads, facts.head_dim
+    caches = [(1, of.kv_heads, len(tokens), of.head_dim) for of in facts.every_heads]
     state = TensorState(
         length=torch.zeros(count, dtype=torch.int64),
-        k_cache=[torch.zeros(1, heads, len(tokens), size) for _ in range(count)],
-        v_cache=[torch.zeros(1, heads, len(tokens), size) for _ in range(count)],
+        k_cache=[torch.zeros(shape) for shape in caches],
+        v_cache=[torch.zeros(shape) for shape in caches],
         memory=torch.zeros(count, heads, size, size),
         memory_norm=torch.zeros(count, heads, size),
         has_memory=torch.zeros(1),

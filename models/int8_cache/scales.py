@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from edgeinfinite.artifact.tensors import Heads
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.trained_file import load_into, read_layers
 
@@ -133,16 +134,24 @@ def scaled_caches(
     return keys, values
 
 
-def load_cache_scales(path: Path, layers: int, kv_heads: int, head_dim: int) -> list[CacheScales]:
+def load_cache_scales(
+    path: Path, layers: int, kv_heads: int, head_dim: int, heads: Sequence[Heads] = ()
+) -> list[CacheScales]:
     """Reads the scales of all layers, as `trained_file.save_layers` writes them.
+
+    Args:
+        path: the file.
+        layers, kv_heads, head_dim: L, K, D.
+        heads: K and D of every layer, where they differ.
 
     Raises:
         EdgeInfiniteError: the file is missing, damaged, of another backbone, or holds NaN
             or a scale that isn't above 0.
     """
     found = []
-    for tensors in read_layers(path, layers, "cache scales"):
-        scales = CacheScales(*torch.zeros(2, kv_heads, head_dim))
+    sizes = heads or [Heads(kv_heads, head_dim)] * layers
+    for size, tensors in zip(sizes, read_layers(path, layers, "cache scales"), strict=True):
+        scales = CacheScales(*torch.zeros(2, *size))
         load_into(scales, tensors, path, "cache scales")
         if not (scales.key.min() > 0 and scales.value.min() > 0):
             raise EdgeInfiniteError(f"cache scales file {path} holds a scale that isn't above 0")

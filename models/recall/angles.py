@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import architecture_of
-from edgeinfinite.models.recurrent_states import attention_of
+from edgeinfinite.models.attention.call import own_caches
 
 _ALIKE = 1e-6
 _STEPS = (1, 7, 100, 1000)
@@ -28,13 +28,12 @@ class Angles(NamedTuple):
 
 
 def kinds_of(model: PreTrainedModel) -> list[str | None]:
-    """Of each layer that attends, the type by which the rotary embedding tells it, or None."""
+    """Of each layer with a cache, the type by which the rotary embedding tells it, or None."""
     count = len(architecture_of(model).layers)
     if not architecture_of(model).rotary_by_type:
         return [None] * count
     types = model.config.get_text_config().layer_types
-    layers = zip(types, model.get_decoder().layers, strict=True)
-    return [kind for kind, layer in layers if attention_of(layer) is not None]
+    return [types[module.layer_idx] for module in own_caches(model.get_decoder().layers)]
 
 
 def angles_of(model: PreTrainedModel, kind: str | None, positions: torch.Tensor) -> Angles:

@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 from edgeinfinite.models.attention.adapter import nothing_read, register_attention
 from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.attention.interface import attention_implementation
+from edgeinfinite.models.layer_inputs import probe_arguments
 from edgeinfinite.models.weights.row_modules import compute_dtype
 
 _PROBE_ATTENTION = "edgeinfinite-key-probe"
@@ -51,6 +52,7 @@ def keys_at(model: PreTrainedModel, tokens: int, positions: Sequence[int]) -> li
                 inputs_embeds=every.to(model.device, compute_dtype(model)),
                 position_ids=places.to(model.device),
                 use_cache=False,
+                **probe_arguments(model, len(every)),
                 **{_SEEN_ARGUMENT: seen},
             )
     finally:

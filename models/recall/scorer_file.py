@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from edgeinfinite.artifact.rank_rule import RankRule
+from edgeinfinite.artifact.tensors import Heads
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.recall.scorer import RetentionScorer
 from edgeinfinite.models.trained_file import load_into, read_layers, read_metadata, save_layers
@@ -30,15 +31,23 @@ def save_scorers(
     save_layers(path, scorers, metadata | {RANK_RULE: rule.to_json()})
 
 
-def load_scorers(path: Path, layers: int, kv_heads: int, head_dim: int) -> list[RetentionScorer]:
+def load_scorers(
+    path: Path, layers: int, kv_heads: int, head_dim: int, heads: Sequence[Heads] = ()
+) -> list[RetentionScorer]:
     """Reads the scorers of all layers.
+
+    Args:
+        path: the file.
+        layers, kv_heads, head_dim: L, K, D.
+        heads: K and D of every layer, where they differ.
 
     Raises:
         EdgeInfiniteError: the file is missing, damaged, made for another backbone, or holds NaN.
     """
     scorers = []
-    for tensors in read_layers(path, layers, "scorer"):
-        scorer = RetentionScorer(kv_heads, head_dim)
+    sizes = heads or [Heads(kv_heads, head_dim)] * layers
+    for size, tensors in zip(sizes, read_layers(path, layers, "scorer"), strict=True):
+        scorer = RetentionScorer(*size)
         if "repeats.w1" in tensors:
             scorer.add_repeats(tensors["repeats.w1"].shape[-1])
         scorer.requires_grad_(False)
@@ -64,9 +73,10 @@ def read_rank_rule(path: Path) -> RankRule:
 
 
 def untrained_scorers(
-    layers: int, kv_heads: int, head_dim: int, seed: int
+    layers: int, kv_heads: int, head_dim: int, seed: int, heads: Sequence[Heads] = ()
 ) -> list[RetentionScorer]:
-    """Random scorers, for tests of the mechanism."""
+    """Random scorers, for tests of the mechanism; arguments as of `load_scorers`."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return [RetentionScorer(kv_heads, head_dim).requires_grad_(False) for _ in range(layers)]
+        sizes = heads or [Heads(kv_heads, head_dim)] * layers
+        return [RetentionScorer(*size).requires_grad_(False) for size in sizes]

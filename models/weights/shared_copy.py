@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 from torch import nn
 from transformers import PreTrainedModel
 
+from edgeinfinite.models.layer_inputs import keep_inputs_of
+
 _MEASURED = frozenset(
-    f"edgeinfinite_{name}" for name in ("architecture", "recurrent", "number", "window")
+    f"edgeinfinite_{name}"
+    for name in ("architecture", "recurrent", "number", "reads_another", "window")
 )
 """Facts about a whole model, each a pass through it; a copy of all layers has them."""
 
@@ -22,7 +26,8 @@ def shared_copy(model: PreTrainedModel, layers: Sequence[int] | None = None) -> 
 
     Args:
         model: a causal LM whose decoder has a list of layers.
-        layers: which of them the copy has, in this order; None: all.
+        layers: which of them the copy has, in this order; None: all. With one that reads the cache
+            of another goes that other.
 
     Returns:
         A model of the same class. Its configuration is a copy, too, in which lists with an entry a
@@ -57,7 +62,17 @@ def _choose(model: PreTrainedModel, count: int, layers: Sequence[int]) -> None:
         elif isinstance(value, list | tuple) and len(value) == count:
             text.__dict__[name] = type(value)(value[index] for index in layers)
     text.num_hidden_layers = len(layers)
+    keep_inputs_of(model, layers)
+    _share_as_before(decoder, text, count, layers)
     for number, (index, layer) in enumerate(zip(layers, decoder.layers, strict=True)):
         for module in layer.modules():
             if getattr(module, "layer_idx", None) == index:
                 module.layer_idx = number
+
+
+def _share_as_before(decoder: nn.Module, text: Any, count: int, layers: Sequence[int]) -> None:
+    """The last layers read caches of others (Gemma 3n and 4): how many of them are left."""
+    sharing = getattr(text, "num_kv_shared_layers", None)
+    if sharing:
+        text.num_kv_shared_layers = sum(index >= count - sharing for index in layers)
+        decoder.first_kv_shared_layer_idx = len(layers) - text.num_kv_shared_layers

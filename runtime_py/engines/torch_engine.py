@@ -69,6 +69,7 @@ class TorchEngine:
             cache_type=config_of(model).cache_type,
             scored=scored_layers(model),
             recurrent=facts.recurrent,
+            heads=facts.heads,
         )
         self._recurrent = [spec.name for spec in self._specs if spec.role in RECURRENT]
 

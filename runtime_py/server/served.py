@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,8 +106,9 @@ def served_artifact(artifact: Path, options: ServeOptions, *, threads: int | Non
             "segment_length": manifest.geometry.segment_length,
             "state_bytes": state_bytes(manifest.state),
             # What full attention would need, in float16.
-            "full_attention_bytes_per_token": (
-                2 * _HALF_FLOAT_BYTES * backbone.layers * backbone.kv_heads * backbone.head_dim
+            "full_attention_bytes_per_token": sum(
+                2 * _HALF_FLOAT_BYTES * math.prod(backbone.heads_of(layer))
+                for layer in range(backbone.layers)
             ),
         },
         responses=None if folder is None else folder.path / "responses",

@@ -20,6 +20,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
     FalconH1Config,
     FalconH1ForCausalLM,
+    Gemma4ForCausalLM,
+    Gemma4TextConfig,
     Lfm2Config,
     Lfm2ForCausalLM,
     LlamaConfig,
@@ -82,7 +84,8 @@ class Fixture:
     options: dict[str, Any] = field(default_factory=dict)
     model: str = "plain"
     """`sliding`: its second layer has a sliding window; of three layers two don't attend, but
-    convolve (`states`) or have a gated delta rule (`delta`); each has an SSM beside it (`ssm`)."""
+    convolve (`states`) or have a gated delta rule (`delta`); each has an SSM beside it (`ssm`); the
+    last two of four layers read what the first two cached, with other heads each (`shared`)."""
     most_loss: float | None = None
     """Nats a token: weights get formats of 4 to 8 bits, chosen to lose no more than this."""
 
@@ -149,6 +152,18 @@ _ALL = (
         options=_UNTRAINED | {"gate": "none"},
         model="ssm",
     ),
+    Fixture(
+        "carry-shared",
+        Geometry(16, 4, 8, policy="carry", recall_slots=32),
+        options=_UNTRAINED | {"gate": "none"},
+        model="shared",
+    ),
+    Fixture(
+        "carry-shared-bytes",
+        Geometry(16, 4, 8, policy="carry", recall_slots=32),
+        options=_UNTRAINED | {"gate": "none"} | _BYTES,
+        model="shared",
+    ),
     Fixture("npu-reencode", Geometry(24, 4, 8), options=_NPU),
     Fixture(
         "npu-carry",
@@ -167,7 +182,7 @@ def fixtures() -> tuple[Fixture, ...]:
 def write_sessions(folder: Path) -> None:
     """`NAME/artifact`, `NAME/steps.json`, `NAME/logits.f32`, `NAME/state_I.safetensors`."""
     with tempfile.TemporaryDirectory() as scratch:
-        kinds = ("plain", "sliding", "states", "delta", "ssm")
+        kinds = ("plain", "sliding", "states", "delta", "ssm", "shared")
         checkpoints = {kind: byte_checkpoint(Path(scratch) / kind, kind) for kind in kinds}
         # An export keeps one core busy.
         workers, fresh = min(4, os.cpu_count() or 1), multiprocessing.get_context("spawn")
@@ -288,7 +303,7 @@ def write_steps(folder: Path, recorded: dict[str, Any]) -> None:
 
 def byte_checkpoint(folder: Path, kind: str = "plain") -> Path:
     """A random Llama that reads and writes bytes, a Qwen2 whose second layer slides, an LFM2, a
-    Qwen3.5 or a Falcon-H1; the same one whenever it is made.
+    Qwen3.5, a Falcon-H1 or a Gemma 4; the same one whenever it is made.
     """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     words = {word: index for index, word in enumerate([*SPECIAL, *alphabet])}
@@ -329,6 +344,14 @@ def byte_checkpoint(folder: Path, kind: str = "plain") -> Path:
     elif kind == "ssm":
         of_ssm = {"mamba_d_ssm": 64, "mamba_n_heads": 4, "mamba_d_state": 16, "mamba_n_groups": 2}
         FalconH1ForCausalLM(FalconH1Config(**sizes, **of_ssm)).save_pretrained(folder)
+    elif kind == "shared":
+        types = ["sliding_attention", "full_attention"] * 2
+        sizes |= {"num_hidden_layers": 4, "layer_types": types, "num_kv_shared_layers": 2}
+        sizes |= {"head_dim": 16, "global_head_dim": 32, "sliding_window": 6}
+        sizes |= {"num_global_key_value_heads": 1, "attention_k_eq_v": True}
+        of_layers = {"hidden_size_per_layer_input": 32, "vocab_size_per_layer_input": len(words)}
+        config = Gemma4TextConfig(**sizes, **of_layers)
+        Gemma4ForCausalLM(config).save_pretrained(folder)
     else:
         LlamaForCausalLM(LlamaConfig(**sizes)).save_pretrained(folder)
     return folder

@@ -89,10 +89,15 @@ def test_a_model_that_drops_attention_arguments_is_refused() -> None:
         architecture_of(family("Nemotron"))
 
 
-def test_layers_with_different_heads_are_refused() -> None:
+def test_layers_may_differ_in_kv_heads_but_keys_and_values_may_not() -> None:
     model = tiny_llama()
     attention = model.get_decoder().layers[1].self_attn
     attention.k_proj, attention.v_proj = (nn.Linear(32, 32, bias=False) for _ in range(2))
     attention.num_key_value_groups = 1
-    with pytest.raises(EdgeInfiniteError, match="differ in heads"):
-        architecture_of(model)
+    facts = architecture_of(model)
+    assert facts.heads == ((2, 8), (4, 8)) and facts.kv_heads == 4
+    other = tiny_llama()
+    attention = other.get_decoder().layers[1].self_attn
+    attention.v_proj = nn.Linear(32, 32, bias=False)
+    with pytest.raises(EdgeInfiniteError, match="keys and values differ in heads"):
+        architecture_of(other)

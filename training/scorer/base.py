@@ -36,7 +36,7 @@ def read_base(path: Path, backbone: Backbone) -> Base:
         EdgeInfiniteError: the file is missing, damaged, or for another checkpoint.
     """
     facts = architecture_of(backbone.model)
-    scorers = load_scorers(path, len(facts.layers), facts.kv_heads, facts.head_dim)
+    scorers = load_scorers(path, len(facts.layers), facts.kv_heads, facts.head_dim, facts.heads)
     rule, card = read_rank_rule(path), read_metadata(path)
     if card.get("weights_sha256") != backbone.weights_sha256:
         raise EdgeInfiniteError(f"scorer file {path} was trained for another checkpoint than this")

@@ -84,7 +84,7 @@ def _attend(call: AttentionCall, _: nn.Module, others: dict[str, Any]) -> torch.
     """See `adapter.Attend`; a batch of one."""
     watch: _Watch = others[_WATCH_ARGUMENT]
     query, key, value, softcap = call.query, call.key, call.value, call.softcap
-    if call.layer not in watch.layers:
+    if call.layer not in watch.layers or call.reads_another:
         return causal_attention(call, key, value)
     kv_heads, tokens, dim = key.shape[1:]
     grouped = query[0].reshape(kv_heads, -1, tokens, dim)

@@ -17,6 +17,7 @@ import torch
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.rank_rule import RankRule
+from edgeinfinite.artifact.tensors import Heads
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import architecture_of, check_supported
 from edgeinfinite.models.checkpoint.loading import Backbone, load_backbone
@@ -166,7 +167,7 @@ def _fit_and_save(
         ),
     }
     rule = _rank_rule(len(watched), layers)
-    scorers = _of_every_layer(scorers, watched, layers)
+    scorers = _of_every_layer(scorers, watched, architecture_of(backbone.model).every_heads)
     with _fast(backbone.model) as model:
         fit_keep_thresholds(
             model,
@@ -195,8 +196,14 @@ def _rank_rule(watched: int, layers: int) -> RankRule:
 
 
 def _refuse_without_recall(backbone: Backbone) -> None:
-    """Refuses a model without layers that can recall."""
-    if not watched_layers(backbone.model):
+    """Refuses a model without layers that can recall, or whose such layers differ in heads."""
+    watched, heads = watched_layers(backbone.model), architecture_of(backbone.model).every_heads
+    if len({heads[layer] for layer in watched}) > 1:
+        raise EdgeInfiniteError(
+            f"the layers of {backbone.name} that see everything differ in heads or their size, and "
+            "one scorer network can't read them all; export it without a scorer"
+        )
+    if not watched:
         raise EdgeInfiniteError(
             f"every layer of {backbone.name} has a sliding window, so nothing can be recalled; "
             "export it without a scorer"
@@ -204,17 +211,17 @@ def _refuse_without_recall(backbone: Backbone) -> None:
 
 
 def _of_every_layer(
-    scorers: Sequence[RetentionScorer], watched: Sequence[int], layers: int
+    scorers: Sequence[RetentionScorer], watched: Sequence[int], heads: Sequence[Heads]
 ) -> list[RetentionScorer]:
     """The scorers of the watched layers among those of all layers, which score nothing."""
-    kv_heads, inputs, width = scorers[0].w1.shape
+    width = scorers[0].w1.shape[-1]
     of_layer = dict(zip(watched, scorers, strict=True))
     every = []
-    for layer in range(layers):
-        scorer = of_layer.get(layer) or RetentionScorer(kv_heads, inputs // 2, width)
+    for layer, size in enumerate(heads):
+        scorer = of_layer.get(layer) or RetentionScorer(*size, width)
         if layer not in of_layer:
             torch.nn.init.zeros_(scorer.w1)
-            scorer.make_streaming(torch.ones(kv_heads, dtype=torch.bool))
+            scorer.make_streaming(torch.ones(size.kv_heads, dtype=torch.bool))
         every.append(scorer.requires_grad_(False))
     return every
 

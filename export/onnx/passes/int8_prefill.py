@@ -6,8 +6,10 @@ So for many tokens the cache becomes float32 once. Its scales s stay where they 
 
     q · (s_k ∘ codes) = (q ∘ s_k) · codes        p · (codes ∘ s_v) = (p · codes) ∘ s_v
 
-New pairs are rounded as the operator rounds them, and written into the cache in place. Letters: T
-new tokens, H query heads, K KV heads, G = H / K, C capacity, D head dimension.
+New pairs are rounded as the operator rounds them, and written into the cache in place. A layer
+that reads the cache of another (`OnnxState`) has no new pairs; where it reads for the newest token
+alone, it stays as it is. Letters: T new tokens, H query heads, K KV heads, G = H / K, C capacity, D
+head dimension.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ def float_prefill_of_int8(model: ir.Model) -> int:
     nodes = [
         node
         for node in model.graph
-        if node.op_type == "GroupQueryAttention" and "kv_cache_bit_width" in node.attributes
+        if node.op_type == "GroupQueryAttention"
+        and "kv_cache_bit_width" in node.attributes
+        and not (_writes_nothing(node) and _tokens_of(node) == 1)
     ]
     if nodes:
         shared = _Shared(model.graph, nodes[0])
@@ -136,27 +140,50 @@ class _Nodes:
 
 def _choose(shared: _Shared, node: ir.Node, prefix: str) -> None:
     """Replaces an attention by an If of the two ways."""
-    ways = (_ManyTokens(shared, node, f"{prefix}_many").graph(), _few_tokens(node, f"{prefix}_few"))
+    many = _ManyTokens(shared, node, f"{prefix}_many")
+    ways = (
+        many.reading() if _writes_nothing(node) else many.graph(),
+        _few_tokens(node, f"{prefix}_few"),
+    )
     branches = [
         ir.AttrGraph(name, way)
         for name, way in zip(("then_branch", "else_branch"), ways, strict=True)
     ]
-    choice = ir.Node("", "If", [shared.many], branches, num_outputs=len(node.outputs))
-    for new, old in zip(choice.outputs, node.outputs, strict=True):
+    outputs = _read_outputs(node)
+    choice = ir.Node("", "If", [shared.many], branches, num_outputs=len(outputs))
+    for new, old in zip(choice.outputs, outputs, strict=True):
         new.type, new.shape = old.type, old.shape
     shared.graph.insert_before(node, choice)
-    for new, old in zip(choice.outputs, node.outputs, strict=True):
+    for new, old in zip(choice.outputs, outputs, strict=True):
         name = old.name
         old.replace_all_uses_with(new, replace_graph_outputs=True)
         old.name, new.name = f"{prefix}_{name}", name
     shared.graph.remove(node, safe=True)
 
 
+def _writes_nothing(node: ir.Node) -> bool:
+    """Whether an attention reads the cache of another layer: the caches it returns go nowhere."""
+    return not any(value.uses() or value.is_graph_output() for value in node.outputs[1:])
+
+
+def _tokens_of(node: ir.Node) -> object:
+    """T of an attention's queries, an int where it is fixed."""
+    query = node.inputs[0]
+    return None if query is None or query.shape is None else query.shape[1]
+
+
+def _read_outputs(node: ir.Node) -> Sequence[ir.Value]:
+    """What an attention returns and something reads."""
+    return node.outputs[:1] if _writes_nothing(node) else node.outputs
+
+
 def _few_tokens(node: ir.Node, prefix: str) -> ir.Graph:
     """The operator as it is, in a graph of its own."""
     attributes = node.attributes.values()
     same = ir.Node("com.microsoft", node.op_type, node.inputs, attributes, num_outputs=3, version=1)
-    return _branch([same], same.outputs, node, prefix)
+    for number, output in enumerate(same.outputs):
+        output.name = f"{prefix}_{number}"
+    return _branch([same], same.outputs[: len(_read_outputs(node))], node, prefix)
 
 
 class _ManyTokens:
@@ -191,18 +218,35 @@ class _ManyTokens:
             for cache, name in zip(caches, ("key", "value"), strict=True)
         ]
         given = [self._scaled(query, k_scale, "query"), *new, *read, last, total]
-        attributes = [a for name, a in node.attributes.items() if not name.startswith(_OF_INT8)]
-        attend = ir.Node("com.microsoft", node.op_type, given, attributes, num_outputs=3, version=1)
-        for output, name in zip(attend.outputs, ("attended", "keys", "values"), strict=True):
-            output.name = f"{self._prefix}_{name}"
-        made.nodes.append(attend)
-        result = self._scaled(attend.outputs[0], v_scale, "result")
+        result = self._attended(given)
         slots = self._slots(start, end)
         written = [
             self._written(cache, codes, slots, name)
             for cache, codes, name in zip(caches, new, ("key", "value"), strict=True)
         ]
         return _branch(made.nodes, [result, *written], node, self._prefix)
+
+    def reading(self) -> ir.Graph:
+        """The way of a layer that reads what another has written: without new pairs."""
+        made, node = self._made, self._node
+        query, key, value, *caches, last, total = node.inputs[:7]
+        end = made.cast(total, ir.DataType.INT64, name="end")
+        read = [
+            self._as_floats(cache, end, name)
+            for cache, name in zip(caches, ("key", "value"), strict=True)
+        ]
+        given = [self._scaled(query, self._scales[0], "query"), key, value, *read, last, total]
+        return _branch(made.nodes, [self._attended(given)], node, self._prefix)
+
+    def _attended(self, given: Sequence[ir.Value | None]) -> ir.Value:
+        """Attention to codes as floats, `[1, T, H D]`."""
+        made, node = self._made, self._node
+        attributes = [a for name, a in node.attributes.items() if not name.startswith(_OF_INT8)]
+        attend = ir.Node("com.microsoft", node.op_type, given, attributes, num_outputs=3, version=1)
+        for output, name in zip(attend.outputs, ("attended", "keys", "values"), strict=True):
+            output.name = f"{self._prefix}_{name}"
+        made.nodes.append(attend)
+        return self._scaled(attend.outputs[0], self._scales[1], "result")
 
     def _scaled(self, x: ir.Value | None, scale: ir.Value | None, name: str) -> ir.Value:
         """`[1, T, H D]` times a KV head's scale of each channel."""
@@ -267,7 +311,7 @@ def _branch(
     nodes: Sequence[ir.Node], outputs: Sequence[ir.Value], node: ir.Node, name: str
 ) -> ir.Graph:
     """A way as a graph; its outputs have the types and shapes of the node's."""
-    for index, (output, old) in enumerate(zip(outputs, node.outputs, strict=True)):
+    for index, (output, old) in enumerate(zip(outputs, _read_outputs(node), strict=True)):
         output.name = output.name or f"{name}_{index}"
         output.type, output.shape = old.type, old.shape
     return ir.Graph([], list(outputs), nodes=list(nodes), name=name)

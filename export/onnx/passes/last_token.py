@@ -13,6 +13,8 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from edgeinfinite.models.layer_inputs import table_of
+
 
 class LastRow(nn.Module):
     """Runs a module on the newest token.
@@ -34,8 +36,11 @@ def last_token_only(model: PreTrainedModel) -> bool:
     """Wraps the last layer's `o_proj` and `mlp`.
 
     Returns:
-        False if the last layer's modules have other names; then nothing is changed.
+        False if the last layer's modules have other names, or other linear layers read what they
+        make (those of embeddings by layer); then nothing is changed.
     """
+    if table_of(model) is not None:
+        return False
     last = model.get_decoder().layers[-1]
     attention: Any = getattr(last, "self_attn", None)
     if not isinstance(getattr(attention, "o_proj", None), nn.Module) or not hasattr(last, "mlp"):

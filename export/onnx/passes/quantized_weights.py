@@ -9,13 +9,11 @@ from collections.abc import Iterator
 
 import torch
 from torch import nn
-from torch.nn import functional
 from transformers import PreTrainedModel
 
 from edgeinfinite.export.backend import Integers
 from edgeinfinite.export.onnx import operators
-from edgeinfinite.export.onnx.passes import split_head
-from edgeinfinite.export.onnx.passes.narrow_codes import planes
+from edgeinfinite.export.onnx.passes.embeddings import embedding_kind
 from edgeinfinite.export.onnx.quantize import (
     QuantizedWeight,
     can_quantize,
@@ -25,6 +23,7 @@ from edgeinfinite.export.onnx.quantize import (
     taken_bytes,
 )
 from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.models.layer_inputs import table_of
 from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 from edgeinfinite.models.weights.row_modules import embedding_factor, is_linear
 
@@ -67,112 +66,6 @@ class QuantizedLinear(nn.Module):
             bits=self.bits,
             group=self.group,
         )
-
-
-class QuantizedEmbedding(nn.Module):
-    """nn.Embedding with a quantized table, for tracing; its bytes are those of the tied LM head.
-
-    Args:
-        weight: `[V, I]`.
-        factor: what some models (Gemma) multiply an embedding with.
-    """
-
-    codes: torch.Tensor
-    scales: torch.Tensor
-    zeros: torch.Tensor | None
-
-    def __init__(self, weight: QuantizedWeight, factor: float = 1.0) -> None:
-        super().__init__()
-        self.factor = factor
-        self.bits, self.group = weight.packed_bits, weight.format.group
-        self.register_buffer("codes", weight.packed_codes().flatten(1))
-        self.register_buffer("scales", weight.scales)
-        self.register_buffer("zeros", weight.packed_zeros())
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """`[B, T]` to `[B, T, I]`."""
-        rows = operators.gather_block_quantized(
-            self.codes, tokens, self.scales, self.zeros, bits=self.bits, group=self.group
-        )
-        return rows if self.factor == 1.0 else rows * self.factor
-
-
-class GatheredEmbedding(nn.Module):
-    """nn.Embedding that looks codes and scales up and multiplies those alone, for tracing.
-
-    The table stays on disk as it is. GatherBlockQuantized computes the same numbers, but takes
-    scales in float32: onnxruntime makes them when it loads the graph, of every word.
-
-    Args:
-        weight: `[V, I]`, symmetric.
-        factor: what some models (Gemma) multiply an embedding with.
-        middle: the code that stands for zero.
-    """
-
-    scales: torch.Tensor
-
-    def __init__(self, weight: QuantizedWeight, factor: float, middle: int) -> None:
-        super().__init__()
-        self.factor, self.group, self.middle = factor, weight.format.group, middle
-        half = weight.scales.half()
-        exact = torch.equal(half.float(), weight.scales)
-        self.register_buffer("scales", half if exact else weight.scales)
-
-    def codes_of(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Codes `[B, T, I]` int32 of tokens `[B, T]`."""
-        raise NotImplementedError
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """`[B, T]` to `[B, T, I]`."""
-        centred = self.codes_of(tokens) - self.middle
-        groups = centred.float().unflatten(-1, (-1, self.group))
-        scales = functional.embedding(tokens, self.scales).float()
-        return (groups * scales.unsqueeze(-1)).flatten(-2) * self.factor
-
-
-class NarrowEmbedding(GatheredEmbedding):
-    """A table of 5 or 6 bits, whose bytes are the LM head's planes.
-
-    `narrow_codes` stores the head's codes in the same two planes. The head's are put together when
-    the graph is loaded; here that happens to the rows that are looked up.
-
-    Args:
-        weight, factor: see `GatheredEmbedding`.
-    """
-
-    low: torch.Tensor
-    high: torch.Tensor
-    table: torch.Tensor
-
-    def __init__(self, weight: QuantizedWeight, factor: float = 1.0) -> None:
-        super().__init__(weight, factor, 2 ** (weight.format.bits - 1))
-        low, high, table = planes(weight.codes.numpy(), weight.format.bits)
-        self.register_buffer("low", torch.from_numpy(low))
-        self.register_buffer("high", torch.from_numpy(high))
-        self.register_buffer("table", torch.from_numpy(table))
-
-    def codes_of(self, tokens: torch.Tensor) -> torch.Tensor:
-        pairs = functional.embedding(tokens, self.low).int()
-        low = torch.stack((pairs % 16, pairs // 16), -1).flatten(-2)
-        rest = functional.embedding(tokens, self.high).int()
-        return low + functional.embedding(rest, self.table).flatten(-2).int()
-
-
-class LargeEmbedding(GatheredEmbedding):
-    """A large table of 8 bits, whose bytes are the LM head's.
-
-    Args:
-        weight, factor: see `GatheredEmbedding`.
-    """
-
-    codes: torch.Tensor
-
-    def __init__(self, weight: QuantizedWeight, factor: float = 1.0) -> None:
-        super().__init__(weight, factor, 2**7)
-        self.register_buffer("codes", weight.packed_codes().flatten(1))
-
-    def codes_of(self, tokens: torch.Tensor) -> torch.Tensor:
-        return functional.embedding(tokens, self.codes).int()
 
 
 QuantizedWeights = dict[str, QuantizedWeight]
@@ -246,23 +139,14 @@ def owners_of(
 
 def swap_quantized(model: PreTrainedModel, weights: QuantizedWeights) -> None:
     """Replaces the modules that own the weights; whatever is tied to one shares its bytes."""
+    of_layers = table_of(model)
     for parent, name, module, weight in owners_of(model, weights):
         if is_linear(module):
             assert isinstance(module, nn.Linear)
             setattr(parent, name, QuantizedLinear(weight, module.bias))
         else:
-            kind = _embedding_kind(weight)
+            kind = embedding_kind(weight, of_layers=module is of_layers)
             setattr(parent, name, kind(weight, embedding_factor(module) or 1.0))
-
-
-def _embedding_kind(
-    weight: QuantizedWeight,
-) -> type[QuantizedEmbedding | NarrowEmbedding | LargeEmbedding]:
-    if weight.format.bits in (5, 6):
-        return NarrowEmbedding
-    bytewise = weight.format.bits == 8 and weight.zeros is None
-    large = bytewise and weight.codes.numel() > split_head.LARGE_BYTES
-    return LargeEmbedding if large else QuantizedEmbedding
 
 
 def _fits(weight: GroupedWeight, owner: nn.Module) -> bool:

@@ -1,7 +1,8 @@
 """Replaces RoPE's eleven operators by one node, RotaryEmbedding.
 
-transformers' modelling code calls a function of its own module, `apply_rotary_pos_emb`. While the
-graph is traced, the fused function replaces it, if both compute the same.
+transformers' modelling code calls a function of its own module, `apply_rotary_pos_emb`, with Q and
+K or (Gemma 3n and 4) with one of them. While the graph is traced, the fused function replaces it,
+if both compute the same.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,6 +23,8 @@ from edgeinfinite.models.attach import attention_layers
 from edgeinfinite.models.recall.rotary import Layout, RotaryTable
 
 _NAME = "apply_rotary_pos_emb"
+_HEADS_LAST = 2
+"""`unsqueeze_dim` of rows of heads, `[1, T, H, D]`."""
 
 
 @dataclass(frozen=True)
@@ -39,27 +43,46 @@ class _Form:
     side_by_side: bool = False
 
     def fused(
-        self, q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *_: Any
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        cos: torch.Tensor,
+        sin: torch.Tensor,
+        *_: Any,
+        **__: Any,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """q `[1, H, T, D]`, k `[1, K, T, D]`; cos and sin `[1, T, R]`."""
         return self._one(q, cos, sin), self._one(k, cos, sin)
 
+    def fused_of_rows(
+        self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, unsqueeze_dim: int = 1
+    ) -> torch.Tensor:
+        """x `[1, T, H, D]` by itself, `unsqueeze_dim` 2; or 1 and `[1, H, T, D]`."""
+        if unsqueeze_dim != _HEADS_LAST:
+            return self._one(x, cos, sin)
+        return self._turned(x.flatten(2), cos, sin, x.shape[2]).unflatten(2, (x.shape[2], -1))
+
     def _one(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        return unpacked(self._turned(packed(x), cos, sin, x.shape[1]), x.shape[1])
+
+    def _turned(
+        self, rows: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, heads: int
+    ) -> torch.Tensor:
+        """Rows `[1, T, H D]`."""
         columns = cos.shape[-1]
         once = slice(0, columns, 2) if self.side_by_side else slice(columns // 2)
         start = torch.zeros(1, dtype=torch.int64)
-        turned = operators.rotary(
-            packed(x),
+        return operators.rotary(
+            rows,
             start,
             cos[0, :, once],
             -sin[0, :, once] if self.backwards else sin[0, :, once],
-            heads=x.shape[1],
+            heads=heads,
             interleaved=self.interleaved,
         )
-        return unpacked(turned, x.shape[1])
 
-    def is_that_of(self, function: Callable[..., Any]) -> bool:
-        """Compares a model's function with what the operator computes."""
+    def replacing(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
+        """What computes the same as a model's function with the operator; None if nothing does."""
         generator = torch.Generator().manual_seed(0)
 
         def random(*shape: int) -> torch.Tensor:
@@ -67,14 +90,24 @@ class _Form:
 
         q, k, angle = random(1, 4, 3, 8), random(1, 2, 3, 8), random(1, 3, 4)
         twice = angle.repeat_interleave(2, dim=-1) if self.side_by_side else angle.repeat(1, 1, 2)
-        try:
-            results = function(q, k, twice.cos(), twice.sin())
-        except (TypeError, RuntimeError):  # another signature: another kind of RoPE
-            return False
-        return all(
-            torch.allclose(result, self._reference(x, angle.unsqueeze(1)), atol=1e-5)
-            for x, result in zip((q, k), results, strict=True)
+        angles = twice.cos(), twice.sin()
+        wanted = [self._reference(x, angle.unsqueeze(1)) for x in (q, k)]
+        rows = q.transpose(1, 2)
+        known: tuple[tuple[Callable[..., Any], Callable[[], Any]], ...] = (
+            (self.fused, lambda: function(q, k, *angles)),
+            (
+                self.fused_of_rows,
+                lambda: (function(rows, *angles, unsqueeze_dim=_HEADS_LAST).transpose(1, 2),),
+            ),
         )
+        for replacement, computed in known:
+            try:
+                results = computed()
+            except (TypeError, RuntimeError):  # another signature, perhaps another kind of RoPE
+                continue
+            if all(map(partial(torch.allclose, atol=1e-5), results, wanted)):
+                return replacement
+        return None
 
     def _reference(self, x: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
         layout = Layout(interleaved=self.interleaved)
@@ -102,14 +135,11 @@ def fused_rotary(model: PreTrainedModel) -> Iterator[bool]:
     layer = attention_layers(model)[0]
     module: Any = sys.modules[type(layer).__module__]
     original = getattr(module, _NAME, None)
-    form = next((f for f in _FORMS if original and f.is_that_of(original)), None)
-    if form is None:
+    replacing = (form.replacing(original) for form in _FORMS if original)
+    fused = next((found for found in replacing if found), None)
+    if fused is None:
         yield False
         return
-
-    def fused(*arguments: torch.Tensor, **_: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        return form.fused(*arguments)
-
     setattr(module, _NAME, fused)
     try:
         yield True

@@ -78,6 +78,11 @@ class QnnBackend(OnnxBackend):
                 f"graphs of fixed shape read a filled-up chunk, which {facts.name}'s states beside "
                 "its KV caches would keep; export it for the CPU"
             )
+        if facts.readers or facts.heads:
+            raise EdgeInfiniteError(
+                f"{facts.name} has layers that share a cache or differ in heads, which graphs for "
+                "the NPU don't read yet; export it for the CPU"
+            )
 
     def export_graphs(
         self, request: WeightRequest, folder: Path, target: str, progress: Progress

@@ -10,6 +10,7 @@ import torch
 from architectures import ARCHITECTURES
 from safetensors.torch import load_file, save_file
 from tiny_artifact import tiny_checkpoint
+from tiny_gemma4 import MODELS as GEMMAS
 from torch import nn
 from transformers import AutoModelForCausalLM, GenerationConfig
 
@@ -130,3 +131,25 @@ def test_nan_and_a_truncated_shard_are_refused_as_ever(tmp_path):
     file.write_bytes(whole[:-100])
     with pytest.raises(EdgeInfiniteError, match="can't be loaded"):
         load_backbone(str(folder), stored=True)
+
+
+@pytest.mark.parametrize("kind", GEMMAS)
+def test_gemma_with_shared_caches_stays_as_it_is_stored(kind, tmp_path):
+    """Also where its file has keys of layers that need none, and numbers that aren't trained."""
+    model = GEMMAS[kind]().to(HALF)
+    tensors = {name: t for name, t in model.state_dict().items() if name != "lm_head.weight"}
+    unused = () if kind == "gemma4_unified" else ("k_proj", "k_norm")  # transformers names none
+    for part in unused:
+        shape = tensors[f"model.layers.0.self_attn.{part}.weight"].shape
+        last = f"model.layers.{len(model.model.layers) - 1}.self_attn.{part}.weight"
+        tensors[last] = torch.ones(shape, dtype=HALF)
+    model.config.save_pretrained(tmp_path)
+    save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    stored = load_stored(str(tmp_path), "main")
+    widened = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
+    assert stored is not None and holds_stored(stored)
+    assert torch.equal(logits(stored), logits(widened))
+    assert parameters_digest(stored) == parameters_digest(widened)
+    assert architecture_of(stored) == architecture_of(widened)
+    release_stored(stored)
+    assert torch.equal(logits(stored), logits(widened))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from every_decoder import tiny_config
+from every_decoder import tiny_config, tiny_decoder
+from safetensors.torch import save_file
 from transformers import AutoModelForImageTextToText
 
 from edgeinfinite.errors import EdgeInfiniteError
@@ -23,7 +24,9 @@ def _saved(kind: str, folder: Path) -> torch.nn.Module:
     return model.requires_grad_(False)
 
 
-@pytest.mark.parametrize("kind", ["mistral3", "gemma3", "llava", "llava_onevision", "idefics3"])
+@pytest.mark.parametrize(
+    "kind", ["mistral3", "gemma3", "gemma4", "llava", "llava_onevision", "idefics3"]
+)
 def test_a_text_part_computes_what_the_whole_does_for_text(kind: str, tmp_path: Path) -> None:
     whole = _saved(kind, tmp_path)
     part = load_text_part(str(tmp_path), "main")
@@ -31,6 +34,25 @@ def test_a_text_part_computes_what_the_whole_does_for_text(kind: str, tmp_path: 
     tokens = torch.arange(3, 23).unsqueeze(0)
     expected = whole(input_ids=tokens, use_cache=False).logits
     torch.testing.assert_close(part.eval()(tokens).logits, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_text_part_of_gemma_3n_is_found_by_its_names(tmp_path: Path) -> None:
+    """Its whole wants timm, which isn't here; the names are those of the hub's checkpoint."""
+    config = tiny_config("gemma3n")
+    config.architectures = ["Gemma3nForConditionalGeneration"]
+    config.save_pretrained(tmp_path)
+    text = tiny_decoder("gemma3n")
+    held = {name: t for name, t in text.state_dict().items() if name.startswith("model.")}
+    save_file(
+        {name.replace("model.", "model.language_model.", 1): t for name, t in held.items()},
+        tmp_path / "model.safetensors",
+        metadata={"format": "pt"},
+    )
+    part = load_text_part(str(tmp_path), "main")
+    assert part is not None and part.config.model_type == "gemma3n_text"
+    tokens = torch.arange(3, 23).unsqueeze(0)
+    with torch.no_grad():
+        torch.testing.assert_close(part.eval()(tokens).logits, text(tokens).logits)
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,15 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tiny_artifact import VOCABULARY, tiny_checkpoint
+from tiny_gemma4 import LAYERS, OWN
+from tiny_gemma4 import MODELS as GEMMAS
 from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.rank_rule import RankRule
 from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.models.attach import attach
+from edgeinfinite.models.attach import attach, attention_layers
 from edgeinfinite.models.checkpoint.loading import load_backbone
 from edgeinfinite.models.configuration import EdgeInfiniteConfig
 from edgeinfinite.models.defaults import ModelOptions, resolve, with_trained_slots
@@ -266,6 +268,18 @@ def test_a_document_too_short_or_alone_is_named(checkpoint, tmp_path, capsys):
     (tmp_path / "two.txt").write_text("too short as well")
     assert train(checkpoint, tmp_path, output) == 2
     assert "give longer documents" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["gemma3n", "gemma4"])
+def test_layers_that_read_what_others_cached_get_no_scorer(kind, texts, tmp_path):
+    checkpoint = tiny_checkpoint(tmp_path / kind, model=GEMMAS[kind]())
+    output = tmp_path / "scorer.safetensors"
+    assert train(checkpoint, texts, output) == 0
+    model = load_backbone(str(checkpoint)).model
+    geometry = Geometry(64, 4, 8, policy="carry", recall_slots=64)
+    attach(model, EdgeInfiniteConfig(geometry, gate="none", scorer=str(output)))
+    scores = [not layer.retention_scorer.streams for layer in attention_layers(model)]
+    assert scores == [type_ == "full_attention" for type_ in LAYERS[:OWN]]
 
 
 def test_layers_with_sliding_windows_get_no_heads_that_score_and_no_slots(texts, tmp_path):

@@ -97,7 +97,14 @@ public data class FileEntry(
     val size: Long,
 )
 
-/** The checkpoint an artifact was made from. */
+/**
+ * The checkpoint an artifact was made from.
+ *
+ * @property layers those that hold a cache: others read the cache of an earlier one, or don't attend.
+ * @property kvHeads K, the largest of any layer where they differ.
+ * @property headDim D, likewise.
+ * @property heads K and D of every layer; null where they are the same in all.
+ */
 @Serializable
 public data class BackboneInfo(
     val name: String,
@@ -110,6 +117,7 @@ public data class BackboneInfo(
     @SerialName("max_positions") val maxPositions: Long,
     val parameters: Long,
     @SerialName("weights_sha256") val weightsSha256: String,
+    val heads: List<List<Int>>? = null,
 )
 
 /** The memory gate: its source, rank, number of parameters and sha256. */

@@ -34,7 +34,22 @@ internal class ManifestCheck(
                 "vocabulary" to backbone.vocabulary,
             )
         sizes.entries.find { it.value < 1 }?.let { return "the backbone has ${it.value} ${it.key}" }
-        return if (backbone.layers > MOST_LAYERS) "the backbone has ${backbone.layers} layers" else null
+        if (backbone.layers > MOST_LAYERS) return "the backbone has ${backbone.layers} layers"
+        return backbone.heads?.let { heads(it) }
+    }
+
+    /** What is wrong with the KV heads and dimensions of each layer, where they differ. */
+    private fun heads(heads: List<List<Int>>): String? {
+        if (heads.size != backbone.layers) {
+            return "it names the heads of ${heads.size} layers, the backbone has ${backbone.layers}"
+        }
+        val most = listOf(backbone.kvHeads, backbone.headDim)
+        val wrong =
+            heads.indexOfFirst { of ->
+                of.size != most.size || of.zip(most).any { (size, limit) -> size !in 1..limit } ||
+                    backbone.queryHeads % of.first() != 0
+            }
+        return if (wrong < 0) null else "layer $wrong has the heads ${heads[wrong]}"
     }
 
     private fun state(): String? {
@@ -147,8 +162,8 @@ internal class ManifestCheck(
         when (letter) {
             "1", "B" -> 1L
             "L" -> backbone.layers.toLong()
-            "K" -> backbone.kvHeads.toLong()
-            "D" -> backbone.headDim.toLong()
+            "K" -> (layer?.let { backbone.heads?.get(it)?.first() } ?: backbone.kvHeads).toLong()
+            "D" -> (layer?.let { backbone.heads?.get(it)?.last() } ?: backbone.headDim).toLong()
             "V" -> backbone.vocabulary.toLong()
             "W" -> if (slides(layer)) keptOf(layer) else geometry.windowLength.toLong()
             "G" -> layer?.let { geometry.slotsOf(it).toLong() }

@@ -1,0 +1,151 @@
+"""Artifacts of Gemma 3n and 4: caches that layers share, heads by layer, embeddings by layer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import onnx
+import pytest
+from recurrent_artifacts import GEOMETRY, export
+from tiny_artifact import tiny_checkpoint
+from tiny_gemma4 import MODELS, OWN
+from untouched_gemma4 import untouched_after_evictions
+
+from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.artifact.looked_up import LOOKED_UP
+from edgeinfinite.artifact.manifest import MANIFEST_FILE, load_manifest
+from edgeinfinite.cli import main
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.export.onnx.passes import split_head
+from edgeinfinite.runtime_py.engines import load_engine
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
+from edgeinfinite.runtime_py.session.session import Session
+from tiny import random_tokens
+
+EVICTING = Geometry(*(int(length) for length in GEOMETRY[1::2]), policy="carry")
+RECALLING = ("--recall-slots", "32", "--scorer", "untrained")
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def checkpoint(kind, tmp_path_factory):
+    return tiny_checkpoint(tmp_path_factory.mktemp(kind) / kind, model=MODELS[kind]())
+
+
+@pytest.fixture(scope="module")
+def artifact(checkpoint):
+    assert export(checkpoint, checkpoint.parent / "float", "--quantize", "none") == 0
+    return checkpoint.parent / "float"
+
+
+@pytest.fixture(scope="module")
+def engine(artifact):
+    return load_engine(artifact, threads=1)
+
+
+def test_in_any_split_it_computes_what_transformers_does_from_the_kept_pairs(engine, kind):
+    tokens, wanted = random_tokens(150), untouched_after_evictions(kind, 150, EVICTING)
+    whole = Session(engine).append(tokens)
+    session = Session(engine, chunk_length=5)
+    for start, end in ((0, 1), (1, 40), (40, 44), (44, 45), (45, 130), (130, 150)):
+        logits = session.append(tokens[start:end])
+        assert np.abs(logits - wanted[end - 1]).max() < 1e-4
+    assert np.abs(whole - wanted[-1]).max() < 1e-4
+    assert session.compressions > 3
+
+
+def test_forks_and_saved_sessions_go_on_bit_for_bit(engine, tmp_path):
+    tokens = random_tokens(90)
+    session = Session(engine)
+    session.append(tokens[:70])
+    save_session(session, tmp_path / "s")
+    fork, (restored, _) = session.fork(), load_session(engine, tmp_path / "s")
+    wanted = session.append(tokens[70:])
+    np.testing.assert_array_equal(fork.append(tokens[70:]), wanted)
+    np.testing.assert_array_equal(restored.append(tokens[70:]), wanted)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--quantize", "int4", *RECALLING),
+        ("--quantize", "int8", "--cache-type", "float16"),
+        ("--quantize", "none", "--cache-type", "int8", *RECALLING),
+    ],
+    ids=["int4", "int8", "int8-cache"],
+)
+def test_rounded_weights_and_caches_pass_their_own_checks(checkpoint, kind, tmp_path, options):
+    assert export(checkpoint, tmp_path / "artifact", *options) == 0
+    manifest = load_manifest(tmp_path / "artifact")
+    assert manifest.backbone.layers == OWN
+    scored = [spec.name for spec in manifest.state if spec.role == "scores"]
+    assert scored == (["scores_1"] if "--recall-slots" in options else [])
+    assert manifest.parity["parity:logits"] < 0.1
+    assert main(["verify", str(tmp_path / "artifact"), "--model", str(checkpoint)]) == 0
+
+
+@pytest.mark.parametrize("recipe", ["none", "int8", "int4"])
+def test_embeddings_by_layer_are_looked_up_where_they_lie(kind, checkpoint, tmp_path, recipe):
+    if kind == "gemma4_unified":
+        pytest.skip("it has none")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(split_head, "LARGE_BYTES", 2048)
+        assert export(checkpoint, tmp_path / "artifact", "--quantize", recipe) == 0
+    manifest = load_manifest(tmp_path / "artifact")
+    graph = onnx.load(
+        tmp_path / "artifact" / "prefill_segment.onnx", load_external_data=False
+    ).graph
+    names = {value.name for value in graph.initializer if "embed_tokens_per_layer" in value.name}
+    table = {name for name in names if not name.endswith("embed_scale")}
+    readers = {node.op_type for node in graph.node if table.intersection(node.input)}
+    assert readers == {"Gather"} and table
+    looked_up = {entry["name"] for entry in manifest.details[LOOKED_UP]}
+    assert table <= looked_up
+    session = Session(load_engine(tmp_path / "artifact", threads=1))
+    assert np.isfinite(session.append(random_tokens(60))).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--target", "qnn-htp", "--soc", "sm8650"), "export it for the CPU"),
+        (("--gate", "untrained"), "give --gate none"),
+        (("--backend", "executorch"), "use --backend onnx"),
+    ],
+    ids=["npu", "gate", "executorch"],
+)
+def test_what_cannot_read_such_caches_is_refused_in_a_line(
+    checkpoint, tmp_path, capsys, options, said
+):
+    assert export(checkpoint, tmp_path / "artifact", *options) == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "artifact").exists()
+
+
+@pytest.mark.parametrize(
+    ("heads", "said"),
+    [
+        ([[2, 16]] * 3, "the heads of 3 layers"),
+        ([[2, 16], [3, 32], [2, 16], [2, 16]], "layer 1 has 3 KV heads"),
+        ([[2, 16], [1, 64], [2, 16], [2, 16]], "layer 1 has 1 KV heads of 64"),
+        ([[2, 16]] * 4, "it must be"),
+    ],
+    ids=["too few", "not shared", "too large", "another cache"],
+)
+def test_a_manifest_with_other_heads_is_refused_by_name(kind, artifact, tmp_path, heads, said):
+    if kind == "gemma3n":
+        pytest.skip("its heads are the same in all layers")
+    broken = tmp_path / "artifact"
+    shutil.copytree(artifact, broken)
+    text = json.loads((broken / MANIFEST_FILE).read_text("utf-8"))
+    text.pop("own_sha256", None)
+    text["backbone"]["heads"] = heads
+    (broken / MANIFEST_FILE).write_text(json.dumps(text), "utf-8")
+    with pytest.raises(EdgeInfiniteError, match=said):
+        load_manifest(broken)
