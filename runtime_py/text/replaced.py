@@ -30,7 +30,8 @@ def replaced(text: str, names: Mapping[str, str]) -> str:
         text: of any length.
         names: what stands for each; no key is empty. What was put in isn't looked at again.
     """
-    pieces, last = [], 0
+    pieces: list[str] = []
+    last = 0
     for found in _found(text, names, overlapping=False):
         pieces += text[last : found.start()], names[found[0]]
         last = found.end()
