@@ -73,8 +73,8 @@ class ExecuTorchBackend:
             )
         if facts.readers or facts.heads:
             raise EdgeInfiniteError(
-                f"the back end executorch can't read the caches of {facts.name}, whose layers "
-                "share them or differ in heads, yet; use --backend onnx"
+                f"the back end executorch can't read the caches of {facts.name} yet, whose layers "
+                "share them or differ in heads; use --backend onnx"
             )
 
     def export_graphs(
