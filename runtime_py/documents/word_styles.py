@@ -23,16 +23,34 @@ _PRIVATE = 0xF000
 """Where such a font's signs stand in text."""
 
 
+_Properties = dict[str, Any]
+"""Elements by their names, of those in `_READ`."""
+
+_READ = ("position", "rFonts", "rStyle", "vanish", "vertAlign")
+
+
 class Styles:
-    """A document's styles.
+    """A document's styles, each looked through once.
 
     Args:
         root: of the part; None if there is none.
     """
 
     def __init__(self, root: Any) -> None:
-        found = [] if root is None else [one for one in root if local_name(one) == "style"]
-        self._styles = {_value(one, "styleId"): one for one in found}
+        self._names: dict[str | None, str] = {}
+        self._bases: dict[str | None, str | None] = {}
+        self._own: dict[str | None, _Properties] = {}
+        self._whole: dict[str | None, _Properties] = {}
+        for style in () if root is None else root:
+            if local_name(style) == "style":
+                self._add(style)
+
+    def _add(self, style: Any) -> None:
+        id_ = _value(style, "styleId")
+        parts = _first_of(style, ("basedOn", "name", "rPr"))
+        self._names[id_] = _value(parts.get("name")) or ""
+        self._bases[id_] = _value(parts.get("basedOn"))
+        self._own[id_] = _first_of(parts.get("rPr"), _READ)
 
     def write_into(self, root: Any) -> None:
         """Writes into runs what their styles say; changes signs of fonts of symbols to Unicode's.
@@ -41,47 +59,49 @@ class Styles:
             root: of a part with text.
         """
         for run in root.iter("{*}r"):
-            own = _child(run, "rPr")
-            named = _value(_child(own, "rStyle")) if own is not None else None
-            chain = [own, *self._of_runs(named)] if named else [own]
-            if own is not None:
-                self._write(run, own, chain)
+            properties = next((one for one in run if local_name(one) == "rPr"), None)
+            if properties is not None:
+                own = _first_of(properties, _READ)
+                self._write(run, properties, own, self._of(_value(own.get("rStyle"))))
 
     def heading(self, style: Any) -> int | None:
         """The level that a paragraph's style makes it a heading of: by its name or its bases'."""
-        for one in self._chain(_value(style, "styleId")):
-            name = _HEADING.fullmatch(_value(_child(one, "name")) or "")
-            if name:
+        for id_ in self._chain(_value(style, "styleId")):
+            if name := _HEADING.fullmatch(self._names[id_]):
                 return int(name[1])
         return None
 
-    def _chain(self, style: str | None) -> Iterator[Any]:
+    def _chain(self, style: str | None) -> Iterator[str | None]:
         for _ in range(_MOST_ABOVE):
-            one = self._styles.get(style)
-            if one is None:
+            if style not in self._names:
                 return
-            yield one
-            style = _value(_child(one, "basedOn"))
+            yield style
+            style = self._bases[style]
 
-    def _of_runs(self, style: str | None) -> Iterator[Any]:
-        for one in self._chain(style):
-            properties = _child(one, "rPr")
-            if properties is not None:
-                yield properties
+    def _of(self, style: str | None) -> _Properties:
+        """What a run's style says, or what that is based on."""
+        if style not in self._whole:
+            whole: _Properties = {}
+            for id_ in self._chain(style):
+                whole = self._own[id_] | whole
+            self._whole[style] = whole
+        return self._whole[style]
 
-    def _write(self, run: Any, own: Any, chain: list[Any]) -> None:
-        font = _first(chain, "rFonts", "ascii") or _first(chain, "rFonts", "hAnsi")
+    def _write(self, run: Any, into: Any, own: _Properties, style: _Properties) -> None:
+        both = style | own
+        fonts = both.get("rFonts")
+        font = _value(fonts, "ascii") or _value(fonts, "hAnsi")
         if font in _SYMBOLS:
             _translate(run, str(font))
-        if _child(own, "vanish") is None and (hidden := _found(chain[1:], "vanish")) is not None:
-            _add(own, "vanish", _value(hidden))
-        if _child(own, "vertAlign") is None:
-            align = _first(chain[1:], "vertAlign", "val")
-            by = _first(chain, "position", "val") or ""
+        if "vanish" in style and "vanish" not in own:
+            _add(into, "vanish", _value(style["vanish"]))
+        if "vertAlign" not in own:
+            align = _value(style.get("vertAlign"))
+            by = _value(both.get("position")) or ""
             if align is None and by.removeprefix("-").isdecimal() and abs(int(by[:6])) >= _RAISED:
                 align = "subscript" if by.startswith("-") else "superscript"
             if align is not None:
-                _add(own, "vertAlign", align)
+                _add(into, "vertAlign", align)
 
 
 def _translate(run: Any, font: str) -> None:
@@ -107,18 +127,13 @@ def _add(properties: Any, name: str, value: str | None) -> None:
         one.set(f"{{{space}}}val", value)
 
 
-def _found(chain: list[Any], name: str) -> Any:
-    return next((one for part in chain if (one := _child(part, name)) is not None), None)
-
-
-def _first(chain: list[Any], name: str, attribute: str) -> str | None:
-    return _value(_found(chain, name), attribute)
-
-
-def _child(element: Any, name: str) -> Any:
-    if element is None:
-        return None
-    return next((one for one in element if local_name(one) == name), None)
+def _first_of(element: Any, names: tuple[str, ...]) -> _Properties:
+    """The first child of each name that there is."""
+    found: _Properties = {}
+    for one in () if element is None else element:
+        if (name := local_name(one)) in names:
+            found.setdefault(name, one)
+    return found
 
 
 def _value(element: Any, name: str = "val") -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from base64 import b64decode
 
 import pytest
@@ -290,3 +291,14 @@ def test_headers_and_footers_are_no_text_as_other_tools_have_it() -> None:
     document.sections[0].header.paragraphs[0].text = "ACME Inc., page 3"
     document.sections[0].footer.paragraphs[0].text = "Confidential"
     assert document_of("a.docx", saved(document)).text == "Body."
+
+
+def test_a_style_with_much_in_it_is_looked_through_once() -> None:
+    much = "<w:rsid/>" * 20_000
+    style = (
+        f'<w:style w:type="character" w:styleId="Up">{much}<w:name w:val="Up"/>'
+        f'<w:rPr>{much}<w:vertAlign w:val="superscript"/></w:rPr></w:style>'
+    )
+    start = time.perf_counter()
+    text = with_styles(run("6", '<w:rStyle w:val="Up"/>') * 3_000, style)
+    assert text == f"^{'6' * 3_000}" and time.perf_counter() - start < 10
