@@ -51,7 +51,8 @@ class Archive:
                 "read"
             )
         self.mended: list[str] = []
-        self._members = {_plain(member.filename): member for member in members}
+        self._members = {_plain(unquote(member.filename)): member for member in members}
+        self._members |= {_plain(member.filename): member for member in members}
 
     def __contains__(self, path: str) -> bool:
         return _plain(path) in self._members
@@ -59,7 +60,7 @@ class Archive:
     @property
     def paths(self) -> list[str]:
         """All parts' names as the archive has them."""
-        return [member.filename for member in self._members.values()]
+        return list(dict.fromkeys(member.filename for member in self._members.values()))
 
     def size(self, path: str) -> int:
         """Bytes of a part, as the archive states them."""

@@ -32,9 +32,9 @@ _LOOKED_AT = 1 << 18
 
 _GUESSED = (
     *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r"),
-    *("gb18030", "big5", "cp932", "euc_jp", "cp949"),
+    *("gb18030", "big5", "cp932", "euc_jp", "cp949", "cp874"),
 )
-"""Of Windows, of Russian mail, of East Asia."""
+"""Of Windows, of Russian mail, of East Asia, of Thailand."""
 
 _RARE = ("mac_cyrillic", "mac_roman", "cp866", "iso8859_2", "iso8859_5")
 """Of Macs, DOS and Unix as they were. They fit many texts by chance, so that they have to fit
@@ -56,6 +56,14 @@ _AS_BROWSERS = {
 }
 """What pages that state one encoding are written in: its larger relative (WHATWG's table)."""
 
+_OTHER_NAMES = {
+    **dict.fromkeys(("csiso88598e", "csiso88598i", "iso-8859-8-e", "logical", "visual"), "hebrew"),
+    **{"iso-8859-6-e": "iso8859-6", "koi": "koi8-r", "koi8": "koi8-r", "koi8-ru": "koi8-u"},
+    **{"x-mac-ukrainian": "mac-cyrillic", "unicode-1-1-utf-8": "utf-8"},
+}
+"""Names of WHATWG's table that Python doesn't know."""
+
+_BY_NUMBER = re.compile(r"(?:windows|win|dos|ibm|cp)-?(\d{3,5})")
 _NO_ENCODINGS = frozenset(
     (
         "idna",
@@ -70,9 +78,18 @@ _NO_ENCODINGS = frozenset(
 )
 """Codecs of Python's that no text is written in."""
 
+_PAIRS = re.compile(rb"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]")
+_HALF = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+"""Halves of a pair of surrogates as if they were characters, which UTF-8 doesn't know."""
+
 _HEAD = 4096
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.S)
-_META = re.compile(rb"<meta\b[^<>]*?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
+_RAW = re.compile(rb"<(script|style|textarea|title|noscript)\b.*?(?:</\1|\Z)", re.S | re.I)
+"""What only looks like tags inside."""
+
+_META = re.compile(rb"<meta\b((?:[^<>\"']|\"[^\"]*\"|'[^']*')*)", re.I)
+_ATTRIBUTE = re.compile(rb"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
+_CHARSET = re.compile(rb"charset\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
 _XML = re.compile(rb"\s*<\?xml\b[^<>]*?\bencoding\s*=\s*[\"']([\w.:-]+)", re.I)
 _BINARY = re.compile("[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 """Control characters that no text has; all others are those of terminals and printers."""
@@ -96,8 +113,29 @@ def stated_encoding(data: bytes) -> str:
     """What a page says of its own encoding, "" if nothing."""
     if found := _XML.match(data[:_HEAD]):
         return found[1].decode("ascii", "replace")
-    found = _META.search(_COMMENT.sub(b"", data[:_HEAD]))
-    return found[1].decode("ascii", "replace") if found else ""
+    for tag in _META.finditer(_RAW.sub(b"", _COMMENT.sub(b"", data[:_HEAD]))):
+        given = {name.lower(): b"".join(values) for name, *values in _ATTRIBUTE.findall(tag[1])}
+        said = given.get(b"charset", b"").strip()
+        if not said and b"http-equiv" in given and b"content" in given:
+            found = _CHARSET.search(given[b"content"])
+            said = found[1] if found else b""
+        if said:
+            return said.decode("ascii", "replace")
+    return ""
+
+
+def _known(label: str) -> str:
+    """The codec of an encoding by any name that pages have for it; "" if nobody knows it."""
+    label = _OTHER_NAMES.get(label.lower(), label.lower())
+    while label.startswith("x-"):
+        label = label.removeprefix("x-")
+    by_number = _BY_NUMBER.fullmatch(label)
+    for name in (label, f"cp{by_number[1]}" if by_number else "", label.removesuffix("-i")):
+        with suppress(LookupError, ValueError):
+            found = codecs.lookup(name) if name else None
+            if found is not None and found._is_text_encoding:
+                return "" if found.name.replace("-", "_") in _NO_ENCODINGS else found.name
+    return ""
 
 
 def decoded(name: str, data: bytes, stated: str = "") -> Decoded:
@@ -112,7 +150,7 @@ def decoded(name: str, data: bytes, stated: str = "") -> Decoded:
         EdgeInfiniteError: it is no text, or in no encoding that is known.
     """
     found = _by_mark(name, data) or _by_pattern(name, data) or _by_statement(name, data, stated)
-    found = found or _as_utf8(name, data) or _by_guess(name, data)
+    found = found or _by_escapes(name, data) or _as_utf8(name, data) or _by_guess(name, data)
     return _without_nul(name, found)
 
 
@@ -150,6 +188,17 @@ def _by_pattern(name: str, data: bytes) -> Decoded | None:
     return None
 
 
+def _by_escapes(name: str, data: bytes) -> Decoded | None:
+    """Japanese and Korean mail in seven bits, which looks like ASCII but for its escapes."""
+    encoding = "iso2022_kr" if b"\x1b$)C" in data else "iso2022_jp_2"
+    if b"\x1b$" not in data or not data.isascii() or not _is_strict(data, encoding):
+        return None
+    text = data.decode(encoding)
+    if text.isascii():
+        return None
+    return Decoded(text, (f"{name} is read as {encoding}: it has the escapes of that",))
+
+
 def _is_assigned(text: str) -> bool:
     """Whether all characters have a meaning, as those of text by chance haven't."""
     return not any(unicodedata.category(sign) in ("Cn", "Co", "Cs") for sign in text)
@@ -158,12 +207,8 @@ def _is_assigned(text: str) -> bool:
 def _by_statement(name: str, data: bytes, stated: str) -> Decoded | None:
     if not stated:
         return None
-    try:
-        known = codecs.lookup(stated)
-        encoding = known.name
-        if not known._is_text_encoding or encoding.replace("-", "_") in _NO_ENCODINGS:
-            return None
-    except (LookupError, ValueError):
+    encoding = _known(stated)
+    if not encoding:
         return None
     if encoding.startswith(("utf-16", "utf-32")):
         encoding = "utf-8"  # it was read as ASCII
@@ -186,17 +231,26 @@ def _by_statement(name: str, data: bytes, stated: str) -> Decoded | None:
 def _as_utf8(name: str, data: bytes) -> Decoded | None:
     with suppress(UnicodeDecodeError):
         return Decoded(data.decode())
-    with suppress(UnicodeDecodeError):  # characters beyond 65,535 in two halves, as of databases
-        halves = data.decode("utf-8", "surrogatepass").encode("utf-16-le", "surrogatepass")
-        whole = halves.decode("utf-16-le")
-        return Decoded(whole, (f"{name} is no right UTF-8: it is CESU-8, and read as that",))
-    text = data.decode("utf-8", "replace")
+    mended = _PAIRS.sub(
+        _joined_pair, data
+    )  # characters beyond 65,535 in two halves, as of databases
+    if mended != data:
+        with suppress(UnicodeDecodeError):
+            note = f"{name} is no right UTF-8: it is CESU-8, and read as that"
+            return Decoded(mended.decode(), (note,))
+    mended, halves = _HALF.subn(b"\xef\xbf\xbd", mended)
+    text = mended.decode("utf-8", "replace")
     errors = text.count("\ufffd") - data.count(b"\xef\xbf\xbd")
     right = len(text) - len(text.encode("ascii", "ignore")) - text.count("\ufffd")
     cut = errors == 1 and text.endswith("\ufffd") and data[-2:-1] >= b"\x80"
-    if cut or right >= 2 * errors:
+    if cut or right + halves >= 2 * (errors - halves):
         return Decoded(text, _mended(name, "utf-8", errors))
     return None
+
+
+def _joined_pair(found: re.Match[bytes]) -> bytes:
+    halves = found[0].decode("utf-8", "surrogatepass").encode("utf-16-le", "surrogatepass")
+    return halves.decode("utf-16-le").encode()
 
 
 def _mended(name: str, encoding: str, errors: int) -> tuple[str, ...]:

@@ -54,12 +54,13 @@ def read(name: str, data: bytes, budget: Budget) -> Extracted:
         skipped = Skipped(name, "chapters")
         book = _book(name, archive, skipped)
         texts, notes = [], list(book.notes)
+        sheets = _Sheets(archive)
         for path in book.pages:
             budget.begin_part()
             with going_on(skipped, path):
                 if path in locked:
                     raise ValueError("it is encrypted (DRM)")
-                chapter = _chapter(path, archive.read(path), budget)
+                chapter = _chapter(path, archive.read(path), budget, sheets)
                 notes += chapter.notes
                 texts.append(chapter.text)
         if len(skipped) and not any(map(str.strip, texts)):
@@ -73,10 +74,29 @@ def read(name: str, data: bytes, budget: Budget) -> Extracted:
     return Extracted(text, book.title, (*skipped.notes(total), *archive.notes(), *_few(notes)))
 
 
-def _chapter(path: str, data: bytes, budget: Budget) -> Extracted:
+class _Sheets:
+    """The book's style sheets, each read once."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._known: dict[str, str] = {}
+
+    def text(self, folder: str, reference: str) -> str:
+        """What one says; "" where it is missing or damaged: it says how text looks, not what."""
+        path = resolved(folder, reference)
+        if path not in self._known:
+            try:
+                self._known[path] = self._archive.read(path).decode("utf-8", "replace")
+            except (KeyError, ValueError):
+                self._known[path] = ""
+        return self._known[path]
+
+
+def _chapter(path: str, data: bytes, budget: Budget, sheets: _Sheets) -> Extracted:
     if not _MARKUP.match(data) and not path.lower().endswith(_PAGE_SUFFIXES):
         return plain.read(path, data, budget)
-    return markup.extracted(path, data, budget)
+    folder = posixpath.dirname(path)
+    return markup.extracted(path, data, budget, lambda href: sheets.text(folder, href))
 
 
 def _few(notes: list[str], most: int = 5) -> list[str]:

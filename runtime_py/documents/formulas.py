@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 _DEEPEST = 60
 _PREFIXES = ("m", "mml", "math", "mathml", "h", "html", "xhtml", "svg")
 """Of namespaces, where a page in XML is read as HTML; Word's `o:p` is no paragraph."""
+
+_COMPOSED = {
+    *("mfrac", "msup", "msub", "msubsup", "mover", "munder", "munderover", "msqrt", "mroot"),
+    *("mmultiscripts", "f", "sSup", "sSub", "sSubSup", "rad", "limLow", "limUpp"),
+}
+"""Elements that end where no sign does."""
 
 _ATOM = re.compile(r"[-−]?[\w.]+|\(.*\)", re.S)
 _TEX = ("application/x-tex", "TeX", "text/x-tex")
@@ -63,6 +69,25 @@ def _root(of: str, degree: str = "") -> str:
     return f"{_grouped(of)}^(1/{degree.strip()})" if degree.strip() else f"√{_grouped(of)}"
 
 
+def _joined(parts: Iterable[tuple[str, str]]) -> str:
+    """Pieces beside each other: what a fraction, a power or a root ends is told from what follows.
+
+    Args:
+        parts: each one's element and text.
+    """
+    out = ""
+    was_whole = False
+    for tag, text in parts:
+        is_fraction = tag in ("mfrac", "f")
+        if out and text and out[-1].isalnum() and text[0].isalnum():
+            both_digits = out[-1].isdigit() and text[0].isdigit()
+            if was_whole or is_fraction or (tag in _COMPOSED and both_digits):
+                out += " "
+        out += text
+        was_whole = tag in _COMPOSED if text else was_whole
+    return out
+
+
 def _matrix(rows: Sequence[Sequence[str]]) -> str:
     return "[" + "; ".join(", ".join(cell.strip() for cell in row) for row in rows) + "]"
 
@@ -103,11 +128,31 @@ def _mathml(element: Any, depth: int) -> str:
     if tag == "mfenced":
         separator = (element.get("separators", ",").split() or [""])[0]
         return element.get("open", "(") + separator.join(parts) + element.get("close", ")")
+    if tag == "mmultiscripts":
+        return _multiscripts(children, parts)
     own = (element.text or "").strip()
-    text = own + "".join(
-        part + (child.tail or "").strip() for part, child in zip(parts, children, strict=True)
+    text = own + _joined(
+        (local_name(child), part + (child.tail or "").strip())
+        for part, child in zip(parts, children, strict=True)
     )
     return _root(text) if tag == "msqrt" else text
+
+
+def _multiscripts(children: Sequence[Any], parts: Sequence[str]) -> str:
+    """A base with scripts on both sides: those before it stand before it."""
+    after: list[str] = []
+    before: list[str] = []
+    side = after
+    for child, part in zip(children[1:], parts[1:], strict=True):
+        if local_name(child) == "mprescripts":
+            side = before
+        else:
+            side.append(part)
+
+    def written(scripts: list[str], base: str) -> str:
+        return _scripts(base, "".join(scripts[::2]), "".join(scripts[1::2]))
+
+    return written(before, "") + written(after, parts[0])
 
 
 def _word(element: Any, depth: int) -> str:
@@ -120,7 +165,7 @@ def _word(element: Any, depth: int) -> str:
         return ""
 
     def part(name: str) -> str:
-        return "".join(_word(child, depth + 1) for child in element if local_name(child) == name)
+        return "".join(parts(name))
 
     def parts(name: str) -> list[str]:
         return [_word(child, depth + 1) for child in element if local_name(child) == name]
@@ -143,6 +188,8 @@ def _word(element: Any, depth: int) -> str:
         return _value(element, "begChr", "(") + inner + _value(element, "endChr", ")")
     if tag == "func":
         return f"{part('fName')} {_grouped(part('e'))}"
+    if tag == "bar":
+        return part("e") + ("\u0332" if _value(element, "pos", "bot") == "bot" else "\u0305")
     if tag == "acc":
         return part("e") + _value(element, "chr", "\u0302")
     if tag == "m":
@@ -150,7 +197,7 @@ def _word(element: Any, depth: int) -> str:
         return _matrix([[_word(cell, depth + 2) for cell in row] for row in rows])
     if tag in ("eqArr", "oMathPara"):
         return "; ".join(filter(str.strip, parts("e") + parts("oMath")))
-    return "".join(_word(child, depth + 1) for child in element)
+    return _joined((local_name(child), _word(child, depth + 1)) for child in element)
 
 
 def _value(element: Any, name: str, default: str) -> str:

@@ -16,6 +16,12 @@ _FAR = re.compile(r"(?:https?://|mailto:)[^\s<>]+", re.I)
 
 _NOTE_MARK = re.compile(r"\s{0,9}(?:\d{1,4}|[*†‡§¶]{1,3})\s{0,9}")
 
+_WHOLE = re.compile(r"\d{1,9}")
+_SLASHES = ("/", "\u2044", "\u2215")
+_PAGE_CLASSES = {"pagebreak", "page-break", "page-number", "pageno", "pagenum", "pagenumber"}
+_LONGEST_PAGE = 20
+_INITIAL = re.compile(r"[\"'“‘«„]?[^\W\d_]")
+
 _TEXT_FIELDS = ("text", "search", "email", "tel", "url", "number", "date", "time", "month", "week")
 _DECORATIVE = ("presentation", "none")
 _FILE = re.compile(r"\S+\.(?:png|jpe?g|gif|svg|webp|bmp|tiff?)", re.I)
@@ -43,7 +49,57 @@ def raised(mark: str, text: str, element: Any) -> str:
         local_name(child) == "a" and (child.get("href") or "#").startswith("#") for child in element
     ):
         return bracketed(words)
+    if mark == "^" and _is_in_note(element):
+        return bracketed(words)
+    if _WHOLE.fullmatch(words):
+        if mark == "^" and _is_numerator(element):
+            return f" {words}" if before[-1:].isdigit() else words
+        if mark == "_" and _is_denominator(element):
+            return words
     return mark + (words if _SIMPLE.fullmatch(words) else f"({words})")
+
+
+def _is_in_note(element: Any) -> bool:
+    """Whether a raised number is what a link to a note shows."""
+    outer = element.getparent()
+    if outer is None or local_name(outer) != "a" or len(outer) > 1 or (outer.text or "").strip():
+        return False
+    return "#" in (outer.get("href") or "") and not target(outer)
+
+
+def _is_numerator(element: Any) -> bool:
+    """Whether a raised number is the upper half of a fraction: `<sup>1</sup>/<sub>2</sub>`."""
+    after = element.getnext()
+    return (element.tail or "").strip() in _SLASHES and _is_number(after, "sub")
+
+
+def _is_denominator(element: Any) -> bool:
+    before = element.getprevious()
+    return before is not None and _is_number(before, "sup") and _is_numerator(before)
+
+
+def _is_number(element: Any, tag: str) -> bool:
+    return (
+        element is not None
+        and local_name(element) == tag
+        and not len(element)
+        and _WHOLE.fullmatch((element.text or "").strip()) is not None
+    )
+
+
+def is_page_mark(element: Any) -> bool:
+    """Whether an element says where a printed page begins, which is no part of the text."""
+    said = [
+        value
+        for name, value in element.attrib.items()
+        if name.endswith(("type", "role")) and "page" in value
+    ]
+    classes = (element.get("class") or "").lower().split()
+    if not {"pagebreak", "doc-pagebreak"} & set(" ".join(said).split()) and not (
+        _PAGE_CLASSES & set(classes)
+    ):
+        return False
+    return sum(map(len, element.itertext())) <= _LONGEST_PAGE
 
 
 def is_note(element: Any) -> bool:
@@ -113,6 +169,8 @@ def picture(element: Any) -> str:
     is_hidden = element.get("aria-hidden") == "true" or element.get("role") in _DECORATIVE
     if not words or is_hidden or _FILE.fullmatch(words):
         return ""
+    if _INITIAL.fullmatch(words) and (element.tail or "")[:1].isalpha():
+        return words  # a drawn letter, with the rest of its word behind it
     parent = element.getparent()
     return words if parent is not None and local_name(parent) == "a" else bracketed(words)
 

@@ -25,7 +25,9 @@ _PDF_NEAR = 1024
 """Bytes in which readers of PDFs look for its header."""
 
 _PDF = re.compile(rb"%PDF-\d\.\d")
-_PDF_OBJECT = re.compile(rb"\b\d+\s{1,4}\d+\s{1,4}obj\b")
+_PDF_OBJECT = re.compile(rb"\b\d+\s{1,4}\d+\s{1,4}obj\s{0,9}(?:<<|[\[(%\d])")
+"""With what an object may begin with; a text on PDFs goes on in words."""
+
 _HTML = re.compile(
     rb"(?:\xef\xbb\xbf)?\s{0,200}(?:<\?xml[^<>]{0,200}>\s{0,200})?<(?:!doctype\s+html|html)\b", re.I
 )
@@ -48,8 +50,7 @@ def kind_of(name: str, data: bytes, budget: Budget) -> str:
         raise EdgeInfiniteError(f"{name} is RTF, which isn't read; save it as .docx or plain text")
     if data.startswith(_ZIP):
         return _of_archive(name, data, stated, budget)
-    may_be_page = stated in ("pdf", "epub", "docx") or not PurePath(name).suffix
-    if may_be_page and _HTML.match(data):  # such as one that asks to log in
+    if stated not in ("txt", "md") and _HTML.match(data):  # such as one that asks to log in
         return "html"
     if stated in ("epub", "docx"):
         return _of_archive(name, data, stated, budget)
@@ -59,7 +60,9 @@ def kind_of(name: str, data: bytes, budget: Budget) -> str:
 def is_plain(name: str, data: bytes) -> bool:
     """Whether a document is UTF-8 text that only needs to be decoded."""
     stated = _OF_SUFFIX.get(PurePath(name).suffix[1:].lower(), "txt")
-    if stated not in ("txt", "md") or data.startswith((*_ZIP, _OLD_OFFICE, b"{\\rtf", b"<")):
+    if stated not in ("txt", "md") or data[:200].lstrip().startswith(
+        (*_ZIP, _OLD_OFFICE, b"{\\rtf", b"<")
+    ):
         return False
     try:
         data.decode()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from edgeinfinite.runtime_py.documents import styles
 from edgeinfinite.runtime_py.documents.archive import check_whole
 from edgeinfinite.runtime_py.documents.budget import Budget
 from edgeinfinite.runtime_py.documents.clean import tidied
@@ -35,29 +37,34 @@ def read(name: str, data: bytes, budget: Budget) -> Extracted:
         return extracted(name, data, budget)
 
 
-def extracted(name: str, data: bytes, budget: Budget) -> Extracted:
+Sheet = Callable[[str], str]
+"""The text of a style sheet by its address, "" if it can't be had."""
+
+
+def extracted(name: str, data: bytes, budget: Budget, sheet: Sheet | None = None) -> Extracted:
     """The text and the title of a page.
 
     Args:
         name: the page's, for notes.
         data: its bytes; its own statement on their encoding counts.
         budget: of the document that the page belongs to.
+        sheet: reads the style sheets that the page names; None reads none of them.
 
     Raises:
         Exception: of the libraries, see `parts.reading`.
     """
     text = decoded(name, data, stated_encoding(data))
-    page, is_cut = _of_text(text.text, budget)
+    page, is_cut = _of_text(text.text, budget, sheet)
     deep = f"{name} is nested deeper than layouts go; of what is deeper only the text is read"
     return Extracted(page.text, page.title, (*text.notes, *([deep] if is_cut else ())))
 
 
 def of_text(page: str, budget: Budget) -> Extracted:
     """As `extracted`, of a page that is decoded."""
-    return _of_text(page, budget)[0]
+    return _of_text(page, budget, None)[0]
 
 
-def _of_text(page: str, budget: Budget) -> tuple[Extracted, bool]:
+def _of_text(page: str, budget: Budget, sheet: Sheet | None) -> tuple[Extracted, bool]:
     """The page, and whether it was nested too deeply."""
     try:
         root, is_cut = _parsed(page), False
@@ -67,7 +74,19 @@ def _of_text(page: str, budget: Budget) -> tuple[Extracted, bool]:
         return Extracted(""), is_cut
     title = next((e for e in root.iter() if local_name(e) == "title" and not _is_drawn(e)), None)
     named = "" if title is None else one_line("".join(title.itertext()))
-    return Extracted(tidied(markdown(root, budget)), named), is_cut
+    classes = styles.effects(_rules(root, sheet))
+    return Extracted(tidied(markdown(root, budget, classes)), named), is_cut
+
+
+def _rules(root: Any, sheet: Sheet | None) -> Iterator[str]:
+    """The page's style sheets in their order."""
+    for element in root.iter():
+        tag = local_name(element)
+        if tag == "style":
+            yield "".join(element.itertext())
+        is_link = tag == "link" and "stylesheet" in (element.get("rel") or "").lower().split()
+        if is_link and sheet is not None:
+            yield sheet(element.get("href") or "")
 
 
 def _is_drawn(title: Any) -> bool:
@@ -102,6 +121,9 @@ def _parsed(page: str) -> Any:
     except etree.XMLSyntaxError:  # nothing but white space or comments
         root = None
     check_whole(lenient)
+    for inner in [] if root is None else list(root.iter("dd")):
+        if inner.getparent().tag == "dd":  # the library ends none where the next one begins
+            inner.getparent().addnext(inner)
     return root
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from edgeinfinite.runtime_py.documents.formulas import local_name
@@ -42,8 +41,6 @@ MARKED = {
     **dict.fromkeys(("code", "kbd", "samp", "tt"), "`"),
 }
 RAISED = {"sup": "^", "sub": "_"}
-STYLE = re.compile(r"(vertical-align|display)\s{0,9}:\s{0,9}(super|sub|block)\b", re.I)
-
 
 _MATH_AROUND = 4
 
@@ -58,6 +55,20 @@ def around_math(root: Any) -> set[Any]:
                     break
                 found.add(outer)
     return found
+
+
+def is_other_choice(element: Any) -> bool:
+    """Whether EPUB's `switch` has something in this one's place: a formula, else what all read."""
+    parent = element.getparent()
+    name = local_name(element).rpartition(":")[2]
+    if name not in ("case", "default") or parent is None:
+        return False
+    if local_name(parent).rpartition(":")[2] != "switch":
+        return False
+    has_formula = any(local_name(one) == "math" for one in parent.iter())
+    if name == "default":
+        return has_formula
+    return not any(local_name(one) == "math" for one in element.iter())
 
 
 def is_tex(script: Any) -> bool:

@@ -17,6 +17,7 @@ from edgeinfinite.runtime_py.documents.archive import Archive
 from edgeinfinite.runtime_py.documents.formulas import local_name, of_word
 from edgeinfinite.runtime_py.documents.parts import Skipped, going_on
 from edgeinfinite.runtime_py.documents.tables import span
+from edgeinfinite.runtime_py.documents.word_styles import Styles
 
 _W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _STRICT = "http://purl.oclc.org/ooxml/wordprocessingml/main"
@@ -33,6 +34,7 @@ _DROPPED = (
     *("rt", "rubyPr", "commentReference", "pic", "blip", "imagedata", "rPrChange", "pPrChange"),
     *("sectPrChange", "tblPrChange", "tcPrChange", "trPrChange", "tblGridChange"),
 )
+_MOST_SKIPPED = 20
 _OFF = ("0", "false", "off")
 _RENAMED = {"cr": "br", "ptab": "tab", "t": "t"}
 
@@ -72,6 +74,7 @@ def plain_package(archive: Archive, main: Any, skipped: Skipped) -> bytes:
     for chunk in main.iter("{*}altChunk"):
         target = {one.id: one.target for one in links}.get(_value(chunk, "id") or "", "a part")
         skipped.add(target, "it is another document within")
+    styles = Styles(trees.get("styles"))
     notes = {kind: _note_ids(trees.get(kind)) for kind in ("footnotes", "endnotes")}
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as package:
@@ -80,11 +83,12 @@ def plain_package(archive: Archive, main: Any, skipped: Skipped) -> bytes:
             own = opc.relationships(archive, sources[kind])
             known = {one.id: one.target for one in own if one.kind == "hyperlink"}
             if kind in ("document", "footnotes", "endnotes"):
+                styles.write_into(tree)
                 make_plain(tree, set(known), notes)
                 if kind == "document":  # before styles lose what numbers need
                     word_numbers.number(tree, trees.get("numbering"), trees.get("styles"))
             elif kind == "styles":
-                _leave_names(tree)
+                _leave_names(tree, styles)
             package.writestr(f"word/{kind}.xml", _written(tree))
             targets = {key: (target, "hyperlink", True) for key, target in known.items()}
             if kind == "document":
@@ -133,6 +137,8 @@ def make_plain(root: Any, links: set[str], notes: dict[str, set[str]]) -> None:
             for key in [key for key in element.attrib if key.endswith("}id")]:
                 if element.get(key) not in links:
                     del element.attrib[key]
+        elif tag in ("gridBefore", "gridAfter"):
+            _add_cells(element, before=tag == "gridBefore")
         elif tag == "gridSpan":
             _set_value(element, str(min(span(_value(element)), 100)))
         elif tag == "sym":
@@ -159,12 +165,17 @@ def paragraphs(root: Any) -> str:
     return "\n\n".join(line for line in lines if line.strip())
 
 
-def _leave_names(styles: Any) -> None:
+def _leave_names(root: Any, styles: Styles) -> None:
     """Leaves of styles what tells headings and lists: the rest is most of a short document."""
-    for style in list(styles):
-        if local_name(style) != "style":
-            styles.remove(style)
+    levels = {style: styles.heading(style) for style in root if local_name(style) == "style"}
+    for style in list(root):
+        if style not in levels:
+            root.remove(style)
             continue
+        level = levels[style]
+        name = next((one for one in style if local_name(one) == "name"), None)
+        if level is not None and name is not None:  # also one that is based on a heading's
+            _set_value(name, f"heading {level}")
         for one in list(style):
             if local_name(one) == "pPr":
                 for property_ in list(one):
@@ -176,6 +187,23 @@ def _leave_names(styles: Any) -> None:
 
 def _is_in_formula(element: Any) -> bool:
     return any(local_name(outer) in ("oMath", "oMathPara") for outer in element.iterancestors())
+
+
+def _add_cells(skipped: Any, *, before: bool) -> None:
+    """Puts empty cells where a row begins later or ends earlier than its table."""
+    from lxml import etree
+
+    row, columns = skipped.getparent().getparent(), span(_value(skipped))
+    if row is None or local_name(row) != "tr" or _value(skipped) in (None, "0"):
+        return
+    for _ in range(min(columns, _MOST_SKIPPED)):
+        cell = etree.Element(_named(row, "tc"))
+        etree.SubElement(cell, _named(row, "p"))
+        first = next((one for one in row if local_name(one) in ("tc", "sdt")), None)
+        if before and first is not None:
+            first.addprevious(cell)
+        else:
+            row.append(cell)
 
 
 def _replace_formula(element: Any) -> None:

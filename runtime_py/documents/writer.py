@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from edgeinfinite.runtime_py.documents import inline, tags
+from edgeinfinite.runtime_py.documents import inline, styles, tags
 from edgeinfinite.runtime_py.documents.budget import Budget
 from edgeinfinite.runtime_py.documents.formulas import local_name, of_mathml
 from edgeinfinite.runtime_py.documents.lines import Lines
@@ -25,18 +25,24 @@ _MOST_CAPTURES = 16
 """Elements within each other that are held back; what is deeper is written as it stands."""
 
 
-def markdown(root: Any, budget: Budget) -> str:
+def markdown(root: Any, budget: Budget, classes: dict[str, str] | None = None) -> str:
     """The Markdown of an element of lxml and all in it.
+
+    Args:
+        root: the element.
+        budget: counts what is written.
+        classes: what its style sheets' classes do (`styles.effects`).
 
     Raises:
         TooMuch: the text is too long.
     """
-    return _Writer(root, budget).written()
+    return _Writer(root, budget, classes or {}).written()
 
 
 class _Writer:
-    def __init__(self, root: Any, budget: Budget) -> None:
+    def __init__(self, root: Any, budget: Budget, classes: dict[str, str]) -> None:
         self._root = root
+        self._classes = classes
         self._lines = Lines(budget)
         self._captures: list[list[str]] = []
         self._ends: dict[Any, Callable[[], None]] = {}
@@ -105,6 +111,10 @@ class _Writer:
             return False
         if element.get("aria-hidden") == "true" and element.getparent() in self._around_math:
             return False
+        if inline.is_page_mark(element) or tags.is_other_choice(element):
+            if tag in tags.BLOCKS:
+                self._break(2)
+            return False
         if tag == "math":
             self._put(
                 f" {of_mathml(element)} "
@@ -123,17 +133,31 @@ class _Writer:
         elif tag == "br":
             self._put("\n") if self._verbatim or not self._captures else self._put(" ")
         else:
-            self._inline_starts(tag, element)
+            return self._inline_starts(tag, element)
         return True
 
-    def _inline_starts(self, tag: str, element: Any) -> None:
-        style = tags.STYLE.search(element.get("style") or "")
-        if style and style[2].lower() == "block":
-            self._break(2)
-            self._ends[element] = lambda: self._break(2)
-            return
-        if style and style[1].lower() == "vertical-align":
-            tag = "sup" if style[2].lower() == "super" else "sub"
+    def _inline_starts(self, tag: str, element: Any) -> bool:
+        """As `_starts`, of what stands within a line."""
+        styled = styles.of_element(element, self._classes)
+        if styled == styles.NONE and not self._holds_more(element):
+            return False
+        if styled in (styles.BLOCK, styles.CELL):
+            separate = (
+                (lambda: self._break(2)) if styled == styles.BLOCK else (lambda: self._put(" "))
+            )
+            separate()
+            self._ends[element] = separate
+            return True
+        if styled in (styles.SUPER, styles.SUB) and not (tag == "a" and inline.is_note(element)):
+            tag = "sup" if styled == styles.SUPER else "sub"
+        self._marked_starts(tag, element)
+        return True
+
+    def _holds_more(self, element: Any) -> bool:
+        """Whether it holds blocks, which a page may show later, or a formula, which it draws."""
+        return element in self._blocks_inside or element in self._around_math
+
+    def _marked_starts(self, tag: str, element: Any) -> None:
         if tag == "tspan" and inline.is_line(element):
             self._break(1)
         if self._verbatim or element in self._blocks_inside:

@@ -18,32 +18,54 @@ that was cut a failure."""
 _SMALLEST_SHARE = 1e-9
 """Of `top_p`: the likeliest token alone."""
 
-# They say who asks, or how to store, bill and route; no answer depends on them.
+# They say who asks, or how to store, bill, route and measure; no answer depends on them.
 _IGNORED = {
-    *("cache_prompt", "cache_salt", "chat_id", "conversation_id", "id", "keep_alive", "metadata"),
-    *("prediction", "priority", "prompt_cache_key", "request_id"),
-    *("prompt_cache_retention", "repeat_last_n", "safety_identifier", "service_tier"),
-    *("session_id", "store", "trace_id", "user", "user_id"),
+    *("cache_control", "cache_prompt", "cache_salt", "chat_id", "conversation_id", "id", "id_slot"),
+    *("keep_alive", "metadata", "models", "prediction", "priority", "prompt_cache_key"),
+    *("prompt_cache_retention", "provider", "repeat_last_n", "request_id", "route"),
+    *("safety_identifier", "service_tier", "session_id", "slot_id", "store", "timings_per_token"),
+    *("trace_id", "usage", "user", "user_id"),
+    # A client's own, which its library should have kept to itself.
+    *("api_base", "api_key", "base_url", "caching", "custom_llm_provider", "drop_params"),
+    *("extra_headers", "max_retries", "stream_timeout", "timeout"),
+    # How fast, not what.
+    *("speculative.n_max", "speculative.n_min", "speculative.p_min"),
 }
+
+_DRY = ("dry_allowed_length", "dry_base", "dry_penalty_last_n", "dry_sequence_breakers")
+_SWITCHED = {
+    **dict.fromkeys(_DRY, "dry_multiplier"),
+    "dynatemp_exponent": "dynatemp_range",
+    **dict.fromkeys(("mirostat_eta", "mirostat_tau"), "mirostat"),
+    "xtc_threshold": "xtc_probability",
+}
+"""What says nothing while another parameter is off or missing, as llama.cpp's clients send it."""
 
 # Values by which a parameter changes nothing here.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "allowed_openai_params": ([],),
     "audio": ({},),
+    "add_bos_token": (True,),
+    "background_tasks": ({},),
     "bad_words": ([],),
+    "ban_eos_token": (False,),
     "best_of": (1,),
     "detokenize": (True,),
+    "do_sample": (True,),
     "documents": ([],),
     "dry_multiplier": (0,),
     "dynatemp_range": (0,),
     "early_stopping": (False,),
     "echo": (False,),
+    "encoder_repetition_penalty": (1,),
+    "epsilon_cutoff": (0,),
+    "eta_cutoff": (0,),
     "extra_body": ({},),
     "format": ("",),
     "function_call": ("none", "auto"),
     "functions": ([],),
     "grammar": ("",),
-    "id_slot": (-1,),
+    "guidance_scale": (1,),
     "ignore_eos": (False,),
     "include_reasoning": (True, False),
     "include_stop_str_in_output": (False,),
@@ -54,23 +76,37 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "mirostat": (0,),
     "modalities": (["text"], []),
     "n": (1,),
+    "n_keep": (0,),
+    "n_predict": (-1,),
+    "n_probs": (0,),
+    "no_repeat_ngram_size": (0,),
+    "num_beams": (1,),
+    "num_return_sequences": (1,),
     "options": ({},),
+    "penalty_alpha": (0,),
     "plugins": ([],),
+    "post_sampling_probs": (False,),
+    "raw": (False,),
     "reasoning": ({},),
+    "reasoning_format": ("auto", "deepseek"),
     "repeat_penalty": (1,),
     "response_format": ({"type": "text"},),
     "return_token_ids": (False,),
+    "return_tokens": (False,),
     "return_tokens_as_token_ids": (False,),
+    "safe_prompt": (False,),
     "skip_special_tokens": (True,),
+    "smoothing_factor": (0,),
     "spaces_between_special_tokens": (True,),
     "stop_token_ids": ([],),
     "suffix": ("",),
     "tfs_z": (1,),
     "think": (False,),
-    "timings_per_token": (False,),
     "tool_choice": ("none", "auto"),
     "tools": ([],),
-    "transforms": ([],),
+    "top_a": (0,),
+    "top_n_sigma": (-1,),
+    "transforms": ([], ["middle-out"]),
     "typical_p": (1,),
     "use_beam_search": (False,),
     "verbosity": ("medium",),
@@ -78,11 +114,30 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "xtc_probability": (0,),
 }
 
-STREAM_NEUTRAL = {"continuous_usage_stats": False}
+MOST_COUNTED = 10_000_000
+"""Tokens of an answer, at most; larger numbers mean "no limit", as 2147483647 does."""
+
+OF_OTHER_APIS: dict[str, tuple[Any, ...]] = {
+    "extra_body": ({},),
+    "frequency_penalty": (0,),
+    "logit_bias": ({}, []),
+    "logprobs": (False,),
+    "min_p": (0,),
+    "n": (1,),
+    "presence_penalty": (0,),
+    "repetition_penalty": (1,),
+    "seed": (-1,),
+    "stop": ([], ""),
+    "top_k": (0, -1),
+}
+"""What chat completions have and some clients send to every API, at values without effect."""
+
+STREAM_NEUTRAL = {"chunk_include_usage": False, "continuous_usage_stats": False}
 """The same for `stream_options`."""
 
 _WHOLE_NUMBERS = (
-    *("logprobs", "max_completion_tokens", "max_tokens", "seed", "top_k", "top_logprobs"),
+    *("logprobs", "max_completion_tokens", "max_output_tokens", "max_tokens", "seed", "top_k"),
+    "top_logprobs",
 )
 
 
@@ -103,14 +158,25 @@ def known_fields(given: dict[str, Any], understood: Iterable[str]) -> dict[str, 
             del fields["tool_choice"]
     if fields.get("function_call") == "none":
         fields.pop("functions", None)
+    for name, switch in _SWITCHED.items():
+        if not fields.get(switch):
+            fields.pop(name, None)
+    if isinstance(fields.get("features"), dict) and not any(fields["features"].values()):
+        del fields["features"]  # Open WebUI's: every one of them is off
     return _normalised(only_known(fields, understood, ignored=_IGNORED, neutral=_NEUTRAL))
 
 
-def _normalised(fields: dict[str, Any]) -> dict[str, Any]:
+def whole(fields: dict[str, Any]) -> dict[str, Any]:
+    """Whole numbers that a client writes as `100.0`, as what they are; changed in place."""
     for name in _WHOLE_NUMBERS:
         value = fields.get(name)
         if isinstance(value, float) and value.is_integer():
             fields[name] = int(value)
+    return fields
+
+
+def _normalised(fields: dict[str, Any]) -> dict[str, Any]:
+    whole(fields)
     for name, meant in _MEANT.items():
         if name in fields:
             value = meant.change(fields[name])
@@ -121,7 +187,8 @@ def _normalised(fields: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _count(value: Any) -> Any:
+def counted(value: Any) -> Any:
+    """A limit of tokens as a client means it."""
     return MOST_TOKENS if _is(value, -1) else value
 
 
@@ -131,8 +198,18 @@ def _stream_options(value: Any) -> Any:
     return {
         name: one
         for name, one in value.items()
-        if one is not None and STREAM_NEUTRAL.get(name, 1) is not one
+        if one is not None and not (name in STREAM_NEUTRAL and one is STREAM_NEUTRAL[name])
     }
+
+
+def _response_format(value: Any) -> Any:
+    """With the schema where OpenAI has it; llama.cpp's, Together's and others' stands beside."""
+    if not isinstance(value, dict) or value.get("schema") is None or value.get("json_schema"):
+        return value
+    if value.get("type") not in ("json_object", "json_schema"):
+        return value
+    others = {name: one for name, one in value.items() if name not in ("schema", "json_schema")}
+    return others | {"type": "json_schema", "json_schema": {"schema": value["schema"]}}
 
 
 def _stops(value: Any) -> Any:
@@ -156,12 +233,28 @@ _MEANT = {
         lambda value: None if value in ([], {}) else value, {"maxItems": 0, "type": "array"}
     ),
     "logprobs": _Meant(lambda value: None if value is False else value, {"const": False}),
-    "max_completion_tokens": _Meant(_count, _MINUS_ONE),
-    "max_tokens": _Meant(_count, _MINUS_ONE),
+    "max_completion_tokens": _Meant(counted, _MINUS_ONE),
+    "max_tokens": _Meant(counted, _MINUS_ONE),
     "model": _Meant(lambda value: None if value == "" else value),
+    "response_format": _Meant(
+        _response_format,
+        {
+            "type": "object",
+            "properties": {
+                "type": {"enum": ["json_object", "json_schema"]},
+                "schema": {"type": "object"},
+                "json_schema": {"type": "null"},
+            },
+            "required": ["type", "schema"],
+            "additionalProperties": False,
+        },
+    ),
     "seed": _Meant(lambda value: None if _is(value, -1) else value),  # "any"
     "stop": _Meant(_stops),
     "stream_options": _Meant(_stream_options),
+    "tool_choice": _Meant(  # Mistral's
+        lambda value: "required" if value == "any" else value, {"const": "any"}
+    ),
     "top_k": _Meant(lambda value: 0 if _is(value, -1) else value, _MINUS_ONE),
     "top_p": _Meant(lambda value: _SMALLEST_SHARE if _is(value, 0) else value, {"const": 0}),
 }
@@ -175,7 +268,7 @@ def also_taken() -> dict[str, dict[str, Any]]:
 def without_effect() -> dict[str, dict[str, Any]]:
     """JSON schemas of the parameters that are passed over, null apart."""
     neutral = {name: {"enum": [*values]} for name, values in _NEUTRAL.items()}
-    return neutral | {name: {} for name in sorted(_IGNORED)}
+    return neutral | {name: {} for name in sorted({*_IGNORED, *_SWITCHED, "features"})}
 
 
 def _is(value: Any, number: int) -> bool:

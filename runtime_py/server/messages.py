@@ -11,6 +11,9 @@ from edgeinfinite.runtime_py.text.chat_template import Message
 _TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 """The kinds of parts that are text, and where theirs stands."""
 
+_THOUGHTS = ("reasoning", "redacted_thinking", "thinking")
+"""Parts of an answer that no model is given again, as `reasoning_content` isn't."""
+
 # All other fields of a message say who made it, when, and how: no answer depends on them.
 _CONTENT = ("audio", "documents", "files", "function_call", "images")
 """Fields that are part of what is said."""
@@ -48,7 +51,7 @@ def also_in_messages(schemas: dict[str, dict[str, Any]]) -> None:
     others = [one for one in role["enum"] if one not in ("assistant", "tool")]
     answer = {"anyOf": [*text["anyOf"], {"type": "null"}]}
     called = {"anyOf": [calls, {"enum": [None, {}, ""]}]}
-    result = {"role": {"const": "tool"}, "content": text, "tool_call_id": {"type": "string"}}
+    result = {"role": {"const": "tool"}, "content": answer, "tool_call_id": {"type": "string"}}
     schemas["ChatMessage"] = {
         "title": message["title"],
         "description": f"{message['description']} Fields that say who made it are passed over.",
@@ -58,13 +61,13 @@ def also_in_messages(schemas: dict[str, dict[str, Any]]) -> None:
                 {"role": {"const": "assistant"}, "content": answer, "tool_calls": called} | nothing,
                 "role",
             ),
-            _object(result | nothing, "role", "content", "tool_call_id"),
+            _object(result | nothing, "role", "tool_call_id"),
         ],
     }
     schemas["TextPart"]["anyOf"] = [
         _object({"type": {"const": kind}, field: {"type": "string"}}, "type", field)
         for kind, field in _TEXTS.items()
-    ]
+    ] + [_object({"type": {"enum": [*_THOUGHTS]}}, "type")]
     for name in ("additionalProperties", "properties", "required"):
         del schemas["TextPart"][name]
 
@@ -85,18 +88,40 @@ def _normalised(message: Any, where: str) -> Any:
                 code="unsupported_parameter",
             )
     content = message.get("content")
-    if content is None and message.get("role") == "assistant":
+    if content is None and message.get("role") in ("assistant", "tool"):
         content = message.get("refusal") or ""
     if isinstance(content, dict):
         content = [content]
     if isinstance(content, list):
+        if message.get("role") == "assistant":
+            content = [part for part in content if not _is_thought(part)]
         content = [_part(part, where) for part in content]
     fields = {"role": message.get("role"), "content": content}
     if message.get("tool_calls") and message.get("role") == "assistant":
-        fields["tool_calls"] = message["tool_calls"]
+        fields["tool_calls"] = _without_null(message["tool_calls"])
     if message.get("role") == "tool":
         fields["tool_call_id"] = message.get("tool_call_id")
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _is_thought(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") in _THOUGHTS
+
+
+def _without_null(calls: Any) -> Any:
+    """Calls without fields that say nothing; what is in their arguments stays."""
+    if not isinstance(calls, list):
+        return calls
+    kept = [
+        {name: value for name, value in call.items() if value is not None}
+        if isinstance(call, dict)
+        else call
+        for call in calls
+    ]
+    for call in kept:
+        if isinstance(call, dict) and isinstance(call.get("function"), dict):
+            call["function"] = {k: v for k, v in call["function"].items() if v is not None}
+    return kept
 
 
 def _part(part: Any, where: str) -> Any:

@@ -37,11 +37,15 @@ def request_schemas() -> dict[str, Schema]:
         _widen(schemas[kind.__name__], also_taken(), without_effect())
     also, zero = also_taken(), {"top_p": {"const": 0}}
     passed = passed_over(sorted(responses.IGNORED), responses.NEUTRAL)
-    _widen(schemas["ResponseRequest"], zero, passed)
+    least = {"max_output_tokens": also["max_tokens"]}
+    _widen(schemas["ResponseRequest"], zero | least, passed)
     passed = passed_over(sorted(messages.IGNORED), messages.NEUTRAL)
     _widen(schemas["MessageRequest"], zero | {"top_k": also["top_k"]}, passed)
     neutral = {name: {"enum": [value]} for name, value in STREAM_NEUTRAL.items()}
     _open(schemas["StreamOptions"], neutral)
+    for name, field in (("ToolCall", "type"), ("CalledFunction", "arguments")):
+        properties = schemas[name]["properties"]
+        properties[field] = {"anyOf": [properties[field], _NULL]}
     also_in_messages(schemas)
     prompt = schemas["CompletionRequest"]["properties"]["prompt"]
     one = {"type": "array", "items": dict(prompt, minLength=1), "minItems": 1, "maxItems": 1}

@@ -10,7 +10,7 @@ from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server.ask import sampling_of
 from edgeinfinite.runtime_py.server.declared import Calls, tool_of, tools_of, with_calls
 from edgeinfinite.runtime_py.server.decoding import converted, object_of
-from edgeinfinite.runtime_py.server.leniency import MOST_TOKENS, known_fields
+from edgeinfinite.runtime_py.server.leniency import MOST_COUNTED, MOST_TOKENS, known_fields
 from edgeinfinite.runtime_py.server.messages import (
     continues_answer,
     normalised_messages,
@@ -20,7 +20,7 @@ from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.text.chat_template import Message
 from edgeinfinite.runtime_py.tools.tool import Choice, Tools
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+_Count = Annotated[int, msgspec.Meta(ge=0)]
 """Of tokens; 0 reads the prompt, so that a later request needn't."""
 _Temperature = Annotated[float, msgspec.Meta(ge=0, le=2)]
 _Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
@@ -167,8 +167,8 @@ class ToolFunction(msgspec.Struct, frozen=True):
 class FunctionTool(msgspec.Struct, frozen=True):
     """One of `tools`."""
 
-    type: Literal["function"]
     function: ToolFunction
+    type: Literal["function"] = "function"
 
 
 class ChosenFunction(msgspec.Struct, frozen=True):
@@ -287,7 +287,7 @@ class ChatRequest(Settings, frozen=True, kw_only=True):
         given = self.max_completion_tokens
         if given is None:
             given = self.max_tokens
-        return MOST_TOKENS if given is None else given
+        return MOST_TOKENS if given is None else min(given, MOST_COUNTED)
 
 
 class CompletionRequest(Settings, frozen=True, kw_only=True):
@@ -298,7 +298,8 @@ class CompletionRequest(Settings, frozen=True, kw_only=True):
 
     @property
     def most_tokens(self) -> int:
-        return _COMPLETION_TOKENS if self.max_tokens is None else self.max_tokens
+        given = self.max_tokens
+        return _COMPLETION_TOKENS if given is None else min(given, MOST_COUNTED)
 
 
 def parse_chat(body: bytes) -> ChatRequest:

@@ -11,6 +11,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from edgeinfinite.runtime_py.tools.arguments import (
+    arguments_of,
+    followed,
+    kinds_of,
+    required_of,
+)
 from edgeinfinite.runtime_py.tools.tool import Call, Tool
 
 _SPACED = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
@@ -213,8 +219,9 @@ class XmlCall:
     def _value(self, schema: Mapping[str, Any], quoted: Quote, end: str, *, strict: bool) -> str:
         if _is_json(schema):
             return f"{json_rule(schema, strict=strict)} {quoted(end)}"
-        if isinstance(schema.get("enum"), list):
-            return f"({' | '.join(quoted(str(one)) for one in schema['enum'])}) {quoted(end)}"
+        listed = followed(schema).get("enum")
+        if isinstance(listed, list):
+            return f"({' | '.join(quoted(str(one)) for one in listed)}) {quoted(end)}"
         return "text"
 
     def calls(self, body: str, tools: Mapping[str, Tool]) -> list[Call]:
@@ -226,8 +233,14 @@ class XmlCall:
         given: dict[str, Any] = {}
         pattern = r"<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>"
         for key, value in re.findall(pattern, found[2], re.DOTALL):
-            given[key] = json.loads(value) if _is_json(schemas.get(key, {})) else value
+            given[key] = _read(value, schemas.get(key, {}))
         return [(name, given)]
+
+
+def _read(value: str, schema: Mapping[str, Any]) -> Any:
+    """An argument's value; where it may be null, a text that says so is."""
+    is_null = value.strip() == "null" and "null" in kinds_of(schema)
+    return json.loads(value) if is_null or _is_json(schema) else value
 
 
 class GemmaCall:
@@ -256,6 +269,7 @@ class GemmaCall:
             yield from _in_order(f"arg_{i}", values, _required(tool), '","')
 
     def _value(self, schema: Mapping[str, Any], quoted: Quote) -> str:
+        schema = followed(schema)
         if isinstance(schema.get("enum"), list):
             return " | ".join(self._constant(one, quoted) for one in schema["enum"])
         kind = schema.get("type")
@@ -352,22 +366,17 @@ def _constant(node: ast.expr | None) -> str | int | float | None:
 
 def _properties(tool: Tool) -> list[tuple[str, dict[str, Any]]]:
     """A tool's arguments, each with its schema, what it refers to included."""
-    properties = tool.parameters.get("properties")
-    shared = {
-        name: tool.parameters[name] for name in ("$defs", "definitions") if name in tool.parameters
-    }
-    items = properties.items() if isinstance(properties, dict) else ()
-    return [(key, shared | (one if isinstance(one, dict) else {})) for key, one in items]
+    return list(arguments_of(tool.parameters).items())
 
 
 def _required(tool: Tool) -> set[str]:
-    required = tool.parameters.get("required")
-    return set(required) if isinstance(required, list) else set()
+    return required_of(tool.parameters)
 
 
 def _is_json(schema: Mapping[str, Any]) -> bool:
     """Whether a value is written as JSON, and not as the text that it is."""
-    return schema.get("type", "string") != "string"
+    kinds = kinds_of(schema)
+    return bool(kinds) and "string" not in kinds
 
 
 def _in_order(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.answer.grammars.guidance import Guidance, TokenGrammar
 from edgeinfinite.runtime_py.answer.grammars.json_schemas import understood
+from edgeinfinite.runtime_py.tools.arguments import refers
 from edgeinfinite.runtime_py.tools.bodies import json_rule
 from edgeinfinite.runtime_py.tools.forms import ToolForm
 from edgeinfinite.runtime_py.tools.reader import THINK, THOUGHT
@@ -51,6 +52,9 @@ def tool_grammar(
         return guidance.lark(source, cancelled=cancelled)
 
     given = tuple(_understood(tool) for tool in tools.callable)
+    for tool in given:
+        if tool.strict and refers(tool.parameters):
+            _usable(guidance, tool, cancelled)  # a form may write less than the schema says
     if schema is not None:
         schema = json.dumps(understood(json.loads(schema)))
     try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
+import zipfile
 from pathlib import Path
 
 from one_text import files
-from tiny_documents import epub, page_of
+from tiny_documents import archive, epub, page_of
 from word_documents import word_files
 
 from edgeinfinite.runtime_py.documents.document import document_of
@@ -49,6 +51,25 @@ BODIES = (
     "<p>y <span class=k><span><math><mi>x</mi></math></span><span aria-hidden=true>xx</span>"
     "</span> z<span aria-hidden=true>!</span></p><p>s<script type='math/tex'>x^2</script>t<span "
     "class=MathJax>q</span><script type='math/tex; mode=display'>q</script></p>",
+    "<p><sup>1</sup>/<sub>2</sub> of 1<sup>3</sup>&#8260;<sub>4</sub>, x<sup>1</sup>/y, he left.<a "
+    "href='#n'><sup>3</sup></a> 10<a href='n.xhtml#f'><sup>3</sup></a> a <a href='https://x.org'>b"
+    "<sup>2</sup></a></p>",
+    "<style>.a, span.b{vertical-align : SUPER} /* .c{} */ .c{vertical-align:-25%} .d{display:block}"
+    "i.e{display: table-cell} .f{vertical-align:1px} .g .a2{vertical-align:sub} .h{vertical-align:"
+    ".4em} .i{display:none}</style><p>10<span class='z a'>6</span> 10<span class='b'>7</span> H"
+    "<span class='c'>2</span>O <span class='d'>x</span><span class='d'>y</span> z<i class='e'>w</i>"
+    "v 1<span class='f'>2</span>3<span class='a2'>4</span>5<span class='h'>6</span> see<span "
+    "class='i'>n</span> word<a class='a' href='#n1'>1</a></p>",
+    "<table><tr><td><span style='display:none'>0007 </span>45</td><td>a<span hidden=''>b</span>c"
+    "</td></tr></table><p>d<span hidden='until-found'>e</span>f<span style='display:none'><math>"
+    "<mi>x</mi></math></span>g<span style='display:flex'>h</span></p><div hidden='hidden'>i</div>",
+    "<p>in 19<span role='doc-pagebreak'>6</span>45 wo<span class='pagenum'>[Pg 7]</span>rd <span "
+    "class='pagebreak'>A whole sentence of a chapter.</span> <img alt='T' src='t.png'/>he <img "
+    "alt='U' src='u.png'/> end</p><div class='pagebreak'>9</div><p>after</p>",
+    "<p><math><mn>2</mn><mfrac><mn>1</mn><mn>2</mn></mfrac></math>, <math><mfrac><mn>1</mn><mn>2"
+    "</mn></mfrac><mi>m</mi><msup><mi>v</mi><mn>2</mn></msup></math>, <math><mn>3</mn><msup><mn>10"
+    "</mn><mn>6</mn></msup></math>, <math><mmultiscripts><mi>C</mi><mn>6</mn><none></none>"
+    "<mprescripts></mprescripts><none></none><mn>14</mn></mmultiscripts></math></p>",
     "<p>is <math><mn>5</mn></math> kg, <math><mfrac><mi>a</mi><mi>b</mi></mfrac></math></p>",
 )
 """Of pages and chapters, in what every reader knows."""
@@ -59,6 +80,56 @@ TEXTS = (
 )
 
 
+def _encodings() -> list[tuple[str, bytes]]:
+    """Pages by the names that encodings have there, and texts in seven bits or with halves."""
+    pages = (
+        *(("iso-8859-8-i", "iso8859-8", "שלום עולם"), ("x-sjis", "cp932", "日本語です")),
+        *(("win-1251", "cp1251", "Привет"), ("x-cp1250", "cp1250", "Žluťoučký")),
+        *(("windows-874", "cp874", "สวัสดี"), ("x-x-big5", "big5", "今天天氣很好")),
+    )
+    found = [
+        ("a.html", f"<meta charset={label}><p>{text}</p>".encode(codec))
+        for label, codec, text in pages
+    ]
+    for head in (
+        "<script>var s = '<meta charset=\"windows-1251\">';</script>",
+        '<meta name="description" content="on charset=windows-1251">',
+        '<meta name=a content="<meta charset=koi8-r>"><meta charset="utf-8">',
+    ):
+        found.append(("a.html", f"<html><head>{head}</head><p>Straße</p>".encode()))
+    halves = "Hallöchen \ud83d und \ud83d\ude00 so"
+    xml = '<?xml version="1.0" encoding="koi8-r"?><p>Привет</p>'
+    return [
+        *found,
+        ("a.txt", "これは日本語のテキストです。".encode("iso2022_jp")),
+        ("a.txt", halves.encode("utf-8", "surrogatepass")),
+        ("a.txt", "😀 ü".encode("utf-16", "surrogatepass")[2:].decode("utf-16-le").encode()),
+        ("a.fb2", xml.encode("koi8-r")),
+    ]
+
+
+def _members(book: bytes) -> dict[str, str | bytes]:
+    with zipfile.ZipFile(io.BytesIO(book)) as old:
+        return {name: old.read(name) for name in old.namelist()}
+
+
+def _with_sheet() -> bytes:
+    """A book whose chapter raises by its style sheet."""
+    link = '<link rel="stylesheet" href="../Styles/a%20b.css"/></head>'
+    chapter = page_of("<p>10<span class='up'>6</span> of H<span class='low'>2</span>O</p>")
+    more = {
+        "OEBPS/chapter 0.xhtml": chapter.replace("</head>", link),
+        "Styles/a b.css": ".up{vertical-align:super}.low{vertical-align:sub}",
+    }
+    return archive(_members(epub("<p/>")) | more)
+
+
+def _with_signs() -> bytes:
+    """A book whose chapters' names have percent signs in the archive itself."""
+    members = _members(epub("<p>One.</p>", "<p>Two.</p>"))
+    return archive({name.replace(" ", "%20"): data for name, data in members.items()})
+
+
 def write_documents(folder: Path) -> None:
     """`cases.json`: name, bytes in base64 and text of each; the first are one text."""
     cases = [*files().items(), *word_files()]
@@ -67,6 +138,14 @@ def write_documents(folder: Path) -> None:
     for text in TEXTS:
         encodings = ("utf-8", "utf-8-sig", "utf-16", "utf-32")
         cases += [("a.txt", text.encode(encoding)) for encoding in encodings]
+    cases += _encodings()
+    cases += [("a.epub", _with_sheet()), ("a.epub", _with_signs())]
+    cases += [
+        ("a.txt", b"%PDF-1.7 is the header.\n1 0 obj is an object, and so on.\n"),
+        ("a.txt", b"<html><body>Hi</body></html>"),
+        ("a.php", b"<!DOCTYPE html><html><body><p>Hi</p></body></html>"),
+        ("a.txt", b"an old text\r\n\x1a"),
+    ]
     cut = TEXTS[0].encode()
     russian = "Все счастливые семьи похожи. " * 9
     cases += [("a.txt", russian.encode(name)) for name in ("utf-16-le", "utf-16-be")]

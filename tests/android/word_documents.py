@@ -70,6 +70,16 @@ def box(text: str) -> str:
 
 
 UP, DOWN = (f'<w:vertAlign w:val="{kind}script"/>' for kind in ("super", "sub"))
+SYMBOLS = '<w:rFonts w:ascii="{0}" w:hAnsi="{0}"/>'
+OWN_STYLES = (
+    f'<w:style w:type="character" w:styleId="Up"><w:name w:val="Up"/><w:rPr>{UP}</w:rPr></w:style>',
+    '<w:style w:type="character" w:styleId="Up2"><w:name w:val="Up2"/><w:basedOn w:val="Up"/>'
+    "</w:style>",
+    '<w:style w:type="character" w:styleId="No"><w:name w:val="No"/><w:rPr><w:vanish/></w:rPr>'
+    "</w:style>",
+    '<w:style w:type="paragraph" w:styleId="Mine"><w:name w:val="Mine"/>'
+    '<w:basedOn w:val="Heading2"/></w:style>',
+)
 DELETED = '<w:rPr><w:del w:id="1" w:author="a"/></w:rPr>'
 FORMULAS = (
     f"<m:f><m:num>{math('a+1')}</m:num><m:den>{math('b')}</m:den></m:f>",
@@ -139,6 +149,39 @@ BODIES = (
         f"<w:sdtContent>{run('i')}</w:sdtContent></w:sdt>"
     ),
     paragraph(run("one "), DELETED) + paragraph(run("two")) + paragraph(run("three")),
+    paragraph(
+        run("10")
+        + run("6", '<w:rStyle w:val="Up2"/>')
+        + run(" a")
+        + run("7", '<w:rStyle w:val="Up"/><w:vertAlign w:val="baseline"/>')
+        + run(" b")
+        + run("8", '<w:position w:val="8"/>')
+        + run(" c")
+        + run("9", '<w:position w:val="-7"/>')
+        + run(" d")
+        + run("0", '<w:position w:val="2"/>')
+        + run("gone", '<w:rStyle w:val="No"/>')
+        + run("kept", '<w:rStyle w:val="No"/><w:vanish w:val="0"/>')
+    ),
+    styled("Mine", "A heading of its own"),
+    paragraph(
+        run("\uf061\uf062 \uf0a3", SYMBOLS.format("Symbol"))
+        + run(" ab ")
+        + run("ab", SYMBOLS.format("Symbol"))
+        + run(" \uf061 ")
+        + run("\uf0fc", SYMBOLS.format("Wingdings"))
+    ),
+    table((cell(paragraph(run("a"))), cell(paragraph(run("b")))))[: -len("</w:tbl>")]
+    + '<w:tr><w:trPr><w:gridBefore w:val="1"/></w:trPr>'
+    + cell(paragraph(run("d")))
+    + '</w:tr><w:tr><w:trPr><w:gridAfter w:val="1"/></w:trPr>'
+    + cell(paragraph(run("e")))
+    + "</w:tr></w:tbl>",
+    paragraph(
+        f"<m:oMath>{math('2')}<m:f><m:num>{math('1')}</m:num><m:den>{math('2')}</m:den></m:f>"
+        f"{math('x')}</m:oMath>{run(' or ')}<m:oMath><m:bar><m:barPr><m:pos m:val='top'/></m:barPr>"
+        f"<m:e>{math('x')}</m:e></m:bar></m:oMath>"
+    ),
     paragraph(run("seen") + run(" not", "<w:vanish/>") + run(" too", '<w:vanish w:val="0"/>')),
     paragraph(run("T"), '<w:framePr w:dropCap="drop" w:lines="3"/>')
     + paragraph(run("he sea was calm.")),
@@ -309,6 +352,9 @@ def _file(body: str) -> bytes:
     for num, of, more in ((70, 70, ""), (72, 70, AGAIN), (73, 73, "")):
         made = f'<w:num {SPACES} w:numId="{num}"><w:abstractNumId w:val="{of}"/>{more}</w:num>'
         numbering.append(parse_xml(made))
+    for style in OWN_STYLES:
+        made = style.replace("<w:style", f"<w:style {SPACES}", 1)
+        document.styles.element.append(parse_xml(made))
     root = parse_xml(f"<w:body {SPACES}>{body}</w:body>")
     for element in reversed(list(root)):
         document.element.body.insert(0, element)

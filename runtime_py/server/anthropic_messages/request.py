@@ -10,11 +10,21 @@ from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server.ask import sampling_of
 from edgeinfinite.runtime_py.server.declared import tool_of, tools_of
 from edgeinfinite.runtime_py.server.decoding import converted, object_of, only_known
+from edgeinfinite.runtime_py.server.leniency import MOST_COUNTED, OF_OTHER_APIS, whole
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.tools.tool import Choice, Tools
 
 IGNORED = {
-    *("cache_control", "context_management", "diagnostics", "inference_geo", "metadata"),
+    *(
+        "anthropic_beta",
+        "anthropic_version",
+        "betas",
+        "cache_control",
+        "context_management",
+        "diagnostics",
+        "inference_geo",
+        "metadata",
+    ),
     *("service_tier", "speed", "user_profile_id", "workspace_id"),
 }
 """Who asks, and how to bill and cache: what was read is kept anyway, and nothing is compacted."""
@@ -22,7 +32,7 @@ IGNORED = {
 DEFAULT_EFFORT = "high"
 """What this API means by a request that names none; Claude Code names it in each of its own."""
 
-NEUTRAL: dict[str, tuple[Any, ...]] = {
+NEUTRAL: dict[str, tuple[Any, ...]] = OF_OTHER_APIS | {
     "container": ({},),
     "mcp_servers": ([],),
 }
@@ -69,7 +79,7 @@ class MessageRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`/v1/messages`, and without `max_tokens` `/v1/messages/count_tokens`."""
 
     messages: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1)]
-    max_tokens: Annotated[int, msgspec.Meta(ge=0, le=10_000_000)] | None = None
+    max_tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
     model: str | None = None
     system: str | list[dict[str, Any]] = ""
     stop_sequences: list[str] = []
@@ -154,13 +164,14 @@ def parse_message(body: bytes, *, counts: bool = False) -> MessageRequest:
     Raises:
         ApiProblem: 400; the message says what is wrong.
     """
-    fields = only_known(
-        object_of(body), MessageRequest.__struct_fields__, ignored=IGNORED, neutral=NEUTRAL
-    )
+    understood = MessageRequest.__struct_fields__
+    fields = whole(only_known(object_of(body), understood, ignored=IGNORED, neutral=NEUTRAL))
     if fields.get("top_k") == -1:
         fields["top_k"] = 0
     if fields.get("top_p") == 0:
         fields["top_p"] = 1e-9  # the likeliest token alone
+    if isinstance(fields.get("max_tokens"), int):
+        fields["max_tokens"] = min(fields["max_tokens"], MOST_COUNTED)
     request = converted(fields, MessageRequest)
     if request.max_tokens is None and not counts:
         raise ApiProblem(400, "max_tokens: Field required", param="max_tokens")

@@ -10,7 +10,13 @@ from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server.ask import sampling_of
 from edgeinfinite.runtime_py.server.declared import tool_of, tools_of
 from edgeinfinite.runtime_py.server.decoding import converted, object_of, only_known
-from edgeinfinite.runtime_py.server.leniency import MOST_TOKENS
+from edgeinfinite.runtime_py.server.leniency import (
+    MOST_COUNTED,
+    MOST_TOKENS,
+    OF_OTHER_APIS,
+    counted,
+    whole,
+)
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.tools.tool import Choice, Tool, Tools
 
@@ -21,7 +27,7 @@ IGNORED = {
 }
 """Who asks, and how to store and bill; nothing is ever compacted, and no built-in tool called."""
 
-NEUTRAL: dict[str, tuple[Any, ...]] = {
+NEUTRAL: dict[str, tuple[Any, ...]] = OF_OTHER_APIS | {
     "background": (False,),
     "conversation": ({},),
     "prompt": ({},),
@@ -68,7 +74,7 @@ class ResponseRequest(msgspec.Struct, frozen=True, kw_only=True):
     previous_response_id: str | None = None
     store: bool = True
     stream: bool = False
-    max_output_tokens: Annotated[int, msgspec.Meta(ge=0, le=10_000_000)] | None = None
+    max_output_tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
     temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
@@ -86,7 +92,8 @@ class ResponseRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def most_tokens(self) -> int:
-        return MOST_TOKENS if self.max_output_tokens is None else self.max_output_tokens
+        given = self.max_output_tokens
+        return MOST_TOKENS if given is None else min(given, MOST_COUNTED)
 
     @property
     def listed_logprobs(self) -> int | None:
@@ -204,9 +211,10 @@ def parse_response(body: bytes) -> ResponseRequest:
     Raises:
         ApiProblem: 400; the message says what is wrong.
     """
-    fields = only_known(
-        object_of(body), ResponseRequest.__struct_fields__, ignored=IGNORED, neutral=NEUTRAL
-    )
+    understood = ResponseRequest.__struct_fields__
+    fields = whole(only_known(object_of(body), understood, ignored=IGNORED, neutral=NEUTRAL))
+    if "max_output_tokens" in fields:
+        fields["max_output_tokens"] = counted(fields["max_output_tokens"])
     if fields.get("top_p") == 0:
         fields["top_p"] = 1e-9  # the likeliest token alone
     request = converted(fields, ResponseRequest)

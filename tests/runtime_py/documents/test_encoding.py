@@ -179,3 +179,73 @@ def test_characters_in_two_halves_are_whole_and_told() -> None:
 def test_a_buffer_that_is_filled_up_is_text() -> None:
     document = document_of("a.txt", b"Some text." + b"\0" * 4000)
     assert document.text == "Some text." and "4,000 NUL bytes" in document.notes[0]
+
+
+JAPANESE = "これは日本語のテキストです。今日は天気がいいですね。"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("iso2022_jp", JAPANESE),
+        ("iso2022_kr", "안녕하세요. 오늘 날씨가 좋네요."),
+        ("cp874", "สวัสดีชาวโลก นี่คือข้อความภาษาไทย\n" * 3),
+    ],
+)
+def test_texts_in_seven_bits_and_of_thailand_are_read_and_told(encoding: str, text: str) -> None:
+    document = document_of("a.txt", text.encode(encoding))
+    assert document.text == text and encoding in document.notes[0]
+
+
+def test_escapes_of_a_terminal_are_no_encoding() -> None:
+    text = "\x1b[31mred\x1b[0m costs 5$\x1b$ and more\n"
+    assert document_of("a.txt", text.encode()).text == text
+
+
+@pytest.mark.parametrize(
+    ("label", "codec", "text"),
+    [
+        ("x-mac-roman", "mac_roman", "Straße"),
+        ("iso-8859-8-i", "iso8859-8", "שלום עולם"),
+        ("x-x-big5", "big5", "今天天氣很好"),
+        ("x-sjis", "cp932", JAPANESE),
+        ("win-1251", "cp1251", "Привет"),
+        ("windows-874", "cp874", "สวัสดี"),
+        ("x-cp1250", "cp1250", "Žluťoučký"),
+    ],
+)
+def test_encodings_have_the_names_that_pages_give_them(label: str, codec: str, text: str) -> None:
+    page = f"<meta charset={label}><p>{text}</p>".encode(codec)
+    document = document_of("a.html", page)
+    assert (document.text, document.notes) == (text, ())
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "<script>var s = '<meta charset=\"windows-1251\">';</script>",
+        "<style>/* <meta charset=koi8-r> */</style>",
+        '<meta name="description" content="on charset=windows-1251">',
+        '<meta name=a content="<meta charset=koi8-r>"><meta charset="utf-8">',
+    ],
+)
+def test_what_only_looks_like_a_statement_states_nothing(head: str) -> None:
+    document = document_of("a.html", f"<html><head>{head}</head><p>Straße</p>".encode())
+    assert (document.text, document.notes) == ("Straße", ())
+
+
+def test_halves_of_characters_leave_the_rest_utf_8() -> None:
+    text = "Hallöchen \ud83d und \ud83d\ude00 so"
+    document = document_of("a.txt", text.encode("utf-8", "surrogatepass"))
+    assert document.text == "Hallöchen \ufffd und 😀 so"
+    assert "no right UTF-8 in one place" in document.notes[0]
+
+
+def test_a_plain_text_of_xml_is_in_the_encoding_that_it_states() -> None:
+    text = '<?xml version="1.0" encoding="koi8-r"?><p>Привет</p>'
+    document = document_of("a.fb2", text.encode("koi8-r"))
+    assert (document.text, document.notes) == (text, ())
+
+
+def test_the_end_sign_of_old_texts_is_no_text() -> None:
+    assert document_of("a.txt", b"an old text\r\n\x1a").text == "an old text\n"

@@ -115,3 +115,23 @@ def test_the_suffix_decides_where_an_archive_is_two_documents() -> None:
     both = archive(members_of(word_file()) | members_of(epub("<p>chapter</p>")))
     assert document_of("a.epub", both).text == "chapter"
     assert document_of("a.docx", both).text == "# Head\n\nHello from the cloud."
+
+
+def test_a_text_that_begins_as_a_pdf_does_and_goes_on_in_words_is_a_text() -> None:
+    text = "%PDF-1.7 is the header.\n1 0 obj is an object, and startxref stands at the end.\n"
+    assert document_of("notes.txt", text.encode()).text == text
+
+
+@pytest.mark.parametrize("name", ["a.doc", "a.php", "a.aspx", "page"])
+def test_a_page_under_another_name_is_a_page(name: str) -> None:
+    assert document_of(name, b"<!DOCTYPE html><html><body><p>Hi</p></body></html>").text == "Hi"
+    page = b"<html><body>Hi</body></html>"
+    assert document_of("a.txt", page).text == page.decode()
+
+
+def test_a_chapter_whose_name_has_a_percent_sign_is_found() -> None:
+    members = {}
+    with zipfile.ZipFile(io.BytesIO(epub("<p>One.</p>", "<p>Two.</p>"))) as old:
+        members = {name.replace(" ", "%20"): old.read(name) for name in old.namelist()}
+    document = document_of("a.epub", archive(members))
+    assert (document.text, document.notes) == ("One.\n\nTwo.", ())

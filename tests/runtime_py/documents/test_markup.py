@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import time
+import zipfile
 
 import pytest
+from tiny_documents import archive, epub, page_of
 
 from edgeinfinite.runtime_py.documents.document import document_of
 
@@ -328,3 +331,129 @@ def test_numbers_of_lists_in_cells_stay() -> None:
 )
 def test_marks_of_notes_addresses_and_formulas_stay_what_they_are(html: str, text: str) -> None:
     assert text_of(f"<p>{html}</p>") == text
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<sup>1</sup>/<sub>2</sub> cup", "1/2 cup"),
+        ("1<sup>1</sup>&frasl;<sub>2</sub> cup", "1 1⁄2 cup"),
+        ("x<sup>1</sup>/y", "x^1/y"),
+        ("he left.<a href='#n2'><sup>3</sup></a> And", "he left.[3] And"),
+        ("10<a href='n.xhtml#f5'><sup>3</sup></a>", "10[3]"),
+        ("a <a href='https://x.org'>b<sup>2</sup></a>", "a [b^2](https://x.org)"),
+    ],
+)
+def test_fractions_and_marks_of_notes_are_no_powers(html: str, text: str) -> None:
+    assert text_of(f"<p>{html}</p>") == text
+
+
+@pytest.mark.parametrize(
+    ("rule", "raised"),
+    [
+        (".c { vertical-align: super }", "10^6"),
+        ("p, span.c{font-size:60%;vertical-align : SUPER;}", "10^6"),
+        ("/* .c */ .c{vertical-align:30%}", "10^6"),
+        (".c{vertical-align:0.4em}", "10^6"),
+        (".c{vertical-align:text-top} ", "10^6"),
+        (".c{vertical-align: -25%}", "10_6"),
+        (".c{vertical-align:sub}", "10_6"),
+        (".c{vertical-align:1px}", "106"),
+        (".c{vertical-align:baseline}", "106"),
+        (".c .d{vertical-align:super}", "106"),
+        (".c{vertical-align:super} .c{vertical-align:sub}", "10_6"),
+        (".c{display:block}", "10\n\n6"),
+        (".c{display: table-cell }", "10 6"),
+        (".c{display:inline}", "106"),
+        ("@media print{.c{vertical-align:super}}", "10^6"),
+    ],
+)
+def test_a_class_raises_breaks_and_lowers_as_its_rule_says(rule: str, raised: str) -> None:
+    head = f"<head><style>{rule}</style></head>"
+    assert text_of(f"<html>{head}<body><p>10<span class='a c'>6</span></p></body></html>") == raised
+
+
+def test_a_books_chapters_follow_its_style_sheets() -> None:
+    chapter = page_of("<p>10<span class='up'>6</span> of H<span class='low'>2</span>O</p>")
+    for href in ("../Styles/a%20b.css", "missing.css"):
+        link = f'<link rel="stylesheet" type="text/css" href="{href}"/>'
+        book = io.BytesIO(epub("<p/>"))
+        members = {}
+        with zipfile.ZipFile(book) as old:
+            members = {name: old.read(name) for name in old.namelist()}
+        members["OEBPS/chapter 0.xhtml"] = chapter.replace("</head>", f"{link}</head>").encode()
+        members["Styles/a b.css"] = b".up{vertical-align:super}.low{vertical-align:sub}"
+        text = document_of("a.epub", archive(members)).text
+        assert text == ("10^6 of H_2O" if "Styles" in href else "106 of H2O")
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<td><span style='display:none'>0007 </span>45</td>", "45"),
+        ("a<span hidden>b</span>c", "ac"),
+        ("a<span hidden='until-found'>b</span>c", "abc"),
+        ("a<div style='display:none'>b</div>c", "a\n\nb\n\nc"),
+        ("a<span style='display:none'><p>b</p></span>c", "a\n\nb\n\nc"),
+        ("a<span style='display:none'><math><mi>x</mi></math></span>b", "axb"),
+        (
+            "a<span style='display:flex'>b</span><span style='display:list-item'>c</span>",
+            "a\n\nb\n\nc",
+        ),
+    ],
+)
+def test_what_is_hidden_within_a_line_is_no_text(html: str, text: str) -> None:
+    assert text_of(f"<div>{html}</div>") == text
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("in 19<span epub:type='pagebreak' id='p6'>6</span>45", "in 1945"),
+        ("in 19<span role='doc-pagebreak'>6</span>45", "in 1945"),
+        ("wo<span class='pagenum'>[Pg 7]</span>rd", "word"),
+        (
+            "<span class='pagebreak'>A whole sentence of a chapter.</span>",
+            "A whole sentence of a chapter.",
+        ),
+        ("<img alt='T' src='t.png'/>he end", "The end"),
+        ("<img alt='T' src='t.png'/> he", "[T] he"),
+        (
+            "a<epub:switch><epub:case><math><mi>x</mi></math></epub:case>"
+            "<epub:default>y</epub:default></epub:switch>b",
+            "axb",
+        ),
+        (
+            "a<epub:switch><epub:case>z</epub:case><epub:default>y</epub:default></epub:switch>b",
+            "ayb",
+        ),
+    ],
+)
+def test_pages_of_print_and_drawn_letters_cut_no_word(html: str, text: str) -> None:
+    assert text_of(f"<p>{html}</p>") == text
+
+
+@pytest.mark.parametrize(
+    ("math", "text"),
+    [
+        ("<mn>2</mn><mfrac><mn>1</mn><mn>2</mn></mfrac>", "2 1/2"),
+        (
+            "<mfrac><mn>1</mn><mn>2</mn></mfrac><mi>m</mi><msup><mi>v</mi><mn>2</mn></msup>",
+            "1/2 mv^2",
+        ),
+        ("<msup><mi>x</mi><mi>n</mi></msup><mi>y</mi>", "x^n y"),
+        ("<mn>3</mn><msup><mn>10</mn><mn>6</mn></msup>", "3 10^6"),
+        ("<mn>3</mn><msup><mi>x</mi><mn>2</mn></msup><mo>+</mo><mn>1</mn>", "3x^2+1"),
+        ("<mn>1</mn><mn>000</mn>", "1000"),
+        (
+            "<mmultiscripts><mi>C</mi><mn>6</mn><none/><mprescripts/><none/><mn>14</mn></mmultiscripts>",
+            "^14C_6",
+        ),
+    ],
+)
+def test_what_stands_beside_a_fraction_or_a_power_is_told_apart(math: str, text: str) -> None:
+    assert text_of(f"<p><math>{math}</math></p>") == text
+
+
+def test_meanings_without_end_tags_stand_beside_each_other() -> None:
+    assert text_of("<dl><dt>T<dd>a<dd>b<dt>U<dd>c</dl>") == "T\n:   a\n:   b\nU\n:   c"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from base64 import b64decode
 
 import pytest
@@ -210,3 +211,94 @@ def test_a_document_within_a_document_is_told() -> None:
     found = document_of("a.docx", saved(document))
     assert found.text == "Words."
     assert "a part: it is another document within" in found.notes[0]
+
+
+def with_styles(inner: str, styles: str) -> str:
+    """The text of a Word file with one more part of its styles."""
+    document = word()
+    for style in styles.split("|"):
+        document.styles.element.append(
+            parse_xml(style.replace("<w:style", f"<w:style {NAMESPACES}", 1))
+        )
+    document.element.body.insert(0, parse_xml(f"<w:p {NAMESPACES}>{inner}</w:p>"))
+    return document_of("a.docx", saved(document)).text
+
+
+RAISED = (
+    '<w:style w:type="character" w:styleId="Up"><w:name w:val="Up"/>'
+    '<w:rPr><w:vertAlign w:val="superscript"/></w:rPr></w:style>|'
+    '<w:style w:type="character" w:styleId="Up2"><w:name w:val="Up2"/>'
+    '<w:basedOn w:val="Up"/></w:style>|'
+    '<w:style w:type="character" w:styleId="No"><w:name w:val="No"/>'
+    "<w:rPr><w:vanish/></w:rPr></w:style>"
+)
+
+
+@pytest.mark.parametrize(
+    ("properties", "text"),
+    [
+        ('<w:rStyle w:val="Up"/>', "10^6 cells"),
+        ('<w:rStyle w:val="Up2"/>', "10^6 cells"),
+        ('<w:rStyle w:val="Up"/><w:vertAlign w:val="baseline"/>', "106 cells"),
+        ('<w:position w:val="8"/>', "10^6 cells"),
+        ('<w:position w:val="-8"/>', "10_6 cells"),
+        ('<w:position w:val="2"/>', "106 cells"),
+        ('<w:rStyle w:val="No"/>', "10 cells"),
+        ('<w:rStyle w:val="No"/><w:vanish w:val="0"/>', "106 cells"),
+        ('<w:rStyle w:val="Loop"/>', "106 cells"),
+    ],
+)
+def test_what_a_runs_style_says_holds_as_if_it_stood_there(properties: str, text: str) -> None:
+    assert with_styles(run("10") + run("6", properties) + run(" cells"), RAISED) == text
+
+
+def test_a_style_that_is_based_on_a_headings_makes_a_heading() -> None:
+    own = (
+        '<w:style w:type="paragraph" w:styleId="Mine"><w:name w:val="Mine"/>'
+        '<w:basedOn w:val="Heading2"/></w:style>'
+    )
+    assert with_styles(f'<w:pPr><w:pStyle w:val="Mine"/></w:pPr>{run("Own")}', own) == "## Own"
+
+
+def test_signs_of_a_font_of_symbols_are_unicodes() -> None:
+    symbol = '<w:rFonts w:ascii="Symbol" w:hAnsi="Symbol"/>'
+    assert text_of(run("\uf061\uf062 \uf0a3", symbol) + run(" x")) == "αβ ≤ x"
+    assert text_of(run("ab", symbol) + run(" ab")) == "αβ ab"
+    assert text_of(run("\uf0fc", '<w:rFonts w:ascii="Wingdings" w:hAnsi="Wingdings"/>')) == "✓"
+
+
+def test_a_row_that_begins_later_keeps_its_columns() -> None:
+    document = word()
+    table = document.add_table(2, 2)
+    for cell, said in zip((c for row in table.rows for c in row.cells), "abcd", strict=True):
+        cell.text = said
+    row = table.rows[1]._tr
+    row.remove(row.tc_lst[0])
+    row.insert(0, parse_xml(f'<w:trPr {NAMESPACES}><w:gridBefore w:val="1"/></w:trPr>'))
+    assert document_of("a.docx", saved(document)).text == "| a | b |\n| --- | --- |\n|  | d |"
+
+
+def test_formulas_do_not_join_numbers_that_stand_beside_each_other() -> None:
+    half = f"<m:f><m:num>{math('1')}</m:num><m:den>{math('2')}</m:den></m:f>"
+    assert text_of(f"<m:oMath>{math('2')}{half}{math('x')}</m:oMath>") == "2 1/2 x"
+    bar = f"<m:bar><m:barPr><m:pos m:val='top'/></m:barPr><m:e>{math('x')}</m:e></m:bar>"
+    assert text_of(f"<m:oMath>{bar}</m:oMath>") == "x\u0305"
+
+
+def test_headers_and_footers_are_no_text_as_other_tools_have_it() -> None:
+    document = word()
+    document.add_paragraph("Body.")
+    document.sections[0].header.paragraphs[0].text = "ACME Inc., page 3"
+    document.sections[0].footer.paragraphs[0].text = "Confidential"
+    assert document_of("a.docx", saved(document)).text == "Body."
+
+
+def test_a_style_with_much_in_it_is_looked_through_once() -> None:
+    much = "<w:rsid/>" * 20_000
+    style = (
+        f'<w:style w:type="character" w:styleId="Up">{much}<w:name w:val="Up"/>'
+        f'<w:rPr>{much}<w:vertAlign w:val="superscript"/></w:rPr></w:style>'
+    )
+    start = time.perf_counter()
+    text = with_styles(run("6", '<w:rStyle w:val="Up"/>') * 3_000, style)
+    assert text == f"^{'6' * 3_000}" and time.perf_counter() - start < 10

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
+from edgeinfinite.runtime_py.server.anthropic_messages.request import parse_message
 from edgeinfinite.runtime_py.server.leniency import MOST_TOKENS
+from edgeinfinite.runtime_py.server.openai_responses.request import parse_response
 from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.requests import parse_chat, parse_completion
 
@@ -209,3 +211,108 @@ def test_an_assistants_last_message_is_continued(fields: dict, continues: bool) 
 def test_a_continuation_that_contradicts_itself_is_refused(fields: dict, says: str) -> None:
     with pytest.raises(ApiProblem, match=says):
         chat(**fields).continues  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"dry_multiplier": 0.0, "dry_base": 1.75, "dry_allowed_length": 2},
+        {"mirostat": 0, "mirostat_tau": 5, "mirostat_eta": 0.1},
+        {"xtc_probability": 0, "xtc_threshold": 0.1},
+        {"dynatemp_range": 0, "dynatemp_exponent": 1},
+        {"features": {"web_search": False, "image_generation": False}},
+        {"timings_per_token": True, "id_slot": 0, "speculative.n_max": 16},
+        {"provider": {"order": ["x"]}, "usage": {"include": True}},
+        {"stream_options": {"chunk_include_usage": False}},
+        {"reasoning_format": "auto"},
+    ],
+)
+def test_what_says_nothing_while_its_switch_is_off_is_passed_over(given: dict) -> None:
+    assert chat(**given) == PLAIN
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"mirostat": 2, "mirostat_tau": 5},
+        {"dry_multiplier": 0.8, "dry_base": 1.75},
+        {"features": {"web_search": True}},
+        {"stream_options": {"unknown": 1}},
+        {"reasoning_format": "none"},
+        {"raw": True},
+    ],
+)
+def test_what_would_change_the_answer_is_refused_by_name(given: dict) -> None:
+    with pytest.raises(ApiProblem, match=next(iter(given)).split(".")[0]):
+        chat(**given)
+
+
+def test_a_limit_that_means_none_is_none() -> None:
+    for name in ("max_tokens", "max_completion_tokens"):
+        assert chat(**{name: 2**31 - 1}).most_tokens == 10_000_000
+    assert parse_response(b'{"input": "x", "max_output_tokens": 9007199254740991}').most_tokens == (
+        10_000_000
+    )
+    messages = json.dumps({"messages": HI, "max_tokens": 2**31 - 1}).encode()
+    assert parse_message(messages).max_tokens == 10_000_000
+
+
+def test_every_api_reads_numbers_as_clients_write_them() -> None:
+    assert parse_response(b'{"input": "x", "max_output_tokens": 100.0}').most_tokens == 100
+    assert parse_response(b'{"input": "x", "max_output_tokens": -1}').most_tokens == MOST_TOKENS
+    given = {"messages": HI, "max_tokens": 5.0, "top_k": 40.0}
+    asked = parse_message(json.dumps(given).encode())
+    assert (asked.max_tokens, asked.top_k) == (5, 40)
+
+
+@pytest.mark.parametrize(
+    ("name", "nothing", "something"),
+    [
+        ("frequency_penalty", 0, 0.5),
+        ("n", 1, 2),
+        ("seed", -1, 7),
+        ("stop", [], ["x"]),
+        ("presence_penalty", 0.0, 1),
+    ],
+)
+def test_what_only_chat_completions_have_is_passed_over_where_it_says_nothing(
+    name: str, nothing: object, something: object
+) -> None:
+    for parse, base in (
+        (parse_response, {"input": "x"}),
+        (parse_message, {"messages": HI, "max_tokens": 5}),
+    ):
+        assert parse(json.dumps(base | {name: nothing}).encode()) == parse(
+            json.dumps(base).encode()
+        )
+        with pytest.raises(ApiProblem, match=name):
+            parse(json.dumps(base | {name: something}).encode())
+
+
+@pytest.mark.parametrize("kind", ["json_object", "json_schema"])
+def test_a_schema_beside_the_kind_of_form_is_held_to(kind: str) -> None:
+    form = {"type": kind, "schema": {"type": "object", "required": ["a"]}}
+    assert chat(response_format=form).schema == '{"type":"object","required":["a"]}'
+
+
+def test_tools_and_calls_of_looser_clients() -> None:
+    tools = [{"function": {"name": "f"}}]
+    assert chat(tools=tools, tool_choice="any").declared.choice == "required"
+    made = {"id": "c1", "type": None, "function": {"name": "f", "arguments": None}}
+    messages = [
+        *HI,
+        {"role": "assistant", "tool_calls": [made]},
+        {"role": "tool", "tool_call_id": "c1", "content": None},
+    ]
+    called, result = chat(messages=messages).plain_messages[1:]
+    assert called["tool_calls"][0]["function"] == {"name": "f", "arguments": {}}
+    assert result["content"] == ""
+
+
+def test_reasoning_among_an_answers_parts_is_passed_over_as_its_field_is() -> None:
+    for kind in ("thinking", "reasoning", "redacted_thinking"):
+        parts = [{"type": kind, kind: "hm"}, {"type": "text", "text": "a"}]
+        messages = [*HI, {"role": "assistant", "content": parts}, *HI]
+        assert chat(messages=messages).plain_messages[1]["content"] == "a"
+        with pytest.raises(ApiProblem, match=kind):
+            chat(messages=[{"role": "user", "content": parts}])

@@ -24,10 +24,13 @@ internal class Archive(
     private val mostBytes: Long,
 ) {
     private var read = 0L
-    private val entries = zip.entries().asSequence().associateBy { plain(it.name) }
+    private val entries =
+        zip.entries().asSequence().toList().let { all ->
+            all.associateBy { plain(decoded(it.name)) } + all.associateBy { plain(it.name) }
+        }
 
     /** All parts' names as the archive has them. */
-    val paths: List<String> get() = entries.values.map { it.name }
+    val paths: List<String> get() = entries.values.map { it.name }.distinct()
 
     operator fun contains(path: String): Boolean = plain(path) in entries
 

@@ -76,7 +76,7 @@ class DocumentReader(
             head.startsWith(OLD_OFFICE) -> Kind.OLD_OFFICE
             head.startsWith(RTF) -> Kind.RTF
             head.startsWith(ZIP) -> Kind.ZIP
-            suffix in HTML || HTML_STARTS.any { head.trimStart().startsWith(it, ignoreCase = true) } -> Kind.HTML
+            suffix in HTML || (suffix !in PLAIN && HTML_START.containsMatchIn(head)) -> Kind.HTML
             suffix in ARCHIVES -> Kind.ZIP
             else -> Kind.PLAIN
         }
@@ -180,12 +180,18 @@ class DocumentReader(
         private const val EPUB = "application/epub+zip"
         private const val HTML_COST = 4
         private val PDF = Regex("%PDF-\\d\\.\\d")
-        private val PDF_OBJECT = Regex("\\d+\\s{1,4}\\d+\\s{1,4}obj|[\u0080-\u00ff]{4}")
+        private val PDF_OBJECT = Regex("\\d+\\s{1,4}\\d+\\s{1,4}obj\\s{0,9}(?:<<|[\\[(%\\d])|[\u0080-\u00ff]{4}")
         private val TEXTS = setOf("txt", "md", "markdown", "html", "htm", "xhtml")
         private val WORD = setOf("docx", "docm", "dotx", "dotm")
         private val ARCHIVES = WORD + "epub"
         private val HTML = setOf("html", "htm", "xhtml")
-        private val HTML_STARTS = listOf("<!doctype html", "<html")
+        private val PLAIN = setOf("txt", "md", "markdown")
+        private val HTML_START =
+            Regex(
+                "^(?:\u00ef\u00bb\u00bf)?\\s{0,200}(?:<\\?xml[^<>]{0,200}>\\s{0,200})?" +
+                    "<(?:!doctype\\s+html|html)\\b",
+                RegexOption.IGNORE_CASE,
+            )
 
         internal fun damaged(
             name: String,

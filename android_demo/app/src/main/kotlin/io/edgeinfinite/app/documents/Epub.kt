@@ -23,6 +23,7 @@ internal class Epub(
 ) {
     private var guess: String? = null
     private val left = ArrayList<String>()
+    private val sheets = HashMap<String, String>()
     private val packagePath by lazy(::findPackage)
     private val book by lazy { packagePath?.let(archive::xmlIfWhole) }
 
@@ -60,10 +61,11 @@ internal class Epub(
         try {
             val bytes = archive.bytes(page)
             if (bytes == null) left += page
-            bytes?.let { HtmlText.of(page, it) { count -> check(before + count) } }?.let {
-                guess = guess ?: it.guess
-                it.text
-            }
+            val folder = page.substringBeforeLast('/', "")
+            val sheets = { href: String -> sheet(folder, href) }
+            val found = bytes?.let { HtmlText.of(page, it, sheets) { count -> check(before + count) } }
+            guess = guess ?: found?.guess
+            found?.text
         } catch (error: IOException) {
             left += "$page (${error.message})"
             null
@@ -72,6 +74,19 @@ internal class Epub(
             left += page
             null
         }.orEmpty()
+
+    /** A style sheet's text, "" where it is missing or damaged: it says how text looks, not what. */
+    private fun sheet(
+        folder: String,
+        reference: String,
+    ): String =
+        sheets.getOrPut(resolved(folder, reference)) {
+            try {
+                archive.bytes(resolved(folder, reference))?.let { String(it, Charsets.UTF_8) }.orEmpty()
+            } catch (_: IOException) {
+                ""
+            }
+        }
 
     private fun check(characters: Long) {
         if (characters > mostBytes) throw DocumentReader.tooLong(name, mostBytes)

@@ -42,9 +42,10 @@ internal object Formulas {
             tag in setOf("msubsup", "munderover") && parts.size == 3 ->
                 parts[0] + raised("_", parts[1]) + raised("^", parts[2])
             tag == "mroot" && parts.size == 2 -> "${grouped(parts[0])}^(1/${parts[1].trim()})"
-            tag == "msqrt" -> "√${grouped(parts.joinToString(""))}"
+            tag == "msqrt" -> "√${grouped(joined(read.map { it.normalName().substringAfter(':') }.zip(parts)))}"
             tag == "mfenced" -> fenced(element, parts)
-            else -> own(element) + parts.joinToString("")
+            tag == "mmultiscripts" -> multiscripts(children, parts)
+            else -> own(element) + joined(read.map { it.normalName().substringAfter(':') }.zip(parts))
         }
     }
 
@@ -52,6 +53,48 @@ internal object Formulas {
         element: Element,
         parts: List<String>,
     ) = parts.joinToString(",", element.attr("open").ifEmpty { "(" }, element.attr("close").ifEmpty { ")" })
+
+    /** A base with scripts on both sides: those before it stand before it. */
+    private fun multiscripts(
+        children: List<Element>,
+        parts: List<String>,
+    ): String {
+        val split = children.indexOfFirst { it.normalName().substringAfter(':') == "mprescripts" }
+        val after = if (split < 0) parts.drop(1) else parts.subList(1, split)
+        val before = if (split < 0) emptyList() else parts.drop(split + 1)
+        return scripts(before) + parts[0] + scripts(after)
+    }
+
+    private fun scripts(texts: List<String>): String {
+        val (below, above) = texts.withIndex().partition { it.index % 2 == 0 }
+        return raised("_", below.joinToString("") { it.value }) + raised("^", above.joinToString("") { it.value })
+    }
+
+    /**
+     * Pieces beside each other: what a fraction, a power or a root ends is told from what follows.
+     *
+     * @param parts each one's element and text.
+     */
+    fun joined(parts: List<Pair<String, String>>): String {
+        val out = StringBuilder()
+        var wasWhole = false
+        for ((tag, text) in parts) {
+            if (text.isEmpty()) continue
+            val last = out.lastOrNull()
+            if (last != null && last.isLetterOrDigit() && text[0].isLetterOrDigit()) {
+                val areDigits = last.isDigit() && text[0].isDigit()
+                if (wasWhole || tag in FRACTIONS || (tag in COMPOSED && areDigits)) out.append(' ')
+            }
+            out.append(text)
+            wasWhole = tag in COMPOSED
+        }
+        return out.toString()
+    }
+
+    private val FRACTIONS = setOf("mfrac", "f")
+    private val COMPOSED =
+        FRACTIONS + setOf("msup", "msub", "msubsup", "mover", "munder", "munderover", "msqrt", "mroot") +
+            setOf("mmultiscripts", "sSup", "sSub", "sSubSup", "rad", "limLow", "limUpp")
 
     private fun own(element: Element) =
         element.childNodes().filterIsInstance<TextNode>().joinToString("") { it.text().trim() }

@@ -12,24 +12,28 @@ internal object HtmlText {
     /**
      * The text of a page; what it says of its own encoding counts.
      *
+     * @param sheet reads a style sheet by its address; "" if it can't be had.
      * @param check is given the number of characters while they are written, and throws if they are too many.
      */
     fun of(
         name: String,
         html: ByteArray,
+        sheet: (String) -> String = { "" },
         check: (Long) -> Unit,
     ): Extracted {
-        val (page, guess, left) = TextDecoder.decoded(name, html, TextDecoder.statedEncoding(html))
+        val (page, guess, left) = TextDecoder.decoded(name, html, EncodingNames.stated(html))
         val parsed = Jsoup.parse(page)
-        return Extracted(of(parsed, check), guess, left, CleanText.oneLine(parsed.title()))
+        return Extracted(of(parsed, sheet, check), guess, left, CleanText.oneLine(parsed.title()))
     }
 
     /** As above, of a page that is parsed. */
     fun of(
         page: Document,
+        sheet: (String) -> String = { "" },
         check: (Long) -> Unit,
     ): String {
-        val writer = MarkdownWriter(layoutTables(page), blocksInside(page), aroundMath(page), check)
+        val classes = Styles.effects(Styles.rules(page, sheet))
+        val writer = MarkdownWriter(layoutTables(page), blocksInside(page), aroundMath(page), classes, check)
         NodeTraversor.filter(writer, page.body())
         return CleanText.tidied(writer.text())
     }
@@ -108,5 +112,14 @@ internal object Tags {
         script.normalName() == "script" && script.attr("type").startsWith("math/tex", ignoreCase = true) &&
             script.previousElementSibling()?.className().orEmpty().contains("mathjax", ignoreCase = true).not()
 
-    val STYLE = Regex("(vertical-align|display)\\s{0,9}:\\s{0,9}(super|sub|block)\\b", RegexOption.IGNORE_CASE)
+    /** Whether EPUB's `switch` has something in this one's place: a formula, else what all read. */
+    fun isOtherChoice(element: Element): Boolean {
+        val name = element.normalName().substringAfter(':')
+        val parent = element.parent() ?: return false
+        if (name !in CHOICES || parent.normalName().substringAfter(':') != "switch") return false
+        val hasFormula = { one: Element -> one.getElementsByTag("math").isNotEmpty() }
+        return if (name == "default") hasFormula(parent) else !hasFormula(element)
+    }
+
+    private val CHOICES = setOf("case", "default")
 }

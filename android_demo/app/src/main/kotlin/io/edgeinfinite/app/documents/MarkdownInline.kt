@@ -16,6 +16,13 @@ internal object MarkdownInline {
         setOf("text", "search", "email", "tel", "url", "number", "date", "time", "month", "week")
     private val DECORATIVE = setOf("presentation", "none")
     private val FILE = Regex("\\S+\\.(?:png|jpe?g|gif|svg|webp|bmp|tiff?)", RegexOption.IGNORE_CASE)
+    private val WHOLE = Regex("\\d{1,9}")
+    private val SLASHES = setOf("/", "\u2044", "\u2215")
+    private val PAGE_MARKS = setOf("pagebreak", "doc-pagebreak")
+    private val PAGE_CLASSES =
+        setOf("pagebreak", "page-break", "page-number", "pageno", "pagenum", "pagenumber")
+    private const val LONGEST_PAGE = 20
+    private val INITIAL = Regex("[\"'“‘«„]?\\p{L}")
     private val NOTES = setOf("noteref", "footnote-ref")
 
     /** White space as one space, none at the ends. */
@@ -37,9 +44,44 @@ internal object MarkdownInline {
             mark == "^" && isSign -> words
             element.children().any { it.normalName() == "a" && it.attr("href").ifEmpty { "#" }.startsWith("#") } ->
                 bracketed(words)
+            mark == "^" && isInNote(element) -> bracketed(words)
+            mark == "^" && WHOLE.matches(words) && isNumerator(element) ->
+                if (before?.isDigit() == true) " $words" else words
+            mark == "_" && WHOLE.matches(words) && isDenominator(element) -> words
             SIMPLE.matches(words) -> mark + words
             else -> "$mark($words)"
         }
+    }
+
+    /** Whether a raised number is what a link to a note shows. */
+    private fun isInNote(element: Element): Boolean {
+        val outer = element.parent()?.takeIf { it.normalName() == "a" && it.childrenSize() == 1 } ?: return false
+        val first = (outer.childNode(0) as? TextNode)?.wholeText.orEmpty()
+        return first.isBlank() && '#' in outer.attr("href") && farTarget(outer) == null
+    }
+
+    /** Whether a raised number is the upper half of a fraction: `<sup>1</sup>/<sub>2</sub>`. */
+    private fun isNumerator(element: Element): Boolean {
+        val between = (element.nextSibling() as? TextNode)?.wholeText.orEmpty()
+        return between.trim() in SLASHES && isNumber(element.nextElementSibling(), "sub")
+    }
+
+    private fun isDenominator(element: Element): Boolean {
+        val above = element.previousElementSibling()
+        return above != null && isNumber(above, "sup") && isNumerator(above)
+    }
+
+    private fun isNumber(
+        element: Element?,
+        tag: String,
+    ) = element?.normalName() == tag && element.childrenSize() == 0 && WHOLE.matches(element.wholeText().trim())
+
+    /** Whether an element says where a printed page begins, which is no part of the text. */
+    fun isPageMark(element: Element): Boolean {
+        val kinds = element.attributes().filter { it.key.endsWith("type") || it.key.endsWith("role") }
+        val isSaid = kinds.any { kind -> kind.value.split(SPACE).any { it in PAGE_MARKS } }
+        if (!isSaid && element.classNames().none { it.lowercase() in PAGE_CLASSES }) return false
+        return element.wholeText().length <= LONGEST_PAGE
     }
 
     private fun before(element: Element) = (element.previousSibling() as? TextNode)?.wholeText?.lastOrNull()
@@ -61,8 +103,10 @@ internal object MarkdownInline {
     fun picture(element: Element): String {
         val words = words(element.attr("alt"))
         val isHidden = element.attr("aria-hidden") == "true" || element.attr("role") in DECORATIVE
+        val after = (element.nextSibling() as? TextNode)?.wholeText?.firstOrNull()
         return when {
             words.isEmpty() || isHidden || FILE.matches(words) -> ""
+            INITIAL.matches(words) && after?.isLetter() == true -> words // with the rest of its word behind it
             element.parent()?.normalName() == "a" -> words
             else -> bracketed(words)
         }

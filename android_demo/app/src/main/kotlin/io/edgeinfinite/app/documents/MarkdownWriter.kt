@@ -13,12 +13,14 @@ import java.util.IdentityHashMap
  * @param layout tables that only lay the page out.
  * @param blocksInside inline elements that hold blocks.
  * @param aroundMath elements right around a formula.
+ * @param classes what its style sheets' classes do.
  * @param check see [MarkdownLines].
  */
 internal class MarkdownWriter(
     private val layout: Set<Element>,
     private val blocksInside: Set<Element>,
     private val aroundMath: Set<Element>,
+    private val classes: Map<String, Effect>,
     check: (Long) -> Unit,
 ) : NodeFilter {
     private val lines = MarkdownLines(check)
@@ -47,6 +49,10 @@ internal class MarkdownWriter(
                 return FilterResult.SKIP_ENTIRELY
             }
             node.attr("aria-hidden") == "true" && node.parent() in aroundMath -> return FilterResult.SKIP_ENTIRELY
+            MarkdownInline.isPageMark(node) || Tags.isOtherChoice(node) -> {
+                if (tag in Tags.BLOCKS) startLine(2)
+                return FilterResult.SKIP_ENTIRELY
+            }
             tag == "math" || tag.endsWith(":math") -> {
                 val formula = Formulas.of(node)
                 put(if (node.attr("display") == "block") " $formula " else formula)
@@ -57,7 +63,7 @@ internal class MarkdownWriter(
             tag in Tags.APART -> put(" ")
             tag == "img" -> put(MarkdownInline.picture(node))
             tag == "br" -> put(if (verbatim > 0 || captures.isEmpty()) "\n" else " ")
-            else -> inlineStarts(tag, node)
+            else -> return inlineStarts(tag, node)
         }
         return FilterResult.CONTINUE
     }
@@ -97,19 +103,30 @@ internal class MarkdownWriter(
     private fun inlineStarts(
         tag: String,
         element: Element,
-    ) {
-        val style = element.attr("style").takeIf { it.isNotEmpty() }?.let { Tags.STYLE.find(it)?.groupValues }
-        if (style != null && style[2].equals("block", ignoreCase = true)) {
-            startLine(2)
-            ends[element] = { startLine(2) }
-            return
+    ): FilterResult {
+        val styled = Styles.of(element, classes)
+        // A page may show blocks later, and draws its formulas.
+        val holdsMore = element in blocksInside || element in aroundMath
+        if (styled == Effect.HIDDEN && !holdsMore) return FilterResult.SKIP_ENTIRELY
+        if (styled == Effect.BLOCK || styled == Effect.CELL) {
+            val separate = { if (styled == Effect.BLOCK) startLine(2) else put(" ") }
+            separate()
+            ends[element] = separate
+            return FilterResult.CONTINUE
         }
+        val isMark = tag == "a" && MarkdownInline.isNote(element)
+        markedStarts(if (isMark) tag else RAISED[styled] ?: tag, element)
+        return FilterResult.CONTINUE
+    }
+
+    private fun markedStarts(
+        tag: String,
+        element: Element,
+    ) {
         if (tag == "tspan" && MarkdownInline.isLine(element)) startLine(1)
         if (verbatim > 0 || element in blocksInside) return
-        val isRaised = style != null && style[1].equals("vertical-align", ignoreCase = true)
-        val kind = if (style != null && isRaised) style[2].take(3).lowercase() else tag
-        val mark = Tags.RAISED[if (kind == "sup" || kind == "sub") kind else tag]
-        val marks = Tags.MARKED[kind]
+        val mark = Tags.RAISED[tag]
+        val marks = Tags.MARKED[tag]
         when {
             mark != null -> capture(element) { put(MarkdownInline.raised(mark, it, element)) }
             marks != null -> capture(element) { put(MarkdownInline.between(marks, it)) }
@@ -238,6 +255,7 @@ internal class MarkdownWriter(
         /** An attribute of `li`: what stands before it, where that isn't counted. */
         const val ITEM_MARK = "edgeinfinite-mark"
         private val SPACE = Regex("[ \t\r\n\u000c]+")
+        private val RAISED = mapOf<Effect?, String>(Effect.SUPER to "sup", Effect.SUB to "sub")
 
         /** Elements within each other that are held back; what is deeper is written as it stands. */
         private const val MOST_CAPTURES = 16

@@ -12,6 +12,10 @@ import java.nio.charset.CodingErrorAction
 /** Plain text and Markdown, in whatever encoding. */
 internal object PlainText {
     private const val BLOCK = 1 shl 15
+    private const val NEAR = 200
+
+    /** CP/M's and DOS's, at the end of old texts. */
+    private const val END_OF_FILE = "\u001a"
 
     /** What no text in an encoding that the file tells holds. */
     private val NO_NULL = { sign: Char -> sign == '\u0000' }
@@ -21,8 +25,10 @@ internal object PlainText {
         name: String,
         bytes: ByteArray,
     ): Extracted {
-        val (text, guess, left) = TextDecoder.decoded(name, bytes)
-        return Extracted(CleanText.visible(text), guess, left)
+        val isMarkup = String(bytes, 0, minOf(bytes.size, NEAR), Charsets.ISO_8859_1).trimStart().startsWith('<')
+        val stated = if (isMarkup) EncodingNames.stated(bytes) else null
+        val (text, guess, left) = TextDecoder.decoded(name, bytes, stated)
+        return Extracted(CleanText.visible(text.removeSuffix(END_OF_FILE)), guess, left)
     }
 
     /**

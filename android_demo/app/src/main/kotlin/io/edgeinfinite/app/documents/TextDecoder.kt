@@ -4,6 +4,7 @@ import io.edgeinfinite.app.Problem
 import io.edgeinfinite.app.ProblemException
 import io.edgeinfinite.app.R
 import org.mozilla.universalchardet.UniversalDetector
+import java.io.ByteArrayOutputStream
 import java.nio.ByteBuffer
 import java.nio.charset.CharacterCodingException
 import java.nio.charset.Charset
@@ -46,36 +47,22 @@ internal object TextDecoder {
             "FEFF" to "UTF-16BE",
         )
 
-    /** What pages that state one encoding are written in: its larger relative. */
-    private val AS_BROWSERS =
-        mapOf(
-            "ISO-8859-1" to COMMONEST,
-            "US-ASCII" to COMMONEST,
-            "GB2312" to "GB18030",
-            "GBK" to "GB18030",
-            "Shift_JIS" to "windows-31j",
-        )
     private const val HEAD = 4096
     private const val FEW = 1000
+    private const val ESCAPE: Byte = 0x1b
+    private const val HALF_BYTES = 3
+    private val HIGH = 0xd800..0xdbff
+    private val LOW = 0xdc00..0xdfff
 
     /** Zero bytes, all in one half, that aren't there by chance. */
     private const val SOME = 4
     private const val SHARE_OF_ERRORS = 20
-    private val COMMENT = Regex("<!--.*?(?:-->|$)", RegexOption.DOT_MATCHES_ALL)
-    private val META = Regex("<meta\\b[^<>]*?charset\\s*=\\s*[\"']?\\s*([\\w.:-]+)", RegexOption.IGNORE_CASE)
-    private val XML = Regex("^\\s*<\\?xml\\b[^<>]*?\\bencoding\\s*=\\s*[\"']([\\w.:-]+)", RegexOption.IGNORE_CASE)
 
     /** What no text in a guessed encoding holds. */
     val NO_CONTROL = { sign: Char -> sign < ' ' && sign !in "\t\n\r\u000c" }
 
     /** What text by chance holds. */
     private val NO_MEANING = { sign: Char -> !sign.isDefined() || sign.category == CharCategory.PRIVATE_USE }
-
-    /** What a page says of its own encoding, null if nothing. */
-    fun statedEncoding(bytes: ByteArray): String? {
-        val head = String(bytes, 0, minOf(bytes.size, HEAD), Charsets.ISO_8859_1)
-        return (XML.find(head) ?: META.find(head.replace(COMMENT, "")))?.groupValues?.get(1)
-    }
 
     /**
      * @param name the document's, for errors.
@@ -91,7 +78,8 @@ internal object TextDecoder {
             if (mark.isNotEmpty()) {
                 marked(name, bytes, encoding, mark.length / 2)
             } else {
-                unmarked(bytes) ?: stated?.let { stated(name, bytes, it) } ?: utf8(name, bytes) ?: guessed(name, bytes)
+                unmarked(bytes) ?: stated?.let { stated(name, bytes, it) } ?: byEscapes(bytes) ?: utf8(name, bytes)
+                    ?: guessed(name, bytes)
             }
         return withoutNull(name, found)
     }
@@ -171,13 +159,7 @@ internal object TextDecoder {
         bytes: ByteArray,
         stated: String,
     ): Decoded? {
-        val known =
-            try {
-                Charset.forName(stated).name()
-            } catch (_: IllegalArgumentException) {
-                return null
-            }
-        val encoding = AS_BROWSERS[known] ?: known
+        val encoding = EncodingNames.known(stated) ?: return null
         if (encoding.startsWith("UTF-")) return null
         strictly(bytes, encoding, 0)?.let { return Decoded(it) }
         if (strictly(bytes, "UTF-8", 0) != null) return null
@@ -192,12 +174,69 @@ internal object TextDecoder {
         bytes: ByteArray,
     ): Decoded? {
         strictly(bytes, "UTF-8", 0)?.let { return Decoded(it) }
-        val text = leniently(bytes, "UTF-8", 0)
+        val (mended, pairs, halves) = withoutHalves(bytes)
+        if (pairs > 0) strictly(mended, "UTF-8", 0)?.takeIf { halves == 0L }?.let { return Decoded(it) }
+        val text = leniently(mended, "UTF-8", 0)
         val errors = text.count { it == REPLACEMENT }.toLong()
         val right = text.count { it >= '\u0080' } - errors
         val isCut = errors == 1L && text.last() == REPLACEMENT && bytes.size > 1 && bytes[bytes.size - 2] < 0
-        if (!isCut && !isNearlyUtf8(right, errors)) return null
+        if (!isCut && !isNearlyUtf8(right + halves, errors - halves) && errors > halves) return null
         return Decoded(text, left = errors(name, "UTF-8", errors))
+    }
+
+    /** Japanese and Korean mail in seven bits, which looks like ASCII but for its escapes. */
+    private fun byEscapes(bytes: ByteArray): Decoded? {
+        if (bytes.any { it < 0 } || ESCAPE !in bytes) return null
+        val text = String(bytes, Charsets.ISO_8859_1)
+        if ("\u001b$" !in text) return null
+        val encoding = if ("\u001b$)C" in text) "ISO-2022-KR" else "ISO-2022-JP-2"
+        if (!Charset.isSupported(encoding)) return null
+        return strictly(bytes, encoding, 0)?.takeIf { found ->
+            found.any { it >= '\u0080' }
+        }?.let { Decoded(it, encoding) }
+    }
+
+    /**
+     * UTF-8 in which halves of pairs of surrogates stand as if they were characters: pairs joined, halves alone
+     * replaced.
+     *
+     * @return the bytes, how many were pairs, and how many halves.
+     */
+    private fun withoutHalves(bytes: ByteArray): Triple<ByteArray, Long, Long> {
+        val out = ByteArrayOutputStream(bytes.size)
+        var pairs = 0L
+        var halves = 0L
+        var at = 0
+        while (at < bytes.size) {
+            val half = halfAt(bytes, at)
+            val next = if (half in HIGH) halfAt(bytes, at + HALF_BYTES) else 0
+            if (half == 0) {
+                out.write(bytes[at].toInt())
+                at += 1
+                continue
+            }
+            if (next in LOW) {
+                pairs += 1
+                out.write(String(charArrayOf(half.toChar(), next.toChar())).toByteArray())
+                at += 2 * HALF_BYTES
+            } else {
+                halves += 1
+                out.write("$REPLACEMENT".toByteArray())
+                at += HALF_BYTES
+            }
+        }
+        return if (pairs + halves == 0L) Triple(bytes, 0, 0) else Triple(out.toByteArray(), pairs, halves)
+    }
+
+    /** The half of a pair that stands there, 0 if there is none. */
+    private fun halfAt(
+        bytes: ByteArray,
+        at: Int,
+    ): Int {
+        if (at + 2 >= bytes.size || bytes[at] != 0xed.toByte()) return 0
+        val (second, third) = bytes[at + 1].toInt() to bytes[at + 2].toInt()
+        val isHalf = second and 0xe0 == 0xa0 && third and 0xc0 == 0x80
+        return if (isHalf) 0xd000 or (second and 0x3f shl 6) or (third and 0x3f) else 0
     }
 
     private fun guessed(

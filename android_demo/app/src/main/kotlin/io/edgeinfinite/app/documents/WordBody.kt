@@ -25,6 +25,9 @@ internal class WordBody(
 ) {
     private val fields = WordFields()
 
+    /** Of the run that is read. */
+    private var font: String? = null
+
     /** What goes on in the next paragraph: one whose end was deleted, or a large first letter. */
     private val carried = ArrayList<Element>()
 
@@ -46,14 +49,14 @@ internal class WordBody(
         when (element.local) {
             "p" -> paragraph(element, into, depth)
             "r" -> run(element, into, depth)
-            "t" -> put(element.wholeText(), into)
+            "t" -> put(WordSymbols.shown(element.wholeText(), font), into)
             "tab", "ptab" -> put("\t", into)
             "br", "cr" -> if (element.value("type") in BREAKS) into.add(Piece("br", isKept = true))
             "noBreakHyphen" -> put("\u2011", into)
             "softHyphen" -> put("\u00ad", into)
             "sym" -> put(WordSymbols.of(element.value("font").orEmpty(), element.value("char").orEmpty()), into)
             "tbl" -> table(element, into, depth)
-            "tr" -> if (!WordTable.isDeleted(element)) inside(element, into, Piece("tr", isKept = true), depth)
+            "tr" -> if (!WordTable.isDeleted(element)) row(element, into, depth)
             "tc" -> inside(element, into, WordTable.cellOf(element), depth)
             "hyperlink" -> hyperlink(element, into, depth)
             "bookmarkStart" -> element.value("name")?.takeIf { it != UNSEEN }?.let { into.add(bookmark(it)) }
@@ -139,15 +142,19 @@ internal class WordBody(
         depth: Int,
     ) {
         val properties = element.child("rPr")
-        if (properties.isOn("vanish")) return
+        val all = RunProperties.of(properties).orElse(styles.propertiesOf(properties))
+        if (all.isHidden == true) return
+        val outer = font
+        font = all.font
         put(WordFields.entryOf(element), into)
         var content = Piece(GROUP)
         all(element, content, depth)
+        font = outer
         fields.link?.let { (name, target) ->
             val link = Piece("a", mapOf(name to target), isJoined = true).apply { addAllOf(content) }
             content = Piece(GROUP).apply { add(link) }
         }
-        for (tag in marksOf(properties)) {
+        for (tag in marksOf(properties, all.raised)) {
             val marked = Piece(tag, isJoined = true).apply { addAllOf(content) }
             content = Piece(GROUP).apply { add(marked) }
         }
@@ -155,16 +162,32 @@ internal class WordBody(
     }
 
     /** The elements that a run becomes, from inside out. */
-    private fun marksOf(properties: Element?): List<String> {
+    private fun marksOf(
+        properties: Element?,
+        raised: String?,
+    ): List<String> {
         if (properties == null) return emptyList()
         val isMarked = { name: String -> properties.child(name)?.let { it.value() !in FALSE } ?: false }
         return listOfNotNull(
             "s".takeIf { isMarked("strike") },
-            RAISED[properties.child("vertAlign")?.value()],
+            raised,
             "em".takeIf { isMarked("i") },
             "strong".takeIf { isMarked("b") },
             "strong".takeIf { styles.isStrong(properties) },
         )
+    }
+
+    /** A row; empty cells stand where it begins later or ends earlier than its table. */
+    private fun row(
+        element: Element,
+        into: Piece,
+        depth: Int,
+    ) {
+        val row = Piece("tr", isKept = true)
+        repeat(WordTable.skipped(element, "gridBefore")) { row.add(WordCell(1, isBelow = false)) }
+        all(element, row, depth)
+        repeat(WordTable.skipped(element, "gridAfter")) { row.add(WordCell(1, isBelow = false)) }
+        into.add(row)
     }
 
     private fun table(
@@ -261,7 +284,6 @@ internal class WordBody(
         val BREAKS = setOf(null, "", "textWrapping", "page", "column")
         val INITIALS = setOf("drop", "margin")
         val FALSE = setOf("0", "false")
-        val RAISED = mapOf<String?, String>("subscript" to "sub", "superscript" to "sup")
         val READ_THROUGH =
             setOf("ins", "moveTo", "customXml", "smartTag", "fldSimple", "bdo", "dir", "ruby", "rubyBase") +
                 setOf("object", "group", "rect", "roundrect", "shape", "textbox", "txbxContent")

@@ -33,13 +33,14 @@ internal object WordFormulas {
                 property(element, "begChr", "(") + inner + property(element, "endChr", ")")
             }
             "func" -> part("fName") + " " + Formulas.grouped(part("e"))
+            "bar" -> part("e") + if (property(element, "pos", "bot") == "bot") "\u0332" else "\u0305"
             "acc" -> part("e") + property(element, "chr", "\u0302")
             "m" ->
                 element.childrenNamed("mr").joinToString("; ", "[", "]") { row ->
                     row.children().joinToString(", ") { written(it, depth + 2).trim() }
                 }
             "eqArr", "oMathPara" -> (parts("e") + parts("oMath")).filter(String::isNotBlank).joinToString("; ")
-            else -> element.children().joinToString("") { written(it, depth + 1) }
+            else -> Formulas.joined(element.children().map { it.local to written(it, depth + 1) })
         }
     }
 

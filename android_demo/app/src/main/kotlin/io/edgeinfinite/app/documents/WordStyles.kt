@@ -28,6 +28,10 @@ internal class WordStyles(
     /** Names of styles in capitals by their kinds and ids, and the lists that styles of lists stand for. */
     private val names = HashMap<Pair<String, String>, String>()
     private val lists = HashMap<String, String?>()
+    private val basedOn = HashMap<String, String?>()
+    private val own = HashMap<String, RunProperties>()
+    private val whole = HashMap<String, RunProperties>()
+    private val headings = HashMap<String?, MatchResult?>()
     private val bases = LinkedHashMap<String, Base>()
     private val nums = HashMap<String, String>()
     private val byStyle = HashMap<String, Level>()
@@ -37,6 +41,8 @@ internal class WordStyles(
             val kind = style.value("type") ?: PARAGRAPH
             val id = style.value("styleId").orEmpty()
             names.putIfAbsent(kind to id, style.child("name")?.value().orEmpty().uppercase())
+            basedOn[id] = style.child("basedOn")?.value()
+            own[id] = RunProperties.of(style.child("rPr"))
             if (kind == "numbering") lists.putIfAbsent(id, listBy(style))
         }
         for (one in numbering?.children().orEmpty()) {
@@ -62,6 +68,29 @@ internal class WordStyles(
         return Level(element.value("ilvl") ?: FIRST, isOrdered, element.child("pStyle")?.value())
     }
 
+    /** What a run's style says, or what that is based on. */
+    fun propertiesOf(run: Element?): RunProperties {
+        val style = run?.child("rStyle")?.value() ?: return RunProperties.NONE
+        return whole.getOrPut(style) {
+            chainOf(style).fold(RunProperties.NONE) { found, id -> found.orElse(own.getValue(id)) }
+        }
+    }
+
+    private fun chainOf(style: String?): List<String> {
+        val found = ArrayList<String>()
+        var id = style
+        while (id != null && id in own && found.size < MOST_ABOVE) {
+            found.add(id)
+            id = basedOn[id]
+        }
+        return found
+    }
+
+    private fun headingOf(style: String?): MatchResult? =
+        headings.getOrPut(style) {
+            chainOf(style).firstNotNullOfOrNull { HEADING.matchEntire(names[PARAGRAPH to it].orEmpty()) }
+        }
+
     /** Whether a run's style makes it strong. */
     fun isStrong(run: Element?): Boolean = nameOf(CHARACTER, run?.child("rStyle")?.value()) == "STRONG"
 
@@ -75,7 +104,7 @@ internal class WordStyles(
         val style = properties?.child("pStyle")?.value()
         val name = nameOf(PARAGRAPH, style).orEmpty()
         val ofLists = LIST.matchEntire(name)?.destructured
-        val heading = style?.let(HEADING_ID::matchEntire) ?: HEADING.matchEntire(name)
+        val heading = style?.let(HEADING_ID::matchEntire) ?: headingOf(style)
         return when {
             name == "TITLE" -> listOf("h1")
             name == "SUBTITLE" -> listOf("h2")
@@ -137,6 +166,9 @@ internal class WordStyles(
         private const val PARAGRAPH = "paragraph"
         private const val CHARACTER = "character"
         private const val FIRST = "0"
+
+        /** Styles that a style is based on. */
+        private const val MOST_ABOVE = 20
         private val DEEPEST = listOf("0", "1", "2", "3", "4")
         private val LIST = Regex("LIST (BULLET|NUMBER) ([2-5])")
         private val HEADING_ID = Regex("Heading([1-6])")

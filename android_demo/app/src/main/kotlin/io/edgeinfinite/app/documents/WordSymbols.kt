@@ -29,6 +29,20 @@ internal object WordSymbols {
         return String(Character.toChars(point))
     }
 
+    /** A text of a run in a font: signs of these fonts as Unicode's, all others as they stand. */
+    fun shown(
+        text: String,
+        font: String?,
+    ): String {
+        if (font !in FONTS) return text
+        return buildString(text.length) {
+            for (sign in text) {
+                val found = if (sign == ' ') "" else of(font.orEmpty(), sign.code.toString(HEX))
+                append(found.ifEmpty { "$sign" })
+            }
+        }
+    }
+
     private fun table(written: String): Lazy<List<Int?>> =
         lazy {
             written.split(' ').flatMap { run ->

@@ -5,9 +5,16 @@ import org.jsoup.nodes.Element
 /** Cells that cover others, in tables of Word. */
 internal object WordTable {
     private const val MOST_COLUMNS = 100
+    private const val MOST_SKIPPED = 20
 
     /** Whether a row was deleted, which is only tracked. */
     fun isDeleted(row: Element): Boolean = row.child("trPr")?.child("del") != null
+
+    /** Columns that a row leaves out at its beginning (`gridBefore`) or end (`gridAfter`). */
+    fun skipped(
+        row: Element,
+        name: String,
+    ): Int = wholeOf(row.child("trPr")?.child(name)?.value(), 0).coerceIn(0, MOST_SKIPPED)
 
     /** An empty cell. */
     fun cellOf(element: Element): WordCell {

@@ -41,7 +41,7 @@ internal class WordText(
      */
     fun text(): Extracted {
         val bytes = archive.bytes(main) ?: throw ZipException("it has no main part")
-        val decoded = TextDecoder.decoded(name, bytes, TextDecoder.statedEncoding(bytes))
+        val decoded = TextDecoder.decoded(name, bytes, EncodingNames.stated(bytes))
         val page =
             try {
                 pageOf(decoded.text)
