@@ -42,11 +42,13 @@ class LayerFacts:
         sliding_window: newest slots that a token sees, its own included; None for full attention.
         softcap: scores are capped to softcap * tanh(scores / softcap); None for no cap.
         rotary: whether RoPE rotates its queries and keys.
+        sinks: whether a learned logit of each head stands beside its scores.
     """
 
     sliding_window: int | None = None
     softcap: float | None = None
     rotary: bool = True
+    sinks: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,8 +146,6 @@ def check_supported(model: PreTrainedModel) -> None:
         lacks = "its layers share KV caches"
     elif getattr(text, "hidden_size_per_layer_input", 0):
         lacks = "each of its layers has an embedding of its own"
-    elif any(getattr(part, "sinks", None) is not None for part in _attending(layers)):
-        lacks = "its attention has learned sinks"
     elif getattr(text, "kv_lora_rank", None):
         lacks = "its KV cache is a latent one (MLA)"
     if lacks:
@@ -244,7 +244,9 @@ def _collected(model: PreTrainedModel) -> Architecture:
     return Architecture(
         name=type(model).__name__,
         layers=tuple(
-            LayerFacts(call.sliding_window, call.softcap, _is_turned(call.key))
+            LayerFacts(
+                call.sliding_window, call.softcap, _is_turned(call.key), call.sinks is not None
+            )
             for _, call in sorted(calls.items())
         ),
         query_heads=query_heads,

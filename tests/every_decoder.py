@@ -97,6 +97,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "dots3_note.text_config": {"num_key_value_heads": 4, "head_dim": 16, "per_layer_config": {}},
     "dots3_note_text": {"num_key_value_heads": 4, "head_dim": 16, "per_layer_config": {}},
     "falcon_h1": {"mamba_d_ssm": 64},
+    "flint": {"mlp_only_layers": [0]},
     "gemma4_assistant.text_config": {
         "hidden_size_per_layer_input": 0,
         "vocab_size_per_layer_input": 0,
@@ -210,7 +211,6 @@ REASONS = {
     "layers that aren't attention": r"not attention|of type (hybrid|linear_attention)",
     "latent KV caches (MLA)": "latent one",
     "sparse attention": r"of type \w+|mask in a way of their own",
-    "learned sinks": "learned sinks",
     "layers that differ in heads": "differ in heads",
     "two attentions a layer": "attends 2 times",
     "embeddings by layer": "has an embedding of its own",
@@ -223,8 +223,8 @@ REASONS = {
 OUTCOMES = {
     "right": (
         "apertus arcee bitnet cohere cohere2 cohere_compass_text cwm emu3 ernie4_5 exaone4 fuyu "
-        "gemma gemma2 gemma3 gemma3_text glm glm4 got_ocr2 granite helium hunyuan_v1_dense "
-        "hyperclovax internlm3 iquestcoder jais2 lfm2 lfm3 llama ministral ministral3 mistral "
+        "gemma gemma2 gemma3 gemma3_text glm glm4 got_ocr2 granite granite_swa helium "
+        "hunyuan_v1_dense hyperclovax internlm3 iquestcoder jais2 lfm2 lfm3 llama ministral ministral3 mistral "
         "moss_transcribe_diarize nanochat olmo olmo2 olmo3 persimmon phi phi3 phi4_multimodal "
         "qwen2 qwen3 qwen3_5 qwen3_5_text seed_oss smollm3 starcoder2 vaultgemma"
     ),
@@ -234,9 +234,9 @@ OUTCOMES = {
     ),
     "another model's caches": "gemma4_assistant gemma4_unified_assistant",
     "experts": (
-        "afmoe aria_text beam cohere2_moe dots1 ernie4_5_moe exaone_moe flex_olmo glm4_moe "
-        "granitemoe granitemoeshared hunyuan_v1_moe hy_v3 kolibri1 laguna mellum minimax_m2 "
-        "minimax_m3_vl_text mixtral olmoe phimoe qwen2_moe qwen3_5_moe qwen3_5_moe_text qwen3_moe "
+        "afmoe aria_text beam cohere2_moe dots1 ernie4_5_moe exaone_moe flex_olmo flint glm4_moe "
+        "gpt_oss granitemoe granitemoe_swa granitemoeshared hunyuan_v1_moe hy_v3 kolibri1 laguna "
+        "mellum mimo_v2_flash minimax_m2 minimax_m3_vl_text mixtral olmoe phimoe qwen2_moe qwen3_5_moe qwen3_5_moe_text qwen3_moe "
         "qwen3_next solar_open"
     ),
     "no rotary positions": (
@@ -259,7 +259,6 @@ OUTCOMES = {
     "sparse attention": (
         "axk2 deepseek_v32 deepseek_v4 doge dots3_note dots3_note_text glm_moe_dsa hy_v4"
     ),
-    "learned sinks": "flint gpt_oss granite_swa granitemoe_swa mimo_v2_flash",
     "layers that differ in heads": "gemma4_unified gemma4_unified_text",
     "two attentions a layer": "diffllama",
     "embeddings by layer": "gemma3n gemma3n_text gemma4 gemma4_text",

@@ -32,6 +32,8 @@ class AttentionCall:
         scaling: factor on the scores.
         sliding_window: newest slots that a token may see (its own included), None for all.
         softcap: scores are capped to softcap * tanh(scores / softcap), None for no cap.
+        sinks: `[H]`, of each head a learned logit that stands in the softmax beside its scores, and
+            attends to nothing; None for none. No cap and no mask applies to it.
     """
 
     layer: int
@@ -41,6 +43,7 @@ class AttentionCall:
     scaling: float
     sliding_window: int | None = None
     softcap: float | None = None
+    sinks: torch.Tensor | None = None
 
     @classmethod
     def of(
@@ -52,12 +55,18 @@ class AttentionCall:
         scaling: float | None,
         sliding_window: int | None,
         softcap: float | None,
+        sinks: torch.Tensor | None = None,
     ) -> AttentionCall:
         """Makes the call of a backbone module; `scaling` defaults to D^-0.5.
 
         A window that stands only in the model's mask comes before `sliding_window`
         (`masks.measure_windows`).
+
+        Raises:
+            ValueError: the sinks aren't one logit of each head.
         """
+        if sinks is not None and sinks.shape != query.shape[1:2]:
+            raise ValueError("its attention's learned sinks aren't one number a head")
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
         window: int | None = getattr(module, "edgeinfinite_window", sliding_window)
-        return cls(layer_of(module), query, key, value, scale, window, softcap)
+        return cls(layer_of(module), query, key, value, scale, window, softcap, sinks)

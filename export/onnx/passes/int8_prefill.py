@@ -27,6 +27,9 @@ heads it takes 0.13 ms a token, the float32 way 1 ms and 0.025 ms a token."""
 _FIRST_SCALES = 12
 """Inputs 12 and 13 of GroupQueryAttention: the scales of K and V, `[1, K, 1, D]`."""
 
+_SINKS = 11
+"""Its input of learned sinks, `[H]`."""
+
 _OF_INT8 = ("k_quant", "v_quant", "kv_cache")
 """How the names of its attributes for int8 caches begin."""
 
@@ -191,6 +194,8 @@ class _ManyTokens:
             for cache, name in zip(caches, ("key", "value"), strict=True)
         ]
         given = [self._scaled(query, k_scale, "query"), *new, *read, last, total]
+        if node.inputs[_SINKS] is not None:
+            given += node.inputs[len(given) : _SINKS + 1]
         attributes = [a for name, a in node.attributes.items() if not name.startswith(_OF_INT8)]
         attend = ir.Node("com.microsoft", node.op_type, given, attributes, num_outputs=3, version=1)
         for output, name in zip(attend.outputs, ("attended", "keys", "values"), strict=True):
