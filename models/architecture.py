@@ -24,7 +24,9 @@ from edgeinfinite.models.attention.adapter import nothing_read, register_attenti
 from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.attention.interface import attention_implementation
 from edgeinfinite.models.attention.masks import measure_windows
+from edgeinfinite.models.experts import experts_of
 from edgeinfinite.models.recurrent_states import is_recurrent, recurrent_tensors
+from edgeinfinite.models.rotary_embedding import rotary_embedding
 from edgeinfinite.models.weights.row_modules import compute_dtype
 
 _LAYER_TYPES = {"full_attention", "sliding_attention"}
@@ -63,6 +65,7 @@ class Architecture:
         positions: how many the model was trained on.
         rotary_by_type: whether RoPE's angles depend on the layer's type too, not only the position.
         recurrent: what the state holds of the layers that don't attend.
+        experts: the class of what holds a layer's experts; None if all MLPs are dense.
     """
 
     name: str
@@ -74,6 +77,7 @@ class Architecture:
     positions: int
     rotary_by_type: bool = False
     recurrent: tuple[RecurrentTensor, ...] = ()
+    experts: str | None = None
 
     @property
     def sliding_windows(self) -> tuple[int, ...]:
@@ -132,7 +136,7 @@ def check_supported(model: PreTrainedModel) -> None:
         lacks = "it is an encoder-decoder"
     elif others := _layers_without_attention(layers):
         lacks = others
-    elif not hasattr(decoder, "rotary_emb"):
+    elif rotary_embedding(decoder) is None and not hasattr(decoder, "rotary_emb"):
         lacks = _about_positions(model)
     elif not _attending(layers) or len(_attending(layers)) < _not_recurrent(layers):
         lacks = "its layers hold no `self_attn`"
@@ -255,7 +259,9 @@ def _collected(model: PreTrainedModel) -> Architecture:
         vocabulary=text.vocab_size,
         positions=positions,
         recurrent=recurrent,
-        rotary_by_type="layer_type" in inspect.signature(decoder.rotary_emb.forward).parameters,
+        experts=experts_of(model),
+        rotary_by_type="layer_type"
+        in inspect.signature(rotary_embedding(decoder).forward).parameters,
     )
 
 

@@ -23,7 +23,7 @@ from edgeinfinite.artifact.tensors import CONV_STATE, RECURRENT_STATE, Recurrent
 from edgeinfinite.errors import EdgeInfiniteError
 
 RECURRENT_MIXERS = (
-    *("Lfm2ShortConv", "Lfm3ShortConv"),
+    *("Lfm2ShortConv", "Lfm2MoeShortConv", "Lfm3ShortConv"),
     *("Qwen3_5GatedDeltaNet", "Qwen3_5MoeGatedDeltaNet", "Qwen3NextGatedDeltaNet"),
 )
 """Classes of the modules that are run so."""

@@ -71,6 +71,11 @@ class ExecuTorchBackend:
                 f"the back end executorch can't carry on the {min(unknown)} of {facts.name}'s "
                 "layers that don't attend yet; use --backend onnx"
             )
+        if facts.experts:
+            raise EdgeInfiniteError(
+                f"the back end executorch doesn't run experts yet, as {facts.name} has them "
+                f"({facts.experts}); use --backend onnx"
+            )
         if any(layer.sinks for layer in facts.layers):
             raise EdgeInfiniteError(
                 f"the back end executorch doesn't attend with learned sinks yet, as {facts.name} "

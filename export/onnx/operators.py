@@ -10,6 +10,9 @@ from __future__ import annotations
 import torch
 from torch.onnx.ops import symbolic, symbolic_multi_out
 
+OWN_DOMAIN = "edgeinfinite"
+"""Of nodes that stand for others until a pass over the traced graph replaces them."""
+
 INT8_ACTIVATIONS = 4
 EXACT_ACTIVATIONS = 1
 """`accuracy_level` of MatMulNBits: activations are rounded to 8 bits, group by group."""
@@ -113,6 +116,38 @@ def matmul_nbits(
         },
         dtype=x.dtype,
         shape=[*x.shape[:-1], outputs],
+        version=1,
+    )
+
+
+def expert_products(
+    rows: torch.Tensor,
+    sizes: torch.Tensor,
+    tensors: list[torch.Tensor | None],
+    *,
+    outputs: int,
+    bits: int,
+    group: int,
+) -> torch.Tensor:
+    """x Wᵀ + bias with the W of each row's expert: a placeholder, see `passes/experts.py`.
+
+    Args:
+        rows: `[n, I]`, of the first of E experts first.
+        sizes: `[E]` int64, rows of each.
+        tensors: weight `[E, O, I]` and bias `[E, O]`, or codes, scales, zero points as for
+            `matmul_nbits`, of each expert, and bias; None for what there isn't.
+        outputs: O.
+        bits: 0 for float32 weights.
+    """
+    inputs = [rows, sizes, *tensors]
+    while inputs[-1] is None:
+        inputs.pop()
+    return symbolic(
+        f"{OWN_DOMAIN}::Experts",
+        inputs,
+        {"bits": bits, "group": group},
+        dtype=rows.dtype,
+        shape=[rows.shape[0], outputs],
         version=1,
     )
 

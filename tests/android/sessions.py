@@ -18,6 +18,8 @@ from rounding import rounding_tolerance
 from templates import CHATML
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
+    GptOssConfig,
+    GptOssForCausalLM,
     Lfm2Config,
     Lfm2ForCausalLM,
     LlamaConfig,
@@ -80,7 +82,7 @@ class Fixture:
     options: dict[str, Any] = field(default_factory=dict)
     model: str = "plain"
     """`sliding`: its second layer has a sliding window; of three layers two don't attend, but
-    convolve (`states`) or have a gated delta rule (`delta`)."""
+    convolve (`states`) or have a gated delta rule (`delta`); `experts`: with learned sinks."""
     most_loss: float | None = None
     """Nats a token: weights get formats of 4 to 8 bits, chosen to lose no more than this."""
 
@@ -141,6 +143,13 @@ _ALL = (
         options=_UNTRAINED | {"gate": "none"},
         model="delta",
     ),
+    Fixture(
+        "carry-experts",
+        Geometry(16, 4, 8, policy="carry", recall_slots=32),
+        quantize="int4",
+        options=_UNTRAINED | {"gate": "none"},
+        model="experts",
+    ),
     Fixture("npu-reencode", Geometry(24, 4, 8), options=_NPU),
     Fixture(
         "npu-carry",
@@ -159,7 +168,7 @@ def fixtures() -> tuple[Fixture, ...]:
 def write_sessions(folder: Path) -> None:
     """`NAME/artifact`, `NAME/steps.json`, `NAME/logits.f32`, `NAME/state_I.safetensors`."""
     with tempfile.TemporaryDirectory() as scratch:
-        kinds = ("plain", "sliding", "states", "delta")
+        kinds = ("plain", "sliding", "states", "delta", "experts")
         checkpoints = {kind: byte_checkpoint(Path(scratch) / kind, kind) for kind in kinds}
         # An export keeps one core busy.
         workers, fresh = min(4, os.cpu_count() or 1), multiprocessing.get_context("spawn")
@@ -279,8 +288,8 @@ def write_steps(folder: Path, recorded: dict[str, Any]) -> None:
 
 
 def byte_checkpoint(folder: Path, kind: str = "plain") -> Path:
-    """A random Llama that reads and writes bytes, a Qwen2 whose second layer slides, an LFM2 or a
-    Qwen3.5; the same one whenever it is made.
+    """A random Llama that reads and writes bytes, a Qwen2 whose second layer slides, an LFM2, a
+    Qwen3.5 or a GPT-OSS; the same one whenever it is made.
     """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     words = {word: index for index, word in enumerate([*SPECIAL, *alphabet])}
@@ -318,6 +327,12 @@ def byte_checkpoint(folder: Path, kind: str = "plain") -> Path:
         of_head = {"linear_key_head_dim": 16, "linear_value_head_dim": 24}
         config = Qwen3_5TextConfig(**sizes, **of_rule, **of_head)
         Qwen3_5ForCausalLM(config).save_pretrained(folder)
+    elif kind == "experts":
+        chosen = {"num_local_experts": 6, "num_experts_per_tok": 2, "head_dim": 16}
+        types = ["sliding_attention", "full_attention"]
+        rope = {"rope_type": "default", "rope_theta": 10_000.0}
+        slides = {"sliding_window": 6, "layer_types": types, "rope_parameters": rope}
+        GptOssForCausalLM(GptOssConfig(**sizes, **chosen, **slides)).save_pretrained(folder)
     else:
         LlamaForCausalLM(LlamaConfig(**sizes)).save_pretrained(folder)
     return folder

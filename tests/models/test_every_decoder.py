@@ -16,7 +16,10 @@ from edgeinfinite.export.parity.untouched import check_untouched
 from edgeinfinite.models.architecture import architecture_of
 
 RIGHT = OUTCOMES["right"].split()
-WITH_STATES = {"lfm2", "lfm3", "qwen3_5", "qwen3_5_text"}
+WITH_STATES = {
+    *("lfm2", "lfm2_moe", "lfm3", "qwen3_5", "qwen3_5_text"),
+    *("qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next"),
+}
 """Some of their layers don't attend: only `carry` never reads a token twice."""
 
 

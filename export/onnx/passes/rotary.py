@@ -19,6 +19,7 @@ from edgeinfinite.export.onnx import operators
 from edgeinfinite.export.onnx.rows import packed, unpacked
 from edgeinfinite.models.attach import attention_layers
 from edgeinfinite.models.recall.rotary import Layout, RotaryTable
+from edgeinfinite.models.rotary_embedding import rotary_embedding
 
 _NAME = "apply_rotary_pos_emb"
 
@@ -32,11 +33,13 @@ class _Form:
         backwards: whether they turn the other way than the operator.
         side_by_side: whether the columns of cos and sin hold each angle twice in a row, not the
             angles twice over.
+        single: whether they hold each angle once.
     """
 
     interleaved: bool = False
     backwards: bool = False
     side_by_side: bool = False
+    single: bool = False
 
     def fused(
         self, q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *_: Any
@@ -47,6 +50,7 @@ class _Form:
     def _one(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
         columns = cos.shape[-1]
         once = slice(0, columns, 2) if self.side_by_side else slice(columns // 2)
+        once = slice(columns) if self.single else once
         start = torch.zeros(1, dtype=torch.int64)
         turned = operators.rotary(
             packed(x),
@@ -67,8 +71,9 @@ class _Form:
 
         q, k, angle = random(1, 4, 3, 8), random(1, 2, 3, 8), random(1, 3, 4)
         twice = angle.repeat_interleave(2, dim=-1) if self.side_by_side else angle.repeat(1, 1, 2)
+        given = angle if self.single else twice
         try:
-            results = function(q, k, twice.cos(), twice.sin())
+            results = function(q, k, given.cos(), given.sin())
         except (TypeError, RuntimeError):  # another signature: another kind of RoPE
             return False
         return all(
@@ -89,7 +94,7 @@ _FORMS = [
     for side_by_side in (False, True)
     for interleaved in (False, True)
     for backwards in (False, True)
-]
+] + [_Form(single=True)]
 
 
 @contextmanager
@@ -126,7 +131,7 @@ def one_grid(model: PreTrainedModel) -> bool:
     Returns:
         Whether its embedding has this; the others stay as they are.
     """
-    embedding: Any = model.get_decoder().rotary_emb
+    embedding: Any = rotary_embedding(model.get_decoder())
     mixes = getattr(embedding, "recomposition_frequencies", None)
     if mixes is None:
         return False

@@ -78,6 +78,11 @@ class QnnBackend(OnnxBackend):
                 f"graphs of fixed shape read a filled-up chunk, which {facts.name}'s layers that "
                 "don't attend would keep; export it for the CPU"
             )
+        if facts.experts:
+            raise EdgeInfiniteError(
+                f"graphs of fixed shape don't run experts yet, as {facts.name} has them "
+                f"({facts.experts}); export it for the CPU"
+            )
         if any(layer.sinks for layer in facts.layers):
             raise EdgeInfiniteError(
                 f"graphs of fixed shape don't attend with learned sinks yet, as {facts.name} does; "
