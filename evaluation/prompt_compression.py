@@ -27,7 +27,7 @@ from edgeinfinite.evaluation.placement import new_tensors_on
 from edgeinfinite.evaluation.reader import Footprint, Prediction, measured
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attention.call import AttentionCall
-from edgeinfinite.models.attention.exact import causal_attention
+from edgeinfinite.models.attention.exact import causal_attention, weights_of
 from edgeinfinite.models.attention.interface import run_tokens
 
 _CHUNK = 256
@@ -87,6 +87,7 @@ def most_attended(
     *,
     scaling: float,
     softcap: float | None = None,
+    sinks: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The pairs that SnapKV keeps in one layer.
 
@@ -96,7 +97,7 @@ def most_attended(
         keep: pairs to keep, w < keep <= n.
         kernel: see `Compression`.
         scaling: factor on the scores.
-        softcap: see `AttentionState.attend`.
+        softcap, sinks: see `AttentionCall`.
 
     Returns:
         Indices `[K, keep]` in text order; the last w are the window.
@@ -109,7 +110,8 @@ def most_attended(
         scores = softcap * torch.tanh(scores / softcap)
     scores = scores.reshape(kv_heads, heads // kv_heads, window, pairs)
     future = torch.ones(window, pairs, dtype=torch.bool).triu(pairs - window + 1)
-    weights = scores.masked_fill(future, float("-inf")).softmax(-1)
+    column = None if sinks is None else sinks.view(kv_heads, -1, 1, 1)
+    weights = weights_of(scores.masked_fill(future, float("-inf")), column)
     attention = weights[..., : pairs - window].sum(2)
     pooled = functional.max_pool1d(attention, kernel, stride=1, padding=kernel // 2).mean(1)
     best = pooled.topk(keep - window, dim=-1).indices.sort(-1).values
@@ -137,6 +139,7 @@ class GrowingState:
         self.values: list[torch.Tensor] = [torch.empty(0)] * layers
         self.queries: list[torch.Tensor] = [torch.empty(0)] * layers
         self._scaling: tuple[float, float | None] = (1.0, None)
+        self._sinks: list[torch.Tensor | None] = [None] * layers
 
     def positions(self, tokens: int) -> torch.Tensor:
         """Positions in the text, whatever was dropped."""
@@ -160,7 +163,7 @@ class GrowingState:
         first = max(0, pairs - (window - 1)) if window else 0  # the next token sees itself, too
         self.keys[layer], self.values[layer] = key[:, :, first:], value[:, :, first:]
         self.queries[layer] = observed[:, :, -self._window :].clone()
-        self._scaling = call.scaling, call.softcap
+        self._scaling, self._sinks[layer] = (call.scaling, call.softcap), call.sinks
         return causal_attention(call, key.to(query.dtype), value.to(query.dtype))
 
     @property
@@ -186,6 +189,7 @@ class GrowingState:
                 compression.kernel,
                 scaling=scaling,
                 softcap=softcap,
+                sinks=self._sinks[layer],
             )
             rows = chosen.unsqueeze(-1).expand(-1, -1, keys.shape[-1])
             self.keys[layer] = keys.gather(1, rows).unsqueeze(0)

@@ -8,6 +8,7 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.parity.checks import Check
 from edgeinfinite.export.parity.untouched import refuse_other_results
 from edgeinfinite.models.architecture import check_supported
+from edgeinfinite.models.experts import expert_modules, experts_of
 
 
 def check_exportable(model: PreTrainedModel, policy: str) -> list[Check]:
@@ -34,17 +35,9 @@ def check_form(model: PreTrainedModel) -> None:
         EdgeInfiniteError: names the architecture and the reason.
     """
     check_supported(model)
-    if experts := experts_of(model):
+    experts = experts_of(model)
+    if experts and not list(expert_modules(model)):
         raise EdgeInfiniteError(
-            f"{type(model).__name__} can't be exported: its layers have experts ({experts}), which "
-            "no back end runs yet; choose a dense model"
+            f"{type(model).__name__} can't be exported: its layers have experts ({experts}) that "
+            "don't go through transformers' interface of experts; choose another model"
         )
-
-
-def experts_of(model: PreTrainedModel) -> str | None:
-    """The class of what holds a layer's experts; None if its MLPs are dense."""
-    for layer in model.get_decoder().layers:
-        for name, module in layer.named_modules():
-            if name.split(".")[-1] == "experts" or type(module).__name__.endswith("Experts"):
-                return type(module).__name__
-    return None

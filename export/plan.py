@@ -131,7 +131,13 @@ def plan_export(options: ExportOptions, *, shapes: bool = False) -> ExportPlan:
             "was tried"
         )
     attach(backbone.model, resolved.config)
-    backend.check_architecture(architecture_of(backbone.model), resolved.config.geometry)
+    facts = architecture_of(backbone.model)
+    backend.check_architecture(facts, resolved.config.geometry)
+    if facts.experts and options.quantization.calibrates:
+        raise EdgeInfiniteError(
+            f"{facts.name} has experts ({facts.experts}), whose bits aren't mixed and whose "
+            "rounding isn't calibrated yet; leave --max-mb, --max-loss and --calibrate out"
+        )
     return ExportPlan(
         options, backbone, resolved.config, backend, recipe, texts, tuple(notes), tuple(checks)
     )

@@ -109,15 +109,31 @@ residual stream, and the MLP's inner channels have outliers (docs/results/quanti
 _FORGETTING = r"\.in_proj_(a|b|ba)\.weight$"
 """A few rows that say how much a gated delta rule forgets: their errors add up over a text."""
 
+_EXPERTS = r"\.experts\.(gate_up_proj|up_proj|down_proj)$"
+"""Parameters of all experts of a layer, which have no `.weight` of their own."""
+
+_ROUTER = r"(mlp|moe|feed_forward|ffn)\.(gate|gate\.wg|router|router\.\w+)\.weight$"
+"""A few rows that choose a token's experts: a rounded one chooses others."""
+
 RECIPES = {
     recipe.name: recipe
     for recipe in (
         Recipe("none"),
-        Recipe("int8", (*_KEPT, Rule(r"\.weight$", WeightFormat(8)))),
+        Recipe(
+            "int8",
+            (
+                *_KEPT,
+                Rule(_ROUTER, None),
+                Rule(_EXPERTS, WeightFormat(8)),
+                Rule(r"\.weight$", WeightFormat(8)),
+            ),
+        ),
         Recipe(
             "int4",
             (
                 *_KEPT,
+                Rule(_ROUTER, None),
+                Rule(_EXPERTS, WeightFormat(4, symmetric=False)),
                 Rule(_EMBEDDING, WeightFormat(8)),
                 Rule(_COSTLY, WeightFormat(6)),
                 Rule(_FORGETTING, WeightFormat(8)),

@@ -24,6 +24,7 @@ from edgeinfinite.models.attention.adapter import nothing_read, register_attenti
 from edgeinfinite.models.attention.call import AttentionCall, reads_another
 from edgeinfinite.models.attention.interface import attention_implementation
 from edgeinfinite.models.attention.masks import measure_windows
+from edgeinfinite.models.experts import experts_of
 from edgeinfinite.models.layer_inputs import probe_arguments
 from edgeinfinite.models.recurrent_states import (
     attention_of,
@@ -31,6 +32,7 @@ from edgeinfinite.models.recurrent_states import (
     mixer_of,
     recurrent_tensors,
 )
+from edgeinfinite.models.rotary_embedding import rotary_embedding
 from edgeinfinite.models.weights.row_modules import compute_dtype
 
 _LAYER_TYPES = {"full_attention", "sliding_attention"}
@@ -48,11 +50,13 @@ class LayerFacts:
         sliding_window: newest slots that a token sees, its own included; None for full attention.
         softcap: scores are capped to softcap * tanh(scores / softcap); None for no cap.
         rotary: whether RoPE rotates its queries and keys.
+        sinks: whether a learned logit of each head stands beside its scores.
     """
 
     sliding_window: int | None = None
     softcap: float | None = None
     rotary: bool = True
+    sinks: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ class Architecture:
         recurrent: what the state holds beside KV caches, see `recurrent_states`.
         heads: K and D of every layer where they differ; else empty.
         readers: how many layers read the cache of an earlier one.
+        experts: the class of what holds a layer's experts; None if all MLPs are dense.
     """
 
     name: str
@@ -84,6 +89,7 @@ class Architecture:
     recurrent: tuple[RecurrentTensor, ...] = ()
     heads: tuple[Heads, ...] = ()
     readers: int = 0
+    experts: str | None = None
 
     @property
     def every_heads(self) -> tuple[Heads, ...]:
@@ -155,7 +161,7 @@ def check_supported(model: PreTrainedModel) -> None:
         lacks = "it is an encoder-decoder"
     elif others := _layers_without_attention(layers):
         lacks = others
-    elif not hasattr(decoder, "rotary_emb"):
+    elif rotary_embedding(decoder) is None and not hasattr(decoder, "rotary_emb"):
         lacks = _about_positions(model)
     elif not _attending(layers) or len(_attending(layers)) < _not_recurrent(layers):
         lacks = "its layers hold no `self_attn`"
@@ -165,8 +171,6 @@ def check_supported(model: PreTrainedModel) -> None:
         lacks = "; ".join(
             f"{_numbered(text.layer_types, kind)} of type {kind}" for kind in sorted(unknown)
         )
-    elif any(getattr(part, "sinks", None) is not None for part in _attending(layers)):
-        lacks = "its attention has learned sinks"
     elif getattr(text, "kv_lora_rank", None):
         lacks = "its KV cache is a latent one (MLA)"
     if lacks:
@@ -269,7 +273,10 @@ def _collected(model: PreTrainedModel) -> Architecture:
     return Architecture(
         name=type(model).__name__,
         layers=tuple(
-            LayerFacts(call.sliding_window, call.softcap, _is_turned(call.key)) for call in ordered
+            LayerFacts(
+                call.sliding_window, call.softcap, _is_turned(call.key), call.sinks is not None
+            )
+            for call in ordered
         ),
         query_heads=query_heads,
         kv_heads=max(size.kv_heads for size in heads),
@@ -277,7 +284,8 @@ def _collected(model: PreTrainedModel) -> Architecture:
         vocabulary=text.vocab_size,
         positions=positions,
         recurrent=recurrent,
-        rotary_by_type=_knows_types(decoder.rotary_emb),
+        experts=experts_of(model),
+        rotary_by_type=_knows_types(rotary_embedding(decoder)),
         heads=heads if len(set(heads)) > 1 else (),
         readers=readers,
     )

@@ -32,7 +32,7 @@ SSM_MIXERS = ("GraniteMoeHybridMambaLayer", "BambaMixer", "FalconH1Mixer")
 """Of them, Mamba-2's."""
 
 RECURRENT_MIXERS = (
-    *("Lfm2ShortConv", "Lfm3ShortConv"),
+    *("Lfm2ShortConv", "Lfm2MoeShortConv", "Lfm3ShortConv"),
     *("Qwen3_5GatedDeltaNet", "Qwen3_5MoeGatedDeltaNet", "Qwen3NextGatedDeltaNet"),
     *SSM_MIXERS,
 )

@@ -85,6 +85,12 @@ ARCHITECTURES = {
             "residual_multiplier": 0.5,
         },
     ),
+    "Granite with windows": Architecture(
+        "GraniteSWA",
+        "windows, and learned sinks beside the scores",
+        {"sliding_window": 7, "layer_types": _MIXED, "attention_multiplier": 0.3},
+        windows=(7, 0),
+    ),
     "OLMo 2": Architecture("Olmo2", "norms after attention and MLP, norms of Q and K"),
     "Gemma 2": Architecture(
         "Gemma2",

@@ -124,6 +124,10 @@ _HYBRIDS: dict[str, dict[str, object]] = {
     "SmolLM3": {"use_sliding_window": True, "no_rope_layers": [1, 0, 1, 0]},
     "Mistral": {},
     "Phi3": {},
+    "GraniteSWA": {
+        "layer_types": ["sliding_attention", "full_attention"] * 2,
+        "attention_multiplier": 0.1,
+    },
 }
 
 
@@ -167,7 +171,7 @@ def tiny_hybrid(
         sliding_window=window,
         **extra,
     )
-    return getattr(transformers, f"{family}ForCausalLM")(config).eval()
+    return _uneven(getattr(transformers, f"{family}ForCausalLM")(config).eval())
 
 
 MORE_FAMILIES: dict[str, dict[str, object]] = {
@@ -207,8 +211,12 @@ def tiny_family(name: str, **extra: object) -> PreTrainedModel:
     prefix = "Gemma3Text" if family == "Gemma3" else family
     config = getattr(transformers, f"{prefix}Config")(**(settings | special | extra))
     torch.manual_seed(0)
-    model = getattr(transformers, f"{family}ForCausalLM")(config).eval()
+    return _uneven(getattr(transformers, f"{family}ForCausalLM")(config).eval())
+
+
+def _uneven(model: PreTrainedModel) -> PreTrainedModel:
+    """Norms after RoPE and learned sinks begin alike, which would show nothing."""
     for name, weight in model.named_parameters():
-        if re.search("(key|query)_layernorm", name):  # norms after RoPE: all 1 would show nothing
+        if re.search("(key|query)_layernorm|sinks", name):
             weight.data += 0.4 * torch.randn(weight.shape)
     return model

@@ -25,12 +25,14 @@ from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.graphs.sparse_activations import constant_quantiles
 from edgeinfinite.export.graphs.state import cache_outputs
 from edgeinfinite.export.graphs.tokens import DecodeStep, PrefillSegment
+from edgeinfinite.export.onnx.expert_parity import check_experts
 from edgeinfinite.export.onnx.files import WeightsFile, fix_tokens
 from edgeinfinite.export.onnx.looked_up import looked_up_tables
 from edgeinfinite.export.onnx.observe import ObservedGraph
 from edgeinfinite.export.onnx.passes import shared_copy
 from edgeinfinite.export.onnx.passes.delta_rule import fused_delta_rule
 from edgeinfinite.export.onnx.passes.dequantized import swap_dequantized
+from edgeinfinite.export.onnx.passes.experts import split_experts, swap_experts
 from edgeinfinite.export.onnx.passes.half_precision import halve_constants, halve_scales
 from edgeinfinite.export.onnx.passes.int8_prefill import float_prefill_of_int8
 from edgeinfinite.export.onnx.passes.last_token import last_token_only
@@ -39,6 +41,7 @@ from edgeinfinite.export.onnx.passes.merge_linears import merge_linears
 from edgeinfinite.export.onnx.passes.narrow_codes import narrow_codes
 from edgeinfinite.export.onnx.passes.quantized_weights import (
     QuantizedWeights,
+    dequantized_like,
     quantize_weights,
     stored_bytes,
     swap_quantized,
@@ -170,7 +173,9 @@ class OnnxBackend:
             swap_dequantized(reference, weights)
             return reference
         dequantized = {
-            id(model.get_parameter(name)): torch.nn.Parameter(w.dequantized(), requires_grad=False)
+            id(model.get_parameter(name)): torch.nn.Parameter(
+                dequantized_like(model, name, w), requires_grad=False
+            )
             for name, w in weights.items()
         }
         return shared_copy(model, dequantized)
@@ -192,7 +197,8 @@ class OnnxBackend:
             operations.compare_from(state, partial(State, manifest.state), tokens)
             for state in states
         ]
-        return checks_of([error for errors in found for error in errors])
+        checks = checks_of([error for errors in found for error in errors])
+        return checks + check_experts(folder, manifest, reference.model)
 
     def weights_bytes(self, request: WeightRequest) -> int:
         """See `Backend.weights_bytes`."""
@@ -235,6 +241,7 @@ def _trace_model(
     gates = absorb_gates(swapped)
     swap_quantized(swapped, weights)
     widen_stored(swapped)
+    layers_with_experts = swap_experts(swapped, weights)
     applied: dict[str, Any] = {
         "quantized_weights": len(weights),
         "untransposed_head": untransposed_head(swapped),
@@ -254,6 +261,8 @@ def _trace_model(
         scales = [s for s in cache_scales_of(swapped) if s is not None]
         new_state = partial(OnnxState, gates=gates, longest_layer=longest, scales=scales)
         traced = trace(PrefillSegment(swapped, new_state, state, cache_outputs(state)).eval())
+    if layers_with_experts:
+        applied["experts"] = split_experts(traced)
     for rewrite in (
         simplify_shapes,
         fuse_skip_norms,

@@ -7,6 +7,7 @@ artifact's folder.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,9 @@ from edgeinfinite.artifact.tensors import PREFILL
 from edgeinfinite.export.onnx.operators import EXACT_ACTIVATIONS
 from edgeinfinite.export.parity.operations import Product
 from edgeinfinite.runtime_py.session.state import State
+
+_OF_EXPERT = re.compile(r"\.codes\.\d+")
+"""The codes of one of several experts. What they compute counts as between two products."""
 
 
 class ObservedGraph:
@@ -89,7 +93,8 @@ def _products(graph: onnx.GraphProto) -> Iterator[tuple[str, str, str]]:
 
     A head that was split (`split_head`) is one product, whose output is that of the Concat.
     """
-    products = [node for node in graph.node if node.op_type == "MatMulNBits"]
+    nodes = [node for node in graph.node if node.op_type == "MatMulNBits"]
+    products = [node for node in nodes if not _OF_EXPERT.search(node.input[1])]
     outputs = {node.output[0] for node in products}
     joined = {
         part: node.output[0]

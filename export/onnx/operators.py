@@ -10,12 +10,15 @@ from __future__ import annotations
 import torch
 from torch.onnx.ops import symbolic, symbolic_multi_out
 
+OWN_DOMAIN = "edgeinfinite"
+"""Of nodes that stand for others until a pass over the traced graph replaces them."""
+
 INT8_ACTIVATIONS = 4
 EXACT_ACTIVATIONS = 1
 """`accuracy_level` of MatMulNBits: activations are rounded to 8 bits, group by group."""
 
-_INPUTS_BEFORE_SCALES = 5
-"""Optional inputs of GroupQueryAttention that aren't used: angles, positions, a bias, sinks."""
+_INPUTS_BEFORE_SINKS = 4
+"""Optional inputs of GroupQueryAttention that aren't used: angles, positions, a bias."""
 
 
 def group_query_attention(
@@ -33,6 +36,7 @@ def group_query_attention(
     softcap: float,
     window: int,
     scales: tuple[torch.Tensor, torch.Tensor] | None = None,
+    sinks: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Appends K and V to the cache and attends causally to the whole cache.
 
@@ -43,14 +47,17 @@ def group_query_attention(
         total: `[1]` int32, slots in use after the call.
         window: the number of newest slots that a token sees, its own included; -1 for all.
         scales: of int8 caches, `[1, K, 1, D]` float32 of K and of V; then Q, K and V are float32.
+        sinks: `[H]` in the query's type, a logit of each head beside its scores; None for none.
 
     Returns:
         `[1, T, H * D]` and the two caches.
     """
     inputs: list[torch.Tensor | None] = [query, key, value, k_cache, v_cache, last_slot, total]
     rounding: dict[str, str | int] = {}
+    if sinks is not None or scales is not None:
+        inputs += [*[None] * _INPUTS_BEFORE_SINKS, sinks]
     if scales is not None:
-        inputs += [*[None] * _INPUTS_BEFORE_SCALES, *scales]
+        inputs += scales
         by_channel = dict.fromkeys(("k_quant_type", "v_quant_type"), "PER_CHANNEL")
         rounding = {**by_channel, "kv_cache_bit_width": 8}
     attended, k_cache_out, v_cache_out = symbolic_multi_out(
@@ -109,6 +116,38 @@ def matmul_nbits(
         },
         dtype=x.dtype,
         shape=[*x.shape[:-1], outputs],
+        version=1,
+    )
+
+
+def expert_products(
+    rows: torch.Tensor,
+    sizes: torch.Tensor,
+    tensors: list[torch.Tensor | None],
+    *,
+    outputs: int,
+    bits: int,
+    group: int,
+) -> torch.Tensor:
+    """x Wᵀ + bias with the W of each row's expert: a placeholder, see `passes/experts.py`.
+
+    Args:
+        rows: `[n, I]`, of the first of E experts first.
+        sizes: `[E]` int64, rows of each.
+        tensors: weight `[E, O, I]` and bias `[E, O]`, or codes, scales, zero points as for
+            `matmul_nbits`, of each expert, and bias; None for what there isn't.
+        outputs: O.
+        bits: 0 for float32 weights.
+    """
+    inputs = [rows, sizes, *tensors]
+    while inputs[-1] is None:
+        inputs.pop()
+    return symbolic(
+        f"{OWN_DOMAIN}::Experts",
+        inputs,
+        {"bits": bits, "group": group},
+        dtype=rows.dtype,
+        shape=[rows.shape[0], outputs],
         version=1,
     )
 

@@ -116,6 +116,7 @@ class OnnxState(GatedState):
             softcap=float(call.softcap or 0.0),
             window=call.sliding_window or -1,
             scales=(scale.key[None, :, None], scale.value[None, :, None]) if scale else None,
+            sinks=None if call.sinks is None else call.sinks.to(cached),
         )
         if not call.reads_another:
             self.k_cache[layer], self.v_cache[layer] = caches

@@ -54,7 +54,7 @@ class Product:
     Args:
         name: of the layer in the reference, of several of the first.
         given: its input `[1, T, I]`, or of the newest token alone `[1, 1, I]`; perhaps with further
-            columns of the back end's own.
+            columns of the back end's own. Beside experts rows stand without the first axis.
         made: its output, `[1, T, O]` or `[1, 1, O]`, of several layers one behind the other.
     """
 
@@ -122,7 +122,8 @@ class OperationParity:
         self._errors = []
         with torch.inference_mode(), ExitStack() as hooks:
             calls: dict[str, deque[Product]] = defaultdict(deque)
-            for name, product in self._by_layer(self._observed.run(tokens, artifact_state)):
+            ran = [_with_batch(one) for one in self._observed.run(tokens, artifact_state)]
+            for name, product in self._by_layer(ran):
                 calls[name].append(product)
             for name, products in calls.items():
                 layer = self._layers[name]
@@ -188,11 +189,11 @@ class OperationParity:
 
         def hook(_: nn.Module, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
             product = products[0]
-            rows, columns = product.given.shape[1], inputs[0].shape[2]
-            given, own = product.given[..., :columns], inputs[0][:, -rows:]
+            rows, columns = product.given.shape[1], inputs[0].shape[-1]
+            given, whole = product.given[..., :columns], _batched(inputs[0])
             limit = ATTENTION_LIMIT if name in self._after_attention else BETWEEN_LIMIT
-            self._note(name, "between", given, own, limit)
-            return (_with_last_rows(inputs[0], given),)
+            self._note(name, "between", given, whole[:, -rows:], limit)
+            return (_with_last_rows(whole, given).view(inputs[0].shape),)
 
         return hook
 
@@ -204,7 +205,7 @@ class OperationParity:
             product = products.popleft()
             wanted = plain_product(layer, product.given[..., : layer.in_features])
             self._note(name, "product", product.made, wanted, PRODUCT_LIMIT)
-            return _with_last_rows(output, product.made)
+            return _with_last_rows(_batched(output), product.made).view(output.shape)
 
         return hook
 
@@ -237,6 +238,15 @@ def operation_error(value: torch.Tensor, wanted: torch.Tensor) -> float:
     channels = wanted[0].norm(dim=0) + 0.1 * size / wanted.shape[2] ** 0.5
     worst = (difference.norm(dim=0) / channels).max() / CHANNEL_FACTOR
     return float(torch.maximum(difference.norm() / size, worst))
+
+
+def _batched(rows: torch.Tensor) -> torch.Tensor:
+    """`[1, T, I]` of such a tensor, or of `[T, I]`."""
+    return rows if rows.dim() == 3 else rows.unsqueeze(0)
+
+
+def _with_batch(product: Product) -> Product:
+    return Product(product.name, _batched(product.given), _batched(product.made))
 
 
 def _with_last_rows(whole: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:

@@ -33,9 +33,10 @@ def register_attention(name: str, attend: Attend) -> None:
         dropout: float = 0.0,  # noqa: ARG001  (frozen backbone)
         sliding_window: int | None = None,
         softcap: float | None = None,
+        s_aux: torch.Tensor | None = None,
         **others: Any,
     ) -> tuple[torch.Tensor, None]:
-        call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap)
+        call = AttentionCall.of(module, query, key, value, scaling, sliding_window, softcap, s_aux)
         return attend(call, module, others).transpose(1, 2), None
 
     AttentionInterface.register(name, attention)

@@ -54,6 +54,8 @@ class AttentionCall:
         sliding_window: newest slots that a token may see (its own included), None for all.
         softcap: scores are capped to softcap * tanh(scores / softcap), None for no cap.
         reads_another: whether key and value are those that an earlier layer has cached already.
+        sinks: `[H]`, of each head a learned logit that stands in the softmax beside its scores, and
+            attends to nothing; None for none. No cap and no mask applies to it.
     """
 
     layer: int
@@ -64,6 +66,7 @@ class AttentionCall:
     sliding_window: int | None = None
     softcap: float | None = None
     reads_another: bool = False
+    sinks: torch.Tensor | None = None
 
     @classmethod
     def of(
@@ -75,13 +78,19 @@ class AttentionCall:
         scaling: float | None,
         sliding_window: int | None,
         softcap: float | None,
+        sinks: torch.Tensor | None = None,
     ) -> AttentionCall:
         """Makes the call of a backbone module; `scaling` defaults to D^-0.5.
 
         A window that stands only in the model's mask comes before `sliding_window`
         (`masks.measure_windows`).
+
+        Raises:
+            ValueError: the sinks aren't one logit of each head.
         """
+        if sinks is not None and sinks.shape != query.shape[1:2]:
+            raise ValueError("its attention's learned sinks aren't one number a head")
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
         window: int | None = getattr(module, "edgeinfinite_window", sliding_window)
         shared = reads_another(module)
-        return cls(layer_of(module), query, key, value, scale, window, softcap, shared)
+        return cls(layer_of(module), query, key, value, scale, window, softcap, shared, sinks)

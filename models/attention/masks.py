@@ -23,8 +23,8 @@ from edgeinfinite.models.attention.interface import attention_implementation
 from edgeinfinite.models.recurrent_states import attention_of
 
 _NAME = "edgeinfinite-masks"
-_PASSED_OVER = {"position_ids", "cache_position", "use_cache", "is_causal"}
-"""Arguments of attention that say nothing about what it computes here."""
+_PASSED_OVER = {"position_ids", "cache_position", "use_cache", "is_causal", "s_aux"}
+"""Arguments of attention that say nothing of who sees what; `s_aux` are the learned sinks."""
 
 _LONGEST = 2**20
 """Positions at which rules are tried, at most: a row of them takes 1 MB."""

@@ -9,6 +9,7 @@ from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 from transformers.initialization import no_init_weights
 
 from edgeinfinite.models.checkpoint.text_part import text_configuration
+from edgeinfinite.models.experts import expert_modules
 
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.bin.index.json", "*.gguf")
 
@@ -39,4 +40,6 @@ def shaped_model(config: PreTrainedConfig) -> PreTrainedModel:
     for parameter in model.parameters():
         row = torch.randn(parameter.shape[-1:], generator=random)
         parameter.data = (0.02 * row).expand(parameter.shape)
+    for _, experts in expert_modules(model):  # other ways to run them want rows in memory
+        experts.config._experts_implementation = "batched_mm"
     return model

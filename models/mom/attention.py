@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from edgeinfinite.models.attention.adapter import register_attention
 from edgeinfinite.models.attention.call import AttentionCall
+from edgeinfinite.models.attention.exact import weights_of
 from edgeinfinite.models.mom.row_rounding import last_queries, query_blocks, stand_alone
 
 EXACT_ATTENTION = "edgeinfinite-exact"
@@ -26,7 +27,7 @@ _QUERIES = 512
 for bit, see `row_rounding.query_blocks`."""
 
 _CAPPED_QUERIES = 128
-"""Queries of a block where scores are capped and so stand in memory, `[B, H, T, n]`."""
+"""Queries of a block where scores stand in memory, `[B, H, T, n]`: see `_explicit`."""
 
 
 def lean_attention(
@@ -45,11 +46,12 @@ def lean_attention(
     tokens, slots = call.query.shape[2], key.shape[2]
     window = slots if call.sliding_window is None else min(call.sliding_window, slots)
     cut_alike = prompt in (None, tokens) or tokens % _QUERIES == 0
-    if call.softcap is None and tokens == slots == window and tokens > 1 and cut_alike:
+    explicit = _explicit(call)
+    if not explicit and tokens == slots == window and tokens > 1 and cut_alike:
         return functional.scaled_dot_product_attention(
             call.query, key, value, is_causal=True, scale=call.scaling, enable_gqa=True
         )
-    block = _QUERIES if call.softcap is None else _CAPPED_QUERIES
+    block = _CAPPED_QUERIES if explicit else _QUERIES
     blocks = list(query_blocks(tokens, prompt or tokens, block))
     if len(blocks) < 2:
         return _block(call, call.query, key, value, window)
@@ -63,6 +65,11 @@ def lean_attention(
     return attended
 
 
+def _explicit(call: AttentionCall) -> bool:
+    """Whether its scores are capped or have sinks beside them: PyTorch's own attention has none."""
+    return call.softcap is not None or call.sinks is not None
+
+
 def _block(
     call: AttentionCall,
     query: torch.Tensor,
@@ -73,18 +80,18 @@ def _block(
     """Attention of a few queries; the last one is the last key's."""
     if query.shape[2] == 1:
         key, value = key[:, :, -window:], value[:, :, -window:]
-        if call.softcap is None:
+        if not _explicit(call):
             return functional.scaled_dot_product_attention(
                 query, key, value, scale=call.scaling, enable_gqa=True
             )
     mask = _mask_of_reversed(query, key.shape[2], window)
-    if call.softcap is None and stand_alone(query.shape[2]):  # which are the last ones, so in order
+    if not _explicit(call) and stand_alone(query.shape[2]):  # which are the last ones, so in order
         return functional.scaled_dot_product_attention(
             query, key, value, attn_mask=mask.flip(0), scale=call.scaling, enable_gqa=True
         )
     query = query.flip(2)
-    if call.softcap is not None:
-        return _capped(call, query, key, value, mask).flip(2)
+    if _explicit(call):
+        return _by_scores(call, query, key, value, mask).flip(2)
     return functional.scaled_dot_product_attention(
         query, key, value, attn_mask=mask, scale=call.scaling, enable_gqa=True
     ).flip(2)
@@ -103,21 +110,22 @@ def _mask_of_reversed(query: torch.Tensor, slots: int, window: int) -> torch.Ten
     return mask if query.device.type == "cpu" else mask.contiguous()  # GPU kernels need rows
 
 
-def _capped(
+def _by_scores(
     call: AttentionCall,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
     mask: torch.Tensor,
 ) -> torch.Tensor:
-    """Attention whose scores are capped to softcap * tanh(scores / softcap)."""
+    """Attention whose scores are capped to softcap * tanh(scores / softcap), or have sinks."""
     batch, heads, tokens, dim = query.shape
     kv_heads = key.shape[1]
     grouped = query.reshape(batch, kv_heads, heads // kv_heads, tokens, dim)
     scores = grouped @ key.unsqueeze(2).transpose(3, 4) * call.scaling
-    assert call.softcap is not None
-    scores = scores.div_(call.softcap).tanh_().mul_(call.softcap).add_(mask)
-    weights = scores.softmax(-1, dtype=torch.float32).to(query.dtype)
+    if call.softcap is not None:
+        scores = scores.div_(call.softcap).tanh_().mul_(call.softcap)
+    sinks = None if call.sinks is None else call.sinks.view(kv_heads, -1, 1, 1)
+    weights = weights_of(scores.add_(mask), sinks).to(query.dtype)
     return (weights @ value.unsqueeze(2)).view(batch, heads, tokens, dim)
 
 

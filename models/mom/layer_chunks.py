@@ -19,6 +19,7 @@ from transformers import PreTrainedModel
 from edgeinfinite.models.architecture import check_all_attend
 from edgeinfinite.models.mini_sequence import LastTokens, MiniSequence, decoder_layers
 from edgeinfinite.models.mom.row_rounding import chunks
+from edgeinfinite.models.rotary_embedding import rotary_embedding
 
 _LENGTH_DEPENDENT_ROPE = ("dynamic", "longrope")
 
@@ -53,7 +54,7 @@ class LayerChunks(MiniSequence):
         self._undo.append(self._last.remove)
         for layer in layers:
             self._patch(layer, self._layer(layer, is_last=layer is layers[-1]))
-        rotary: Any = model.get_decoder().rotary_emb
+        rotary: Any = rotary_embedding(model.get_decoder())
         if not _depends_on_length(rotary):
             self._patch(rotary, self._rotary(rotary.forward))
 

@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attention.call import own_caches
+from edgeinfinite.models.rotary_embedding import rotary_embedding
 
 _ALIKE = 1e-6
 _STEPS = (1, 7, 100, 1000)
@@ -117,7 +118,7 @@ def _cos_and_sin(
     model: PreTrainedModel, kind: str | None, positions: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """`[P, columns]` float32, as the embedding gives them."""
-    rotary: Any = model.get_decoder().rotary_emb
+    rotary: Any = rotary_embedding(model.get_decoder())
     like = torch.zeros(1, device=positions.device)
     try:
         with torch.no_grad():
@@ -150,7 +151,7 @@ def _once(cos: torch.Tensor, sin: torch.Tensor) -> slice | None:
 
 
 def _unknown(model: PreTrainedModel, what: str) -> EdgeInfiniteError:
-    name = type(model.get_decoder().rotary_emb).__name__
+    name = type(rotary_embedding(model.get_decoder())).__name__
     return EdgeInfiniteError(
         f"{type(model).__name__} isn't supported under --policy carry: {name} {what}; use --policy "
         "reencode"

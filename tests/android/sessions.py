@@ -22,6 +22,8 @@ from transformers import (
     FalconH1ForCausalLM,
     Gemma4ForCausalLM,
     Gemma4TextConfig,
+    GptOssConfig,
+    GptOssForCausalLM,
     Lfm2Config,
     Lfm2ForCausalLM,
     LlamaConfig,
@@ -85,7 +87,8 @@ class Fixture:
     model: str = "plain"
     """`sliding`: its second layer has a sliding window; of three layers two don't attend, but
     convolve (`states`) or have a gated delta rule (`delta`); each has an SSM beside it (`ssm`); the
-    last two of four layers read what the first two cached, with other heads each (`shared`)."""
+    last two of four layers read what the first two cached, with other heads each (`shared`); with
+    learned sinks and experts (`experts`)."""
     most_loss: float | None = None
     """Nats a token: weights get formats of 4 to 8 bits, chosen to lose no more than this."""
 
@@ -164,6 +167,13 @@ _ALL = (
         options=_UNTRAINED | {"gate": "none"} | _BYTES,
         model="shared",
     ),
+    Fixture(
+        "carry-experts",
+        Geometry(16, 4, 8, policy="carry", recall_slots=32),
+        quantize="int4",
+        options=_UNTRAINED | {"gate": "none"},
+        model="experts",
+    ),
     Fixture("npu-reencode", Geometry(24, 4, 8), options=_NPU),
     Fixture(
         "npu-carry",
@@ -182,7 +192,7 @@ def fixtures() -> tuple[Fixture, ...]:
 def write_sessions(folder: Path) -> None:
     """`NAME/artifact`, `NAME/steps.json`, `NAME/logits.f32`, `NAME/state_I.safetensors`."""
     with tempfile.TemporaryDirectory() as scratch:
-        kinds = ("plain", "sliding", "states", "delta", "ssm", "shared")
+        kinds = ("plain", "sliding", "states", "delta", "ssm", "shared", "experts")
         checkpoints = {kind: byte_checkpoint(Path(scratch) / kind, kind) for kind in kinds}
         # An export keeps one core busy.
         workers, fresh = min(4, os.cpu_count() or 1), multiprocessing.get_context("spawn")
@@ -303,7 +313,7 @@ def write_steps(folder: Path, recorded: dict[str, Any]) -> None:
 
 def byte_checkpoint(folder: Path, kind: str = "plain") -> Path:
     """A random Llama that reads and writes bytes, a Qwen2 whose second layer slides, an LFM2, a
-    Qwen3.5, a Falcon-H1 or a Gemma 4; the same one whenever it is made.
+    Qwen3.5, a Falcon-H1, a Gemma 4 or a GPT-OSS; the same one whenever it is made.
     """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     words = {word: index for index, word in enumerate([*SPECIAL, *alphabet])}
@@ -352,6 +362,12 @@ def byte_checkpoint(folder: Path, kind: str = "plain") -> Path:
         of_layers = {"hidden_size_per_layer_input": 32, "vocab_size_per_layer_input": len(words)}
         config = Gemma4TextConfig(**sizes, **of_layers)
         Gemma4ForCausalLM(config).save_pretrained(folder)
+    elif kind == "experts":
+        chosen = {"num_local_experts": 6, "num_experts_per_tok": 2, "head_dim": 16}
+        types = ["sliding_attention", "full_attention"]
+        rope = {"rope_type": "default", "rope_theta": 10_000.0}
+        slides = {"sliding_window": 6, "layer_types": types, "rope_parameters": rope}
+        GptOssForCausalLM(GptOssConfig(**sizes, **chosen, **slides)).save_pretrained(folder)
     else:
         LlamaForCausalLM(LlamaConfig(**sizes)).save_pretrained(folder)
     return folder

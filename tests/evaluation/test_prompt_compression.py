@@ -183,7 +183,7 @@ def hybrid(average: int, prompt: int, family: str = "Gemma3") -> CompressedPromp
     return CompressedPromptReader(model, SMALL, average, prompt)
 
 
-@pytest.mark.parametrize("family", ["Gemma2", "Gemma3", "Qwen2", "SmolLM3"])
+@pytest.mark.parametrize("family", ["Gemma2", "Gemma3", "GraniteSWA", "Qwen2", "SmolLM3"])
 def test_layers_with_sliding_windows_hold_the_window_and_the_others_choose(family):
     tokens, more = random_tokens(80), random_tokens(20, seed=1)
     full = Reader(tiny_hybrid(family, 12), "full", SETTING, 100)

@@ -69,7 +69,7 @@ def test_what_has_no_weights_is_not_exported(tmp_path, capsys):
     assert not (tmp_path / "a").exists()
 
 
-def test_a_dry_run_without_weights_refuses_what_no_export_takes(tmp_path, capsys):
+def test_a_dry_run_of_experts_without_weights_refuses_to_mix_their_bits(tmp_path, capsys):
     folder = tiny_checkpoint(tmp_path / "tiny")
     (folder / "model.safetensors").unlink()
     MixtralConfig(
@@ -83,8 +83,11 @@ def test_a_dry_run_without_weights_refuses_what_no_export_takes(tmp_path, capsys
         architectures=["MixtralForCausalLM"],
         max_position_embeddings=512,
     ).save_pretrained(folder)
-    assert dry_run(folder, tmp_path / "artifact", "--policy", "carry") == 2
-    assert "its layers have experts" in capsys.readouterr().err
+    asked = folder, tmp_path / "artifact", "--policy", "carry", "--quantize", "int4"
+    assert dry_run(*asked) == 0
+    assert "MixtralForCausalLM" in capsys.readouterr().out
+    assert dry_run(*asked, "--max-mb", "1") == 2
+    assert "has experts (MixtralExperts), whose bits aren't mixed" in capsys.readouterr().err
 
 
 def test_a_dry_run_refuses_the_same_options_as_an_export(tmp_path, capsys):

@@ -38,6 +38,10 @@ FAMILIES: dict[str, tuple[dict[str, Any], list[LayerFacts]]] = {
         {"sliding_window": 7, "head_dim": 8, "attn_logit_softcapping": 2.0},
         [LayerFacts(7, 2.0), LayerFacts(softcap=2.0)] * 2,
     ),
+    "GraniteSWA": (
+        {"sliding_window": 7, "layer_types": ["sliding_attention", "full_attention"] * 2},
+        [LayerFacts(7, sinks=True), LayerFacts(sinks=True)] * 2,
+    ),
     "SmolLM3": ({}, [FULL, FULL, FULL, WITHOUT_ROPE]),
     "Cohere2": ({"sliding_window": 7}, [WINDOW, WINDOW, WINDOW, WITHOUT_ROPE]),
     "Exaone4": (

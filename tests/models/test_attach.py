@@ -125,22 +125,8 @@ def test_a_cache_too_long_for_the_backbone_is_refused_with_all_its_parts(geometr
             transformers.MambaConfig(hidden_size=16, num_hidden_layers=1, vocab_size=50),
             "layer 0 is MambaMixer, not attention",
         ),
-        (
-            transformers.GptOssConfig(
-                hidden_size=16,
-                num_hidden_layers=1,
-                num_attention_heads=2,
-                num_key_value_heads=1,
-                head_dim=8,
-                intermediate_size=8,
-                num_local_experts=2,
-                num_experts_per_tok=1,
-                vocab_size=50,
-            ),
-            "learned sinks",
-        ),
     ],
-    ids=["gpt2", "opt", "mamba", "gpt-oss"],
+    ids=["gpt2", "opt", "mamba"],
 )
 def test_a_model_that_is_not_a_rope_decoder_is_refused_by_name(config, lack):
     model = transformers.AutoModelForCausalLM.from_config(config)

@@ -17,7 +17,8 @@ from edgeinfinite.models.architecture import architecture_of
 
 RIGHT = OUTCOMES["right"].split()
 WITH_STATES = {
-    *("bamba", "falcon_h1", "granitemoehybrid", "lfm2", "lfm3", "qwen3_5", "qwen3_5_text"),
+    *("bamba", "falcon_h1", "granitemoehybrid", "lfm2", "lfm2_moe", "lfm3"),
+    *("qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next"),
 }
 """Some of their layers keep more than KV caches: only `carry` never reads a token twice."""
 

@@ -115,7 +115,8 @@ def look_at(
 
 def _attend(call: AttentionCall, _: nn.Module, others: dict[str, Any]) -> torch.Tensor:
     watch: _Watch = others[_SEEN_ARGUMENT]
-    if call.sliding_window is None and call.softcap is None:  # avoids a T x T mask
+    plain = call.softcap is None and call.sinks is None
+    if plain and call.sliding_window is None:  # avoids a T x T mask
         full = functional.scaled_dot_product_attention(
             call.query, call.key, call.value, is_causal=True, scale=call.scaling, enable_gqa=True
         )

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attention.adapter import register_attention
 from edgeinfinite.models.attention.call import AttentionCall
-from edgeinfinite.models.attention.exact import causal_attention
+from edgeinfinite.models.attention.exact import causal_attention, weights_of
 from edgeinfinite.models.attention.interface import attention_implementation
 
 OBSERVED_ATTENTION = "edgeinfinite-observed"
@@ -88,6 +88,7 @@ def _attend(call: AttentionCall, _: nn.Module, others: dict[str, Any]) -> torch.
         return causal_attention(call, key, value)
     kv_heads, tokens, dim = key.shape[1:]
     grouped = query[0].reshape(kv_heads, -1, tokens, dim)
+    sinks = None if call.sinks is None else call.sinks.view(kv_heads, -1, 1, 1)
     largest, asked = (torch.zeros(kv_heads, tokens) for _ in range(2))
     mixed = torch.empty_like(grouped)
     for start in range(0, tokens, _QUERY_CHUNK):
@@ -103,7 +104,7 @@ def _attend(call: AttentionCall, _: nn.Module, others: dict[str, Any]) -> torch.
             scores.masked_fill_(hidden, float("-inf"))
         else:  # the columns before the chunk are seen by all of it
             scores[..., start:].masked_fill_(hidden[:, start:], float("-inf"))
-        weights = scores.softmax(-1)
+        weights = weights_of(scores, sinks)
         flat = weights.flatten(1, 2)
         mixed[:, :, start:end] = (flat @ value[0, :, :end]).unflatten(1, (-1, end - start))
         reached = end - watch.gap  # columns that at least the last query comes late enough for

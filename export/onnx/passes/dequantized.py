@@ -6,8 +6,13 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from edgeinfinite.export.onnx.passes.quantized_weights import QuantizedWeights, owners_of
+from edgeinfinite.export.onnx.passes.quantized_weights import (
+    QuantizedWeights,
+    dequantized_like,
+    owners_of,
+)
 from edgeinfinite.export.onnx.quantize import QuantizedWeight
+from edgeinfinite.models.experts import calls_interface
 from edgeinfinite.models.weights.row_modules import (
     RowEmbedding,
     RowLinear,
@@ -53,6 +58,9 @@ class DequantizedEmbedding(RowEmbedding):
 
 def swap_dequantized(model: PreTrainedModel, weights: QuantizedWeights) -> None:
     """Replaces the modules that own the weights; whatever is tied to one shares its integers."""
+    for name, weight in weights.items():
+        if calls_interface(model.get_submodule(name.rpartition(".")[0])):
+            model.get_parameter(name).data = dequantized_like(model, name, weight)
     for parent, name, module, weight in owners_of(model, weights):
         if is_linear(module):
             assert isinstance(module, nn.Linear)

@@ -29,6 +29,9 @@ heads it takes 0.13 ms a token, the float32 way 1 ms and 0.025 ms a token."""
 _FIRST_SCALES = 12
 """Inputs 12 and 13 of GroupQueryAttention: the scales of K and V, `[1, K, 1, D]`."""
 
+_SINKS = 11
+"""Its input of learned sinks, `[H]`."""
+
 _OF_INT8 = ("k_quant", "v_quant", "kv_cache")
 """How the names of its attributes for int8 caches begin."""
 
@@ -218,6 +221,8 @@ class _ManyTokens:
             for cache, name in zip(caches, ("key", "value"), strict=True)
         ]
         given = [self._scaled(query, k_scale, "query"), *new, *read, last, total]
+        if node.inputs[_SINKS] is not None:
+            given += node.inputs[len(given) : _SINKS + 1]
         result = self._attended(given)
         slots = self._slots(start, end)
         written = [

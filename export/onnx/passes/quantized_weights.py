@@ -23,6 +23,7 @@ from edgeinfinite.export.onnx.quantize import (
     taken_bytes,
 )
 from edgeinfinite.export.recipes import Recipe
+from edgeinfinite.models.experts import as_rows, calls_interface, from_rows
 from edgeinfinite.models.layer_inputs import table_of
 from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 from edgeinfinite.models.weights.row_modules import embedding_factor, is_linear
@@ -91,9 +92,16 @@ def quantize_weights(
             continue
         if name in known and _fits(known[name], owner):
             weights[name] = take_over(known[name])
-        elif can_quantize(parameter, chosen):
-            weights[name] = quantize(parameter, chosen, offsets=is_linear(owner))
+        elif can_quantize(matrix := _matrix(owner, parameter), chosen):
+            weights[name] = quantize(matrix, chosen, offsets=is_linear(owner))
     return weights
+
+
+def dequantized_like(model: PreTrainedModel, name: str, weight: QuantizedWeight) -> torch.Tensor:
+    """A weight as the artifact computes with it, in the shape of the model's parameter."""
+    owner = model.get_submodule(name.rpartition(".")[0])
+    rows = weight.dequantized()
+    return from_rows(owner, rows) if calls_interface(owner) else rows
 
 
 def stored_bytes(model: PreTrainedModel, recipe: Recipe, integers: Integers | None = None) -> int:
@@ -113,9 +121,9 @@ def stored_bytes(model: PreTrainedModel, recipe: Recipe, integers: Integers | No
             total += parameter.numel() * 4
         elif name in known and _fits(known[name], owner):
             total += taken_bytes(known[name])
-        elif can_quantize(parameter, chosen):
-            some = quantize(judged_rows(parameter), chosen, offsets=is_linear(owner))
-            total += some.bytes_of(len(parameter))
+        elif can_quantize(matrix := _matrix(owner, parameter), chosen):
+            some = quantize(judged_rows(matrix), chosen, offsets=is_linear(owner))
+            total += some.bytes_of(len(matrix))
         else:
             total += parameter.numel() * 4
     return total
@@ -155,4 +163,9 @@ def _fits(weight: GroupedWeight, owner: nn.Module) -> bool:
 
 
 def _replaceable(module: nn.Module) -> bool:
-    return is_linear(module) or embedding_factor(module) is not None
+    return is_linear(module) or calls_interface(module) or embedding_factor(module) is not None
+
+
+def _matrix(owner: nn.Module, parameter: torch.Tensor) -> torch.Tensor:
+    """A weight as rows over inputs: of experts, one expert's after the other's."""
+    return as_rows(owner, parameter) if calls_interface(owner) else parameter

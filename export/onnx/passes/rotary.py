@@ -21,6 +21,7 @@ from edgeinfinite.export.onnx import operators
 from edgeinfinite.export.onnx.rows import packed, unpacked
 from edgeinfinite.models.attach import attention_layers
 from edgeinfinite.models.recall.rotary import Layout, RotaryTable
+from edgeinfinite.models.rotary_embedding import rotary_embedding
 
 _NAME = "apply_rotary_pos_emb"
 _HEADS_LAST = 2
@@ -36,11 +37,13 @@ class _Form:
         backwards: whether they turn the other way than the operator.
         side_by_side: whether the columns of cos and sin hold each angle twice in a row, not the
             angles twice over.
+        single: whether they hold each angle once.
     """
 
     interleaved: bool = False
     backwards: bool = False
     side_by_side: bool = False
+    single: bool = False
 
     def fused(
         self,
@@ -71,6 +74,7 @@ class _Form:
         """Rows `[1, T, H D]`."""
         columns = cos.shape[-1]
         once = slice(0, columns, 2) if self.side_by_side else slice(columns // 2)
+        once = slice(columns) if self.single else once
         start = torch.zeros(1, dtype=torch.int64)
         return operators.rotary(
             rows,
@@ -90,7 +94,8 @@ class _Form:
 
         q, k, angle = random(1, 4, 3, 8), random(1, 2, 3, 8), random(1, 3, 4)
         twice = angle.repeat_interleave(2, dim=-1) if self.side_by_side else angle.repeat(1, 1, 2)
-        angles = twice.cos(), twice.sin()
+        given = angle if self.single else twice
+        angles = given.cos(), given.sin()
         wanted = [self._reference(x, angle.unsqueeze(1)) for x in (q, k)]
         rows = q.transpose(1, 2)
         known: tuple[tuple[Callable[..., Any], Callable[[], Any]], ...] = (
@@ -122,7 +127,7 @@ _FORMS = [
     for side_by_side in (False, True)
     for interleaved in (False, True)
     for backwards in (False, True)
-]
+] + [_Form(single=True)]
 
 
 @contextmanager
@@ -156,7 +161,7 @@ def one_grid(model: PreTrainedModel) -> bool:
     Returns:
         Whether its embedding has this; the others stay as they are.
     """
-    embedding: Any = model.get_decoder().rotary_emb
+    embedding: Any = rotary_embedding(model.get_decoder())
     mixes = getattr(embedding, "recomposition_frequencies", None)
     if mixes is None:
         return False

@@ -83,6 +83,16 @@ class QnnBackend(OnnxBackend):
                 f"{facts.name} has layers that share a cache or differ in heads, which graphs for "
                 "the NPU don't read yet; export it for the CPU"
             )
+        if facts.experts:
+            raise EdgeInfiniteError(
+                f"graphs of fixed shape don't run experts yet, as {facts.name} has them "
+                f"({facts.experts}); export it for the CPU"
+            )
+        if any(layer.sinks for layer in facts.layers):
+            raise EdgeInfiniteError(
+                f"graphs of fixed shape don't attend with learned sinks yet, as {facts.name} does; "
+                "export it for the CPU"
+            )
 
     def export_graphs(
         self, request: WeightRequest, folder: Path, target: str, progress: Progress

@@ -76,13 +76,14 @@ def assert_refused(model: PreTrainedModel) -> None:
         pass
 
 
-def test_experts_stay_refused_by_name(tmp_path, capsys):
+def test_the_rule_goes_with_experts(tmp_path):
     config = Qwen3NextConfig(**tiny_qwen3_next().config.to_dict() | {"mlp_only_layers": []})
     config.num_experts, config.num_experts_per_tok, config.moe_intermediate_size = 4, 2, 16
     model = Qwen3NextForCausalLM(config)
     checkpoint = tiny_checkpoint(tmp_path / "experts", model=model)
-    assert export(checkpoint, tmp_path / "artifact") == 2
-    assert "its layers have experts" in capsys.readouterr().err.splitlines()[-1]
+    assert export(checkpoint, tmp_path / "artifact") == 0
+    passes = load_manifest(tmp_path / "artifact").details["passes"]
+    assert passes["delta_rule"] and passes["experts"]
 
 
 def test_executorch_refuses_the_state_by_name(tmp_path, capsys):

@@ -21,8 +21,9 @@ from edgeinfinite.runtime_py.engines.onnx_engine import OnnxEngine
 from tiny import assert_close, tiny_hybrid
 
 LENGTHS = ("--segment-length", "24", "--sink-length", "4", "--window-length", "8")
-FAMILIES = {"Llama": 2, "Gemma2": 2, "Gemma3": 4}
-"""Layers. Gemma 2's scores have a softcap, both Gemmas have layers with sliding windows."""
+FAMILIES = {"Llama": 2, "Gemma2": 2, "Gemma3": 4, "GraniteSWA": 2}
+"""Layers. Gemma 2's scores have a softcap, Granite's learned sinks; all but Llama have layers with
+sliding windows."""
 
 
 @pytest.fixture(scope="module", params=FAMILIES)

@@ -30,11 +30,14 @@ VARIANTS = {
     "Mistral": (2, "--segment-length", "8"),  # every layer slides
     "Gemma2 in bytes": (2, *LENGTHS, "--cache-type", "int8"),  # scores have a softcap
     "Gemma3 in bytes": (4, *LENGTHS, "--cache-type", "int8"),
+    "GraniteSWA": (4, *LENGTHS, *BY_LAYER),  # scores have learned sinks
+    "GraniteSWA in bytes": (4, *LENGTHS, "--cache-type", "int8"),
+    "GraniteSWA in halves": (4, *LENGTHS, "--cache-type", "float16"),
 }
 """Layers, then options."""
 
-ROUNDING = {"float32": 1e-4, "int8": 5e-2}
-EXACT = {"float32": 1e-5, "int8": 0.1}
+ROUNDING = {"float32": 1e-4, "int8": 5e-2, "float16": 5e-3}
+EXACT = {"float32": 1e-5, "int8": 0.1, "float16": 5e-3}
 """To the backbone itself."""
 
 

@@ -22,7 +22,7 @@ from edgeinfinite.runtime_py.session.session import Session
 from tiny import assert_close, random_tokens, tiny_hybrid
 
 LAYERS = 4
-FAMILIES = ("Gemma2", "Gemma3", "Qwen2", "SmolLM3")
+FAMILIES = ("Gemma2", "Gemma3", "GraniteSWA", "Qwen2", "SmolLM3")
 
 
 def geometry_of(sinks: int, slots: int, segment: int, window: int) -> Geometry:

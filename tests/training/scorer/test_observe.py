@@ -53,7 +53,7 @@ def test_observing_does_not_change_the_output():
 @pytest.mark.usefixtures("query_chunk")
 def test_layers_with_sliding_windows_are_not_watched_and_answer_as_ever():
     tokens = random_tokens(40)
-    for family in ("Gemma2", "Gemma3"):
+    for family in ("Gemma2", "Gemma3", "GraniteSWA"):
         seen: dict[int, Observation] = {}
         model = tiny_hybrid(family, 7)
         observe(model, tokens, 5, 5, seen.__setitem__)
