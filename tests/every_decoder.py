@@ -252,11 +252,11 @@ OUTCOMES = {
         "gemma4_text gemma4_unified gemma4_unified_text glm glm4 glm4_moe got_ocr2 gpt_oss "
         "granite granite_swa granitemoe granitemoe_swa granitemoehybrid granitemoeshared helium "
         "hunyuan_v1_dense hunyuan_v1_moe hy_v3 hyperclovax internlm3 iquestcoder jais2 kolibri1 "
-        "laguna lfm2 lfm2_moe lfm3 llama mellum minimax_m2 minimax_m3_vl_text ministral "
-        "ministral3 mistral mixtral moss_transcribe_diarize nanochat olmo olmo2 olmo3 olmoe "
-        "persimmon phi phi3 phi4_multimodal phimoe qwen2 qwen2_moe qwen3 qwen3_5 qwen3_5_moe "
-        "qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next seed_oss smollm3 solar_open "
-        "starcoder2 vaultgemma"
+        "laguna lfm2 lfm2_moe lfm3 llama mellum mimo_v2_flash minimax_m2 minimax_m3_vl_text "
+        "ministral ministral3 mistral mixtral moss_transcribe_diarize nanochat olmo olmo2 olmo3 "
+        "olmoe persimmon phi phi3 phi4_multimodal phimoe qwen2 qwen2_moe qwen3 qwen3_5 "
+        "qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next seed_oss smollm3 "
+        "solar_open starcoder2 vaultgemma"
     ),
     "encoder-decoders": (
         "bart bigbird_pegasus blenderbot blenderbot-small marian mbart musicgen musicgen_melody "
@@ -283,7 +283,6 @@ OUTCOMES = {
     "sparse attention": (
         "axk2 deepseek_v32 deepseek_v4 doge dots3_note dots3_note_text glm_moe_dsa hy_v4"
     ),
-    "keys unlike values": "mimo_v2_flash",
     "two attentions a layer": "diffllama",
 }
 """What an export does with each type; `python tests/every_decoder.py` prints it anew."""
