@@ -48,6 +48,7 @@ class ExpertProjection(nn.Module):
     ) -> None:
         super().__init__()
         self.bits = self.group = 0
+        parts: tuple[torch.Tensor | None, ...]
         if isinstance(weight, QuantizedWeight):
             assert weight.offsets is None
             self.bits, self.group = weight.packed_bits, weight.format.group
@@ -155,7 +156,7 @@ def _split(graph: ir.Graph, node: ir.Node) -> int:
         nodes.append(product)
     results = [product.outputs[0] for product in nodes[1:]]
     for value in (*split.outputs, *results):
-        value.dtype = made.dtype
+        value.type = made.type
     joined = ir.Node("", "Concat", results, [ir.AttrInt64("axis", 0)])
     graph.insert_before(node, [*nodes, joined])
     new = joined.outputs[0]
@@ -163,9 +164,9 @@ def _split(graph: ir.Graph, node: ir.Node) -> int:
     made.replace_all_uses_with(new, replace_graph_outputs=True)
     graph.remove(node, safe=True)
     new.name = name
-    for value in tensors:
-        if value is not None and value.name is not None and not value.uses():
-            del graph.initializers[value.name]
+    for whole in tensors:
+        if whole is not None and whole.name is not None and not whole.uses():
+            del graph.initializers[whole.name]
     return len(results)
 
 
