@@ -20,9 +20,28 @@ _PLACE = {
     "required": ["city"],
     "$defs": {"x": {"enum": ["a", 1, None, 1e-7, 12345678901234567890]}},
 }
+_REFERS = {
+    "allOf": [{"$ref": "#/$defs/All"}],
+    "$defs": {
+        "All": {
+            "properties": {
+                "n": {"$ref": "#/$defs/N"},
+                "t": {"$ref": "#/$defs/T~1U"},
+                "maybe": {"anyOf": [{"$ref": "#/$defs/N"}, {"type": "null"}]},
+                "text": {"type": ["string", "null"]},
+                "wide": {"minimum": 0.5},
+                "any": {},
+                "loop": {"$ref": "#/$defs/All/properties/loop"},
+            }
+        },
+        "N": {"type": "integer"},
+        "T/U": {"enum": ["5", "6"]},
+    },
+}
 TOOLS = (
     Tool("weather", 'Of a "city" <tool_call>\n \u4f60', _PLACE),
     Tool("now", "", {"type": "object", "properties": {}}),
+    Tool("refers", "", _REFERS),
 )
 _ROME = {"city": 'Rome "}]\\ </tool_call> \u4f60\U0001f642', "days": 2}
 _MORE = {"city": "x", "more": {"a": [1.5, True, None, "[ARGS]"], "b": {}}}
@@ -176,6 +195,9 @@ def _qwen_xml() -> list[str]:
         "<tool_call>\n<function=weather>\n</tool_call>",
         "<tool_call><function=now></function></tool_call>",
         call("unknown"),
+        call("refers", n="5", t="5", maybe="5", text="null", wide="2.5", any="null", loop="5"),
+        call("refers", maybe="null", text="6", wide="1e400", any="[1]"),
+        call("refers", maybe="x", text="y"),
         *PLAIN,
     ]
 

@@ -2,7 +2,6 @@ package io.edgeinfinite.core.tools
 
 import io.edgeinfinite.core.DEEPEST_JSON
 import io.edgeinfinite.core.jinja.JsonException
-import io.edgeinfinite.core.jinja.areEqual
 import io.edgeinfinite.core.jinja.isPythonSpace
 import io.edgeinfinite.core.jinja.parseJson
 
@@ -129,7 +128,7 @@ internal object XmlCall : Body() {
             throw NoCallException("no function")
         }
         val name = strip(head.first)
-        val properties = tools[name]?.properties.orEmpty()
+        val arguments = tools[name]?.arguments
         val given = LinkedHashMap<String, Any?>()
         val inner = text.substring(head.second, text.length - END.length)
         var at = inner.indexOf(PARAMETER)
@@ -142,7 +141,7 @@ internal object XmlCall : Body() {
             val end = inner.indexOf(PARAMETER_END, key.second)
             if (end < 0) break
             val value = inner.substring(key.second, end).removePrefix("\n").removeSuffix("\n")
-            given[key.first] = if (isJson(properties[key.first])) parseJson(value) else value
+            given[key.first] = read(value, arguments?.kinds(key.first).orEmpty())
             at = inner.indexOf(PARAMETER, end + PARAMETER_END.length)
         }
         return listOf(Call(name, given))
@@ -159,9 +158,14 @@ internal object XmlCall : Body() {
         return if ('\n' in name) null else name to end + 1
     }
 
-    /** Whether a value is written as JSON, and not as the text that it is. */
-    private fun isJson(schema: Any?): Boolean =
-        schema is Map<*, *> && schema.containsKey("type") && !areEqual(schema["type"], "string")
+    /** An argument's value: JSON, unless it may be a text; where it may be null, a text that says so is. */
+    private fun read(
+        value: String,
+        kinds: Set<String>,
+    ): Any? {
+        val isNull = strip(value) == "null" && "null" in kinds
+        return if (isNull || (kinds.isNotEmpty() && "string" !in kinds)) parseJson(value) else value
+    }
 }
 
 /** `call:name{key:<escape>text<escape>,other:1}`. */

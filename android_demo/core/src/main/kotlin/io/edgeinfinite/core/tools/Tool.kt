@@ -32,8 +32,7 @@ constructor(
         }
     }
 
-    /** Its arguments by name, each with its schema. */
-    internal val properties: Map<*, *> get() = schema["properties"] as? Map<*, *> ?: emptyMap<Any?, Any?>()
+    internal val arguments: Arguments by lazy { Arguments(schema) }
 
     /** As chat templates know it. */
     internal fun declared(): Map<String, Any?> =

@@ -185,7 +185,7 @@ class ToolsFixturesTest {
     @Test
     fun `answers in pieces have Python's parts, whole and broken ones`() {
         val answers = Json.decodeFromJsonElement<List<Answer>>(Fixtures.json("tools/answers.json"))
-        val tools = prompts.first { it.tools.size == 2 }.tools.map { it.tool() }
+        val tools = prompts.maxBy { it.tools.size }.tools.map { it.tool() }
         for ((number, answer) in answers.withIndex()) {
             val form = ToolForm.ALL.first { it.name == answer.form }
             val reader = AnswerReader(form, tools.take(answer.tools), answer.thinks, answer.thinking)
