@@ -129,7 +129,7 @@ def test_what_fills_a_chunk_up_changes_no_bit(emulator: OnnxEngine) -> None:
     """The last chunk is partial. Tokens after its own ones reach neither cache nor logits."""
     session = Session(emulator)
     session.append(text(20))
-    graph = emulator._graphs["prefill_segment"]
+    graph = emulator._prefill.graph
     results = []
     for filler in (0, 200):
         state = session.state.copy()

@@ -72,7 +72,7 @@ def test_a_call_that_fails_leaves_the_state_as_it_was(engine, monkeypatch):
     session, other = Session(engine), Session(engine)
     session.append(tokens[:30])
     other.append(tokens[:30])
-    graph = engine._graphs["prefill_segment"]
+    graph = engine._prefill.graph
 
     def fails(*_: object) -> None:
         raise EdgeInfiniteError("no memory")
