@@ -16,6 +16,9 @@ import numpy as np
 
 from edgeinfinite.runtime_py.answer.sampling_options import SamplingOptions
 
+_LARGEST = 1e30
+"""A logit that no other one reaches; infinity would make every probability none."""
+
 
 def adjusted(
     logits: np.ndarray,
@@ -43,7 +46,9 @@ def adjusted(
     if options.repetition_penalty != 1:
         seen = np.unique(np.array(answer, dtype=np.int64))
         penalty, values = options.repetition_penalty, changed[seen]
-        changed[seen] = np.where(values < 0, values * penalty, values / penalty)
+        with np.errstate(over="ignore"):  # of the half that isn't taken, or is bounded
+            scaled = np.where(values < 0, values * penalty, values / penalty)
+        changed[seen] = np.minimum(scaled, _LARGEST)
     if options.presence_penalty or options.frequency_penalty:
         used, times = np.unique(np.array(answer, dtype=np.int64), return_counts=True)
         changed[used] -= options.presence_penalty + options.frequency_penalty * times

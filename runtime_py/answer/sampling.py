@@ -80,7 +80,8 @@ def candidates(logits: np.ndarray, options: SamplingOptions) -> tuple[np.ndarray
         Token ids, int64 [n], ascending, and probabilities, float64 [n], that sum to 1.
     """
     # The maximum is subtracted first: a tiny temperature must not overflow.
-    scaled = (logits.astype(np.float64) - logits.max()) / options.temperature
+    with np.errstate(over="ignore"):  # far below it, -inf is as good
+        scaled = (logits.astype(np.float64) - logits.max()) / options.temperature
     tokens = np.arange(len(logits))
     if 0 < options.top_k < len(logits):
         kth = np.partition(scaled, -options.top_k)[-options.top_k]

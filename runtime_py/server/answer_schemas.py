@@ -26,6 +26,20 @@ class ErrorAnswer(msgspec.Struct):
     error: Error
 
 
+class MessageError(msgspec.Struct):
+    """What is wrong, in Anthropic's words."""
+
+    type: str
+    message: str
+
+
+class MessageErrorAnswer(msgspec.Struct):
+    """Every answer of `/v1/messages` that isn't a 200."""
+
+    type: Literal["error"]
+    error: MessageError
+
+
 class CachedTokens(msgspec.Struct):
     """Tokens of the prompt that a saved state had read already; what the state holds at the end.
 
@@ -232,7 +246,7 @@ class DocumentBeginning(msgspec.Struct):
 
 _KINDS = (
     *(ErrorAnswer, ChatCompletion, ChatCompletionChunk, Completion, Progress, Model, ModelList),
-    *(Health, DocumentFound, DocumentRead, DocumentBeginning),
+    *(MessageErrorAnswer, Health, DocumentFound, DocumentRead, DocumentBeginning),
 )
 
 

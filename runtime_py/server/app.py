@@ -12,6 +12,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import ASGIApp
 
 from edgeinfinite.errors import EdgeInfiniteError
@@ -137,8 +138,21 @@ async def _no_route(request: Request, error: Exception) -> Response:
         return ApiProblem(404, message, code="unsupported_route").response()
     message = f"{request.method} {request.url.path[:80]}: {error.detail}; see docs/server.md"
     response = problem_response(ApiProblem(error.status_code, message), request.url.path)
-    response.headers.update(error.headers or {})  # Allow, of a method that isn't there
+    response.headers.update(error.headers or {})
+    if error.status_code == 405:  # a path may have a route for each of its methods
+        response.headers["Allow"] = ", ".join(sorted(_methods(request)))
     return response
+
+
+def _methods(request: Request) -> set[str]:
+    """The methods of a path."""
+    routes = request.app.router.routes
+    path = next(one.path for one in routes if one.matches(request.scope)[0] is not Match.NONE)
+    found: set[str] = set()
+    for route in routes:
+        if route.path == path:
+            found |= route.methods or set()
+    return found
 
 
 async def _failed(request: Request, error: Exception) -> Response:

@@ -153,7 +153,8 @@ def known_fields(given: dict[str, Any], understood: Iterable[str]) -> dict[str, 
     """
     fields = {name: value for name, value in given.items() if value is not None}
     if not fields.get("tools"):  # how to call what isn't there
-        fields.pop("parallel_tool_calls", None)
+        if isinstance(fields.get("parallel_tool_calls"), bool):
+            del fields["parallel_tool_calls"]
         if fields.get("tool_choice") in ("none", "auto"):
             del fields["tool_choice"]
     if fields.get("function_call") == "none":
@@ -204,7 +205,9 @@ def _stream_options(value: Any) -> Any:
 
 def _response_format(value: Any) -> Any:
     """With the schema where OpenAI has it; llama.cpp's, Together's and others' stands beside."""
-    if not isinstance(value, dict) or value.get("schema") is None or value.get("json_schema"):
+    if not isinstance(value, dict) or value.get("schema") is None:
+        return value
+    if value.get("json_schema") is not None:
         return value
     if value.get("type") not in ("json_object", "json_schema"):
         return value

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from edgeinfinite.runtime_py.server.answer_schemas import answer_schemas
 from edgeinfinite.runtime_py.server.guard import is_open
-from edgeinfinite.runtime_py.server.openapi_apis import api_paths
+from edgeinfinite.runtime_py.server.openapi_apis import api_paths, in_own_words
 from edgeinfinite.runtime_py.server.options import ServeOptions
 from edgeinfinite.runtime_py.server.patience import LARGEST_BODY, LARGEST_DOCUMENT
 from edgeinfinite.runtime_py.server.request_schemas import REF, request_schemas
@@ -63,6 +63,7 @@ def description(*, with_key: bool) -> _Object:
                 if not is_open(path):
                     operation["security"] = [{"key": []}]
                     operation["responses"]["401"] = _problem(401)
+    in_own_words(paths)
     return {
         "openapi": "3.1.0",
         "info": {"title": "EdgeInfinite", "version": __version__, "description": _ABOUT},
@@ -105,8 +106,7 @@ def _paths() -> dict[str, dict[str, _Object]]:
 
 def _answering(name: str, asked: str, answered: str) -> _Object:
     chunk = "ChatCompletionChunk" if answered == "ChatCompletion" else answered
-    stream = {
-        "type": "string",
+    stream = {  # of no type: a tool may take each event for the value, or all of them together
         "description": f"Server-sent events: `data:` and a {chunk} each, an ErrorAnswer where the "
         "answer fails amid it, at last [DONE]. With `return_progress` chunks have "
         "`prompt_progress` while the prompt is read; without it, a comment comes every 15 seconds "

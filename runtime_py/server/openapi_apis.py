@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from edgeinfinite.runtime_py.server.error_shapes import is_message_path
 from edgeinfinite.runtime_py.server.patience import LARGEST_BODY
 
 _Object = dict[str, Any]
@@ -53,10 +54,21 @@ def api_paths(responses: _Responses) -> dict[str, _Object]:
     }
 
 
+def in_own_words(paths: dict[str, _Object]) -> None:
+    """Gives the Messages API the shape of its own errors; changed in place."""
+    for path, methods in paths.items():
+        if is_message_path(path):
+            for operation in methods.values():
+                for status, response in operation["responses"].items():
+                    if status != "200":
+                        own = {"$ref": "#/components/schemas/MessageErrorAnswer"}
+                        response["content"] = _json(own)
+
+
 def _posting(responses: _Responses, name: str, about: str, asked: str, answered: str) -> _Object:
     content = _json({"type": "object", "description": answered})
     if not name.startswith("count"):
-        stream = {"type": "string", "description": "The API's own server-sent events."}
+        stream = {"description": "The API's own server-sent events."}
         content |= {"text/event-stream": {"schema": stream}}
     return {
         "operationId": name,

@@ -98,3 +98,11 @@ def test_a_bias_of_a_token_outside_the_vocabulary_is_refused() -> None:
     options.check_vocabulary(8)
     with pytest.raises(EdgeInfiniteError, match="token 7, outside the vocabulary of 7"):
         options.check_vocabulary(7)
+
+
+def test_the_smallest_penalty_makes_no_logit_infinite() -> None:
+    logits = np.array([1.0, 2.0, -1.0, 0.0], np.float32)
+    for temperature in (0.0, 0.7, 5e-324):
+        options = SamplingOptions(temperature=temperature, top_p=0.9, repetition_penalty=5e-324)
+        assert Sampler(options).sample(logits, answer=[0]) == 0
+        assert Sampler(options).sample(logits, answer=[2]) in (1, 2)

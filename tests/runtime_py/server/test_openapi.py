@@ -9,6 +9,7 @@ from functools import partial
 import httpx
 import msgspec
 import pytest
+from tiny_server import Running
 
 from edgeinfinite.runtime_py.server import answer_schemas as answers
 from edgeinfinite.runtime_py.server.anthropic_messages.request import (
@@ -146,3 +147,23 @@ def test_answers_have_the_shapes_that_it_says(server):
 def test_a_method_that_isnt_there_is_refused_with_those_that_are(server):
     said = httpx.put(f"{server.url}/v1/completions", content=b"{}")
     assert said.status_code == 405 and said.headers["allow"] == "POST"
+
+
+def test_a_method_that_isnt_there_is_told_all_that_are(server: Running) -> None:
+    answer = httpx.request("PATCH", f"{server.url}/v1/responses/x")
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "DELETE, GET, HEAD"
+    for path in ("input_tokens", "x/input_items"):
+        assert "DELETE" not in httpx.request("PATCH", f"{server.url}/v1/responses/{path}").headers
+
+
+def test_the_messages_api_describes_its_own_errors(server: Running) -> None:
+    said = httpx.get(f"{server.url}/openapi.json").json()
+    shapes = {}
+    for path in ("/v1/messages", "/v1/messages/count_tokens", "/v1/responses"):
+        responses = said["paths"][path]["post"]["responses"]
+        schema = responses["400"]["content"]["application/json"]["schema"]["$ref"]
+        shapes[path] = said["components"]["schemas"][schema.rpartition("/")[2]]
+        answer = httpx.post(f"{server.url}{path}", content=b"{").json()
+        assert set(answer) == set(shapes[path]["required"])
+    assert shapes["/v1/messages"] == shapes["/v1/messages/count_tokens"] != shapes["/v1/responses"]

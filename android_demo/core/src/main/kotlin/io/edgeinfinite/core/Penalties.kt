@@ -21,7 +21,7 @@ internal fun adjusted(
     val penalty = options.repetitionPenalty
     if (penalty != 1.0) {
         for (token in answer.toSet()) {
-            changed[token] = changed[token].let { if (it < 0) it * penalty else it / penalty }
+            changed[token] = changed[token].let { if (it < 0) it * penalty else minOf(it / penalty, LARGEST) }
         }
     }
     if (options.presencePenalty != 0.0 || options.frequencyPenalty != 0.0) {
@@ -31,3 +31,6 @@ internal fun adjusted(
     }
     return changed
 }
+
+/** A logit that no other one reaches; infinity would make every probability none. */
+private const val LARGEST = 1e30
