@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from results_cases import CASES
-from results_conversation import CONVERSATION
+from results_conversation import CONVERSATION, CONVERSATION_GEMMA
 from results_exact import EXACT_4096, EXACT_AND_FIXED, EXACT_BUDGET, EXACT_GEMMA, EXACT_OLD
 from results_models import DEVICES
 from results_quantization import (
@@ -30,6 +30,7 @@ GRIDS: dict[str, Grid] = {
     "recall/other-tasks": OTHER_TASKS,
     "recall/speed-int8": INT8,
     "conversation/smollm2": CONVERSATION,
+    "conversation/gemma": CONVERSATION_GEMMA,
     "gemma/beside-llama-cpp": GEMMA,
     "executorch/measured": EXECUTORCH,
     "exact-attention/measured": EXACT_4096,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from results_tables import Cell, Grid, Line, Row, count, mean, percent
 
 _SMOLLM2 = "recall/conversation-smollm2.json"
+_GEMMA = "recall/conversation-gemma.json"
 _LABELS = {
     "edgeinfinite": "**EdgeInfinite**",
     "streaming": "StreamingLLM",
@@ -23,9 +24,10 @@ def _in_text(rows: list[Row]) -> str:
     return f"{100 * sum(row['in_text'] for row in rows) / len(rows):.0f} %"
 
 
-def _line(tokens: int, method: str) -> Line:
+def _line(tokens: int, method: str, rows: str = _SMOLLM2) -> Line:
     where = {"prompt_tokens": tokens, "method": method}
-    return Line((f"{tokens:,}", _LABELS[method]), _SMOLLM2, where, method == "edgeinfinite")
+    is_default = method == "edgeinfinite" and rows == _SMOLLM2
+    return Line((f"{tokens:,}", _LABELS[method]), rows, where, is_default)
 
 
 def _megabytes(rows: list[Row]) -> str:
@@ -49,5 +51,13 @@ CONVERSATION = Grid(
         *(_line(8000, method) for method in _LABELS),
         *(_line(32000, method) for method in ("edgeinfinite", "newest")),
         *(_line(128_000, method) for method in ("edgeinfinite", "newest")),
+    ),
+)
+CONVERSATION_GEMMA = Grid(
+    ("chat", "what is kept"),
+    _COLUMNS,
+    (
+        *(_line(8000, method, _GEMMA) for method in _LABELS if method != "summary"),
+        *(_line(32000, m, _GEMMA) for m in ("edgeinfinite", "streaming", "extract", "newest")),
     ),
 )
