@@ -57,7 +57,7 @@ CONVERSATION_GEMMA = Grid(
     ("chat", "what is kept"),
     _COLUMNS,
     (
-        *(_line(8000, method, _GEMMA) for method in _LABELS if method != "summary"),
+        *(_line(8000, method, _GEMMA) for method in _LABELS),
         *(_line(32000, m, _GEMMA) for m in ("edgeinfinite", "streaming", "extract", "newest")),
         *(_line(128_000, m, _GEMMA) for m in ("edgeinfinite", "extract", "newest")),
     ),
