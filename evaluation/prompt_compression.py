@@ -111,7 +111,7 @@ def most_attended(
     scores = scores.reshape(kv_heads, heads // kv_heads, window, pairs)
     future = torch.ones(window, pairs, dtype=torch.bool).triu(pairs - window + 1)
     column = None if sinks is None else sinks.view(kv_heads, -1, 1, 1)
-    weights = weights_of(scores.masked_fill(future, float("-inf")), column)
+    weights = weights_of(scores.masked_fill(future, float("-inf")), column).to(scores.dtype)
     attention = weights[..., : pairs - window].sum(2)
     pooled = functional.max_pool1d(attention, kernel, stride=1, padding=kernel // 2).mean(1)
     best = pooled.topk(keep - window, dim=-1).indices.sort(-1).values

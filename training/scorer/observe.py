@@ -104,7 +104,7 @@ def _attend(call: AttentionCall, _: nn.Module, others: dict[str, Any]) -> torch.
             scores.masked_fill_(hidden, float("-inf"))
         else:  # the columns before the chunk are seen by all of it
             scores[..., start:].masked_fill_(hidden[:, start:], float("-inf"))
-        weights = weights_of(scores, sinks)
+        weights = weights_of(scores, sinks).to(scores.dtype)
         flat = weights.flatten(1, 2)
         mixed[:, :, start:end] = (flat @ value[0, :, :end]).unflatten(1, (-1, end - start))
         reached = end - watch.gap  # columns that at least the last query comes late enough for
