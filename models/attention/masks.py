@@ -148,8 +148,10 @@ def _number(modules: list[nn.Module], calls: dict[int, ObservedCall]) -> None:
     """
     owners: dict[int, tuple[int, nn.Module]] = {}
     for module in modules:
-        # All calls are held, so no two keys have ever been in one place.
-        place = calls[id(module)].key.data_ptr()
+        # All calls are held, so no two keys have ever been in one place. What wraps another tensor
+        # has none, and is told by itself.
+        key = calls[id(module)].key
+        place = key.data_ptr() or id(key)
         number, owner = owners.setdefault(place, (len(owners), module))
         if number != module.layer_idx:
             module.__dict__["edgeinfinite_number"] = number

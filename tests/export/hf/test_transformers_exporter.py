@@ -221,11 +221,11 @@ def test_a_transformers_without_the_hook_is_named_with_the_version_that_has_it(
 
 
 def test_every_option_of_export_is_one_of_the_configuration() -> None:
-    """But for what stands in the model in memory, and for a .gguf file's."""
+    """But for what stands in the model in memory or its tokenizer, and for a .gguf file's."""
     given = {field.name for field in dataclasses.fields(EdgeInfiniteExportConfig)}
     kinds = (ExportOptions, GeometryOptions, QuantizationOptions)
     options = {field.name for kind in kinds for field in dataclasses.fields(kind)}
-    apart = {"model", "output", "geometry", "quantization", "pre_tokenizer"}
+    apart = {"model", "output", "geometry", "quantization", "pre_tokenizer", "chat_template"}
     assert given - {"export_format", "tokenizer"} == options - apart
     defaults = {f.name: f.default for kind in kinds for f in dataclasses.fields(kind)}
     for field in dataclasses.fields(EdgeInfiniteExportConfig):

@@ -54,8 +54,8 @@ def test_a_window_of_a_wrong_length_is_found_though_the_text_is_shorter(
     assert all(check.passed for check in check_untouched(model, policy))
     right = AttentionCall.of.__func__  # type: ignore[attr-defined]
 
-    def wider(cls, module, query, key, value, scaling, window, softcap):  # type: ignore[no-untyped-def]
-        return right(cls, module, query, key, value, scaling, window and window + 1, softcap)
+    def wider(cls, module, query, key, value, scaling, window, *more):  # type: ignore[no-untyped-def]
+        return right(cls, module, query, key, value, scaling, window and window + 1, *more)
 
     model = tiny_hybrid("Gemma2", 60, positions=512)
     monkeypatch.setattr(AttentionCall, "of", classmethod(wider))
@@ -67,8 +67,8 @@ def test_another_scale_of_scores_is_found_within_the_cache(
 ) -> None:
     right = AttentionCall.of.__func__  # type: ignore[attr-defined]
 
-    def other(cls, module, query, key, value, scaling, window, softcap):  # type: ignore[no-untyped-def]
-        return right(cls, module, query, key, value, 1.01 * scaling, window, softcap)
+    def other(cls, module, query, key, value, scaling, *more):  # type: ignore[no-untyped-def]
+        return right(cls, module, query, key, value, 1.01 * scaling, *more)
 
     monkeypatch.setattr(AttentionCall, "of", classmethod(other))
     within, _ = check_untouched(tiny_llama(), "carry")
