@@ -21,6 +21,7 @@ from edgeinfinite.runtime_py.engines.base import Engine, Prefill
 from edgeinfinite.runtime_py.session.forks import leave, part_from_forks, share
 from edgeinfinite.runtime_py.session.policies import POLICY_OF, Policy, make_room
 from edgeinfinite.runtime_py.session.state import State
+from edgeinfinite.runtime_py.session.token_array import token_array
 
 
 def new_unread(tokens: Iterable[int] = ()) -> array[int]:
@@ -171,7 +172,7 @@ class Session:
         Raises:
             EdgeInfiniteError: one is outside the vocabulary (none is accepted).
         """
-        new = np.asarray(tokens, dtype=np.int64).reshape(-1)
+        new = token_array(tokens)
         outside = new[(new < 0) | (new >= self.engine.vocabulary)]
         if outside.size:
             raise EdgeInfiniteError(
