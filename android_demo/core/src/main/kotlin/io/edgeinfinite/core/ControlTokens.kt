@@ -51,9 +51,8 @@ internal class ControlTokens(
     private val apart by lazy(::setApart)
 
     /** Whether the text holds a control token's text. */
-    fun areSpelledIn(text: String): Boolean {
-        return names.areIn(text) || (normalizes && normalized.areIn(tokenizer.normalize(text)))
-    }
+    fun areSpelledIn(text: String): Boolean =
+        names.areIn(text) || (normalizes && normalized.areIn(tokenizer.normalize(text)))
 
     /** Whether a text in what JSON can say holds a control token's text. */
     fun areSpelledAmid(value: Any?): Boolean =

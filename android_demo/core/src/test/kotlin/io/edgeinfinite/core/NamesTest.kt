@@ -34,7 +34,8 @@ class NamesTest {
     @Test
     fun `thousands of names cost no more than a few`() {
         val names = Names(List(6_250) { "<unused$it>" })
-        assertTimeoutPreemptively(Duration.ofSeconds(5)) { // 6,250 searches of the text took minutes
+        // 6,250 searches of the text took minutes.
+        assertTimeoutPreemptively(Duration.ofSeconds(5)) {
             assertFalse(names.areIn("<un".repeat(2_000_000)))
             assertTrue(names.areIn("<un".repeat(2_000_000) + "used6249>"))
         }

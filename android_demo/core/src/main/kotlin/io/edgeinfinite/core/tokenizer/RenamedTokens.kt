@@ -15,16 +15,15 @@ internal class RenamedTokens(
     private val names: Map<String, String>,
     renamed: (Map<String, String>) -> Tokenizer,
 ) {
-    private val numbers = tokenizer.addedTokens.filter { it.content in names }.map { it.id }.toIntArray()
+    private val others = tokenizer.addedTokens.filter { it.content in names }
 
     private val words = names.keys.mapNotNullTo(HashSet(), tokenizer::wordOf)
 
     private val sharing =
         tokenizer.withAddedTokens(
             // Numbers below zero tell an added token from a word of the model that has its number.
-            tokenizer.addedTokens.filter { it.content in names }.mapIndexed { i, token ->
-                token.copy(id = -1 - i, content = names.getValue(token.content))
-            } + tokenizer.addedTokens.filterNot { it.content in names },
+            others.mapIndexed { i, token -> token.copy(id = -1 - i, content = names.getValue(token.content)) } +
+                (tokenizer.addedTokens - others.toSet()),
         )
 
     private val copy by lazy { renamed(names) }
@@ -33,7 +32,7 @@ internal class RenamedTokens(
     fun encode(text: String): IntArray {
         val ids = sharing.encode(text, addSpecialTokens = false)
         if (words.isNotEmpty() && ids.any { it in words }) return copy.encode(text, addSpecialTokens = false)
-        for (i in ids.indices) if (ids[i] < 0) ids[i] = numbers[-1 - ids[i]]
+        for (i in ids.indices) if (ids[i] < 0) ids[i] = others[-1 - ids[i]].id
         return ids
     }
 }
