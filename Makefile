@@ -86,12 +86,13 @@ test-llama-cpp: setup  ## what is read from GGUF against llama.cpp on the same t
 test-arm64: setup  ## SmolLM2's artifacts on an emulated ARM64 CPU, compared with this one
 	scripts/arm64.sh
 
-# Server, benchmark and documents: their arithmetic is the engines', which is tested with the rest. What reads
-# checkpoints computes nothing that a CPU's kernels change, and every decoder is the same few operations.
+# Left out: the server, texts, tools and what reads checkpoints compute nothing that a CPU's kernels change; every
+# decoder is the same few operations; and a session's engines are tried one by one.
 test-other-cpu: setup  ## runtime and models again with the kernels that torch has for lesser CPUs
 	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 $(BIN)/python -m pytest $(PARALLEL) \
-		--durations=3 $(addprefix --ignore=tests/runtime_py/,benchmark documents server) \
-		$(addprefix --ignore=tests/models/,checkpoint/gguf test_every_decoder.py) \
+		--durations=3 $(addprefix --ignore=tests/runtime_py/,benchmark documents server text tools \
+		answer/grammars session/test_sessions_change_engines.py) \
+		$(addprefix --ignore=tests/models/,checkpoint test_every_decoder.py) -k 'not 100000_tokens' \
 		tests/runtime_py tests/models
 
 android: setup  ## builds and tests android_demo/ with Maven, no Android SDK (see its README)

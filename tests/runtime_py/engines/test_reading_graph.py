@@ -90,6 +90,7 @@ def test_one_graph_at_a_time_is_open_unless_another_text_needs_the_other(artifac
             other.append(TOKENS[:5])  # another conversation, meanwhile
 
     one.append(TOKENS, progress=progress)
+    Session(shared).append(TOKENS)  # whose end opens the other graph
     assert seen[:3] == [(True, False), (True, False), (False, False)]
     assert (places._graph is None, places._reader is None) == (False, True)
     alone = Session(opened(artifact)).append(TOKENS[:5])
@@ -101,7 +102,7 @@ def test_a_cancelled_reading_closes_the_reader_and_goes_on(artifact: Path) -> No
     session, calls = Session(engine), iter([False, False, True])
     with pytest.raises(Cancelled):
         session.append(TOKENS, cancelled=lambda: next(calls))
-    assert engine._prefill._reader is None and session.unread
+    assert engine._prefill._reader is engine._prefill._graph is None and session.unread
     session.append([])
     assert session.tokens_read == len(TOKENS)
 
