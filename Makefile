@@ -6,8 +6,9 @@ BIN := .venv/bin
 STAMP := .venv/.setup-done
 # A package folder that is new needs a new installation.
 PACKAGES := $(wildcard artifact/__init__.py training/__init__.py evaluation/__init__.py)
-# Four at most: each may hold a real model. Files stay whole, for what their tests share.
-PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
+# Four at most: each may hold a real model. Files stay whole, for what their tests share, and in the order of
+# tests/conftest.py: by xdist's own, by number of tests, the longest would come last.
+PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 CHECKED := $(wildcard edgeinfinite artifact models export runtime_py training evaluation optimum_edgeinfinite tests scripts experiments setup.py)
 
 QUICK := tests/test_*.py tests/artifact tests/cli/test_parser.py tests/cli/test_errors.py \
@@ -29,11 +30,12 @@ demo: setup  ## exports the demo model, reads a long text, asks for what stood a
 	@scripts/demo.sh
 
 # Maven and its compilers seldom keep two cores busy, so they work beside the tests in Python.
-test: lint typecheck results-check  ## everything that proves the product
+test: lint  ## everything that proves the product
 	@mkdir -p build
 	@echo "the Android app is built and tested beside this: build/android.log"
 	@$(MAKE) --no-print-directory android >build/android.log 2>&1 & android=$$!; \
-	$(MAKE) --no-print-directory pytest && $(MAKE) --no-print-directory test-other-cpu; python=$$?; \
+	$(MAKE) --no-print-directory typecheck results-check pytest && $(MAKE) --no-print-directory test-other-cpu; \
+	python=$$?; \
 	wait $$android; kotlin=$$?; tail -n 1 build/android.log; \
 	[[ $$kotlin == 0 ]] || cat build/android.log; [[ $$python == 0 && $$kotlin == 0 ]]
 

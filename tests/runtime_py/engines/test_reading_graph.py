@@ -97,6 +97,23 @@ def test_one_graph_at_a_time_is_open_unless_another_text_needs_the_other(artifac
     np.testing.assert_array_equal(Session(engine).append(TOKENS[:5]), alone)
 
 
+@pytest.mark.parametrize("length", range(90, 100))
+def test_a_single_token_of_a_long_text_opens_no_other_graph(artifact: Path, length: int) -> None:
+    """Two graphs with their weights would be held: 350 MB more for Gemma 3 270M."""
+    engine = opened(artifact)
+    session, seen = Session(engine), []
+    session.append(TOKENS[:length], progress=lambda _: seen.append(engine._prefill._graph is None))
+    assert all(seen) and session.tokens_read == length
+
+
+def test_few_products_with_4_bits_are_not_worth_another_graph(artifact: Path) -> None:
+    file = (artifact / "prefill_segment.onnx").read_bytes()
+    four, eight = (b"\x0a\x04bits\x18" + bits for bits in (b"\x04", b"\x08"))
+    most = (file.count(four) - file.count(eight)) // 2
+    assert with_float_products(file.replace(four, eight, most)) is not None
+    assert with_float_products(file.replace(four, eight, most + 1)) is None
+
+
 def test_a_cancelled_reading_closes_the_reader_and_goes_on(artifact: Path) -> None:
     engine = opened(artifact)
     session, calls = Session(engine), iter([False, False, True])
