@@ -177,6 +177,9 @@ def check_writable(path: Path | None, *, again: bool = False) -> None:
         return
     if not path.parent.is_dir():
         raise EdgeInfiniteError(f"{path}: there is no folder {path.parent}; create it first")
+    target = Path(os.path.realpath(path))
+    if path.is_symlink() and not path.exists() and not target.parent.is_dir():
+        raise EdgeInfiniteError(f"{path} leads to {target}, whose folder isn't there; remove it")
     if path.is_dir():
         raise EdgeInfiniteError(f"{path} is a folder; give the name of a file")
     if again and not is_replaceable(path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import http.client
 import json
 import threading
@@ -221,12 +222,30 @@ def test_a_stream_that_waits_for_others_says_so_and_is_whole_then(server, monkey
             ended.set()
             rest = [line for line in lines if line and not line.startswith(":")]
         last = rest[-1]
-        assert last == "data: [DONE]" or "message_stop" in last or "response.incomplete" in last
+        ends = ("data: [DONE]", "message_stop", "response.incomplete", "response.completed")
+        assert any(end in last for end in ends)
         quick = httpx.post(f"{server.url}/v1/{path}", json=given | {most: 2}, timeout=30)
         assert quick.status_code == 200
     finally:
         ended.set()
         del jobs
+
+
+def test_a_mark_before_json_changes_nothing_and_a_compressed_body_is_refused_as_that(server):
+    body = json.dumps(GREEDY | {"messages": HI}).encode()
+    url = f"{server.url}/v1/chat/completions"
+    assert httpx.post(url, content=b"\xef\xbb\xbf" + body, timeout=20).status_code == 200
+    zipped = {"Content-Encoding": "gzip"}
+    said = httpx.post(url, content=gzip.compress(body), headers=zipped, timeout=20)
+    assert said.status_code == 415 and "encoded as gzip" in said.text
+
+
+def test_a_schema_that_no_text_fits_is_refused_as_that(server):
+    pytest.importorskip("llguidance")
+    wanted = {"name": "x", "schema": {"$ref": "#"}}
+    body = {"messages": HI, "response_format": {"type": "json_schema", "json_schema": wanted}}
+    said = httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=20)
+    assert said.status_code == 400 and "no text has this form" in said.text
 
 
 async def _started(server, work) -> object:
