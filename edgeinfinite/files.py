@@ -177,6 +177,9 @@ def check_writable(path: Path | None, *, again: bool = False) -> None:
         return
     if not path.parent.is_dir():
         raise EdgeInfiniteError(f"{path}: there is no folder {path.parent}; create it first")
+    target = Path(os.path.realpath(path))
+    if path.is_symlink() and not path.exists() and not target.parent.is_dir():
+        raise EdgeInfiniteError(f"{path} leads to {target}, whose folder isn't there; remove it")
     if path.is_dir():
         raise EdgeInfiniteError(f"{path} is a folder; give the name of a file")
     if again and not is_replaceable(path):
@@ -259,7 +262,19 @@ def remove(path: Path) -> None:
 
 
 def _write_through(path: Path, content: bytes) -> None:
-    # Append, because standard output may be a file that already has an answer.
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+    descriptor = _open_already(path)
+    if descriptor is None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
+
+
+def _open_already(path: Path) -> int | None:
+    """A copy of standard output or error where the path is one: a file that the shell opened is
+    written where the shell's next program goes on, which a second handle of it wouldn't move.
+    """
+    for number in (1, 2):
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(number), path.stat()):
+                return os.dup(number)
+    return None

@@ -151,3 +151,19 @@ def test_a_plot_is_written_like_any_file_and_an_unknown_format_is_one_line(tmp_p
     with pytest.raises(EdgeInfiniteError, match=r"can't be a \.xyz"):
         save_figure(Figure(), tmp_path / "plot.xyz")
     assert _names(tmp_path) == ["plot", "plot.svg"]
+
+
+def test_a_link_into_no_folder_is_refused_before_long_work(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "gone" / "file")
+    with pytest.raises(EdgeInfiniteError, match="whose folder isn't there"):
+        check_writable(tmp_path / "link")
+    (tmp_path / "gone").mkdir()
+    check_writable(tmp_path / "link", again=True)
+
+
+def test_what_follows_on_standard_output_stands_behind_what_was_written(tmp_path: Path) -> None:
+    file = tmp_path / "out.txt"
+    with file.open("w") as redirected:
+        subprocess.run([sys.executable, "-c", TO_STDOUT], stdout=redirected, check=True)
+        subprocess.run(["echo", "next"], stdout=redirected, check=True)
+    assert file.read_text() == "answer\nrowsnext\n"

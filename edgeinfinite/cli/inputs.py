@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from edgeinfinite.errors import EdgeInfiniteError, printable
+from edgeinfinite.runtime_py.documents.contents import contents_of, whole
 
 STANDARD_INPUT = "standard input"
 _DASH = Path("-")
@@ -22,11 +23,11 @@ def read_input(path: Path) -> tuple[str, bytes]:
     """A file's name, which can be printed, and its bytes; of standard input for `-`.
 
     Raises:
-        EdgeInfiniteError: there is no standard input.
+        EdgeInfiniteError: there is no standard input, or it is too large.
         OSError: the file can't be read; the message names it.
     """
     if not is_standard_input(path):
-        return printable(path.name), path.read_bytes()
+        return printable(path.name), contents_of(path)
     if sys.stdin is None:
         raise EdgeInfiniteError("there is no standard input; give a file")
     return STANDARD_INPUT, _standard_input()
@@ -51,4 +52,4 @@ def piped_input() -> bytes:
 
 def _standard_input() -> bytes:
     buffer = getattr(sys.stdin, "buffer", None)
-    return sys.stdin.read().encode() if buffer is None else bytes(buffer.read())
+    return sys.stdin.read().encode() if buffer is None else whole(buffer, STANDARD_INPUT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
+import errno
 import sys
 import traceback
 from collections.abc import Sequence
@@ -43,6 +43,7 @@ from edgeinfinite.cli.read import read, sessions
 from edgeinfinite.cli.serve import serve
 from edgeinfinite.cli.signals import ended_by_signals
 from edgeinfinite.cli.soak import soak
+from edgeinfinite.cli.streams import open_closed_streams, output_failure, write_out
 from edgeinfinite.cli.terminal import escape_unencodable
 from edgeinfinite.cli.train_gate import add_train_gate
 from edgeinfinite.cli.train_scorer import add_train_scorer
@@ -69,6 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 done, 1 a check of `verify` or `soak` failed, 2 an error that the user can
         fix, 130 ended by Ctrl-C (`generate`: before any answer), 143 by SIGTERM.
     """
+    open_closed_streams()
     return run(command_line().parse_args(argv))
 
 
@@ -81,20 +83,24 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         `main`'s exit code; errors that the user can fix are one line on stderr.
     """
+    open_closed_streams()
     quieten()
     escape_unencodable()
     try:
         with ended_by_signals():
-            return int(arguments.command(arguments))
+            code = int(arguments.command(arguments))
+        write_out()
+        return code
     except Terminated:
         return 143
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
     except BrokenPipeError:  # our output's reader is gone: `edgeinfinite generate | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        output_failure()
         return 1
     except Exception as error:
+        output_failure()  # what is buffered may fail again at the exit
         message = _told(error)
         if message is None:
             raise
@@ -110,9 +116,9 @@ def _told(error: Exception) -> str | None:
         case EdgeInfiniteError():
             return str(error)
         case OSError():
-            check = "permissions" if isinstance(error, PermissionError) else "path"
-            place = f"{error.filename}: {error.strerror}; check the {check}"
-            return place if error.filename else str(error)
+            if error.filename:
+                return f"{error.filename}: {error.strerror}; {_advice(error)}"
+            return f"{error.strerror}; {_advice(error)}" if _is_full(error) else str(error)
         case MemoryError():
             return _NO_MEMORY
         case RuntimeError() if _TORCH_HAS_NO_MEMORY in str(error):
@@ -124,6 +130,16 @@ def _told(error: Exception) -> str | None:
         case ImportError() if _LOADER_HAS_NO_MEMORY in str(error):
             return _NO_MEMORY
     return None
+
+
+def _advice(error: OSError) -> str:
+    if isinstance(error, PermissionError):
+        return "check the permissions"
+    return "make room on the disk" if _is_full(error) else "check the path"
+
+
+def _is_full(error: OSError) -> bool:
+    return error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def command_line() -> argparse.ArgumentParser:

@@ -7,6 +7,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
+from edgeinfinite.cli.streams import output_failure
+
 _MOST_SHOWN = 3
 _ALIKE = 0.72
 """How much of two words must be the same for one to be suggested for the other."""
@@ -31,6 +33,17 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"edgeinfinite: error: {message}; see `{self.prog} --help`\n")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        if status == 0:  # after --help and --version, whose text may not have been written
+            failure = output_failure()
+            if failure is not None:
+                piped = isinstance(failure, BrokenPipeError)
+                why = (
+                    None if piped else f"edgeinfinite: error: standard output: {failure.strerror}\n"
+                )
+                super().exit(1 if piped else 2, why)
+        super().exit(status, message)
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None

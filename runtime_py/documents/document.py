@@ -13,6 +13,7 @@ from pathlib import Path
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.documents import docx, epub, markup, pdf, plain
 from edgeinfinite.runtime_py.documents.budget import Budget
+from edgeinfinite.runtime_py.documents.contents import contents_of
 from edgeinfinite.runtime_py.documents.kinds import KINDS, kind_of
 from edgeinfinite.runtime_py.documents.parts import Extracted
 
@@ -60,7 +61,7 @@ def read_document(path: Path) -> Document:
             size, or the extra `documents` isn't installed.
         OSError: the file can't be read; the message names it.
     """
-    return document_of(path.name, path.read_bytes())
+    return document_of(path.name, contents_of(path))
 
 
 def document_of(name: str, data: bytes) -> Document:

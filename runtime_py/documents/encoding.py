@@ -82,6 +82,11 @@ _PAIRS = re.compile(rb"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]")
 _HALF = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 """Halves of a pair of surrogates as if they were characters, which UTF-8 doesn't know."""
 
+_HZ = re.compile(rb"~\{((?:[\x21-\x77][\x21-\x7e])+)~\}")
+_COMMON_HANZI = 0x57
+"""The first byte of GB 2312's signs and its usual characters, at most; letters of ASCII words are
+mostly beyond."""
+
 _HEAD = 4096
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.S)
 _RAW = re.compile(rb"<(script|style|textarea|title|noscript)\b.*?(?:</\1|\Z)", re.S | re.I)
@@ -189,7 +194,9 @@ def _by_pattern(name: str, data: bytes) -> Decoded | None:
 
 
 def _by_escapes(name: str, data: bytes) -> Decoded | None:
-    """Japanese and Korean mail in seven bits, which looks like ASCII but for its escapes."""
+    """East Asian mail in seven bits, which looks like ASCII but for its escapes."""
+    if _is_hz(data):
+        return Decoded(data.decode("hz"), (f"{name} is read as hz: it has the escapes of that",))
     encoding = "iso2022_kr" if b"\x1b$)C" in data else "iso2022_jp_2"
     if b"\x1b$" not in data or not data.isascii() or not _is_strict(data, encoding):
         return None
@@ -197,6 +204,16 @@ def _by_escapes(name: str, data: bytes) -> Decoded | None:
     if text.isascii():
         return None
     return Decoded(text, (f"{name} is read as {encoding}: it has the escapes of that",))
+
+
+def _is_hz(data: bytes) -> bool:
+    """Whether all that HZ's escapes enclose (RFC 1843) is Chinese, as no other text has it."""
+    if b"~{" not in data or not data.isascii():
+        return False
+    inside = b"".join(_HZ.findall(data))
+    common = sum(first <= _COMMON_HANZI for first in inside[::2])
+    closed = b"~{" not in _HZ.sub(b"", data)
+    return closed and 4 * common > len(inside) and _is_strict(data, "hz")
 
 
 def _is_assigned(text: str) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from edgeinfinite.errors import EdgeInfiniteError
@@ -152,16 +154,15 @@ def _book(name: str, archive: Archive, skipped: Skipped) -> _Book:
         return _Book("", pages, [note])
     book = _Book(_title(package))
     folder = posixpath.dirname(path)
-    items = {
-        item.get("id"): item
-        for item in package.iter("{*}item")
-        if item.get("id") is not None and item.get("href") is not None
-    }
+    items: dict[str, list[Any]] = {}  # some books give two parts one id
+    for item in package.iter("{*}item"):
+        if item.get("id") is not None and item.get("href") is not None:
+            items.setdefault(item.get("id"), []).append(item)
     _follow_spine(package, items, folder, archive, book, skipped)
     if not book.pages and not len(skipped):
         book.pages = [
             resolved(folder, item.get("href"))
-            for item in items.values()
+            for item in chain.from_iterable(items.values())
             if _is_page(item, archive, folder) and not _is_contents(item)
         ]
         book.pages = book.pages or _pages_by_name(archive)
@@ -175,7 +176,7 @@ def _pages_by_name(archive: Archive) -> list[str]:
 
 def _follow_spine(
     package: Any,
-    items: dict[str, Any],
+    items: dict[str, list[Any]],
     folder: str,
     archive: Archive,
     book: _Book,
@@ -183,12 +184,13 @@ def _follow_spine(
 ) -> None:
     repeated: set[str] = set()
     seen: set[str] = set()
-    for entry in package.iter("{*}itemref"):
-        item = items.get(entry.get("idref"))
-        if item is None:
-            skipped.add(str(entry.get("idref")), "the book names it, but doesn't say where it is")
-            continue
-        item = _readable(item, items)
+    spine = [entry.get("idref") for entry in package.iter("{*}itemref")]
+    for name in dict.fromkeys(spine):
+        if name not in items:
+            skipped.add(str(name), "the book names it, but doesn't say where it is")
+    several = [name for name in dict.fromkeys(spine) if len(items.get(name, ())) > 1]
+    book.notes += [f"the book has several parts of the name {name}" for name in several]
+    for item in _in_order(spine, items, archive, folder):
         if _is_contents(item):
             continue
         path = resolved(folder, item.get("href"))
@@ -206,7 +208,25 @@ def _follow_spine(
         book.notes.append(f"{len(repeated):,} chapters that the book names again are read once")
 
 
-def _readable(item: Any, items: dict[str, Any]) -> Any:
+def _in_order(
+    spine: list[str], items: dict[str, list[Any]], archive: Archive, folder: str
+) -> Iterator[Any]:
+    """The parts that the spine names; all of one name where it is named first."""
+    begun: set[str] = set()
+    for name in spine:
+        if name not in begun or len(items.get(name, ())) == 1:
+            yield from _meant(name, items, archive, folder)
+        begun.add(name)
+
+
+def _meant(name: str, items: dict[str, list[Any]], archive: Archive, folder: str) -> list[Any]:
+    """The parts of one name: of several the pages, where any of them is one."""
+    found = [_readable(item, items) for item in items.get(name, ())]
+    pages = [item for item in found if _is_page(item, archive, folder)] if len(found) > 1 else []
+    return pages or found
+
+
+def _readable(item: Any, items: dict[str, list[Any]]) -> Any:
     """The item, or what the book gives for readers that can't show it."""
     seen = set()
     found = item
@@ -214,7 +234,7 @@ def _readable(item: Any, items: dict[str, Any]) -> Any:
         if found.get("id") in seen:
             return item
         seen.add(found.get("id"))
-        found = items[found.get("fallback")]
+        found = items[found.get("fallback")][0]
     return found if _type(found) in _PAGES else item
 
 

@@ -54,18 +54,21 @@ def _grouped(text: str) -> str:
     return text if _ATOM.fullmatch(text) else f"({text})"
 
 
-def _fraction(above: str, below: str) -> str:
+def fraction(above: str, below: str) -> str:
+    """A fraction on one line."""
     return f"{_grouped(above)}/{_grouped(below)}"
 
 
-def _scripts(base: str, below: str = "", above: str = "") -> str:
+def scripts(base: str, below: str = "", above: str = "") -> str:
+    """A base with what stands below and above behind it; "" for nothing."""
     below, above = below.strip(), above.strip()
     return (
         base + (f"_{_grouped(below)}" if below else "") + (f"^{_grouped(above)}" if above else "")
     )
 
 
-def _root(of: str, degree: str = "") -> str:
+def root(of: str, degree: str = "") -> str:
+    """A root on one line; "" is the square root's degree."""
     return f"{_grouped(of)}^(1/{degree.strip()})" if degree.strip() else f"√{_grouped(of)}"
 
 
@@ -88,19 +91,20 @@ def _joined(parts: Iterable[tuple[str, str]]) -> str:
     return out
 
 
-def _matrix(rows: Sequence[Sequence[str]]) -> str:
+def matrix(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells on one line."""
     return "[" + "; ".join(", ".join(cell.strip() for cell in row) for row in rows) + "]"
 
 
 _MATHML: dict[str, tuple[int, Callable[..., str]]] = {
-    "mfrac": (2, _fraction),
-    "msup": (2, lambda base, above: _scripts(base, above=above)),
-    "mover": (2, lambda base, above: _scripts(base, above=above)),
-    "msub": (2, _scripts),
-    "munder": (2, _scripts),
-    "msubsup": (3, _scripts),
-    "munderover": (3, _scripts),
-    "mroot": (2, _root),
+    "mfrac": (2, fraction),
+    "msup": (2, lambda base, above: scripts(base, above=above)),
+    "mover": (2, lambda base, above: scripts(base, above=above)),
+    "msub": (2, scripts),
+    "munder": (2, scripts),
+    "msubsup": (3, scripts),
+    "munderover": (3, scripts),
+    "mroot": (2, root),
 }
 """Elements with a fixed number of parts, and what becomes of these."""
 
@@ -121,7 +125,7 @@ def _mathml(element: Any, depth: int) -> str:
     if tag == "semantics":
         return _mathml(children[0], depth + 1)
     if tag == "mtable":
-        return _matrix([[_mathml(cell, depth + 2) for cell in row] for row in children])
+        return matrix([[_mathml(cell, depth + 2) for cell in row] for row in children])
     parts = [_mathml(child, depth + 1) for child in children]
     if tag in _MATHML and len(parts) == _MATHML[tag][0]:
         return _MATHML[tag][1](*parts)
@@ -135,7 +139,7 @@ def _mathml(element: Any, depth: int) -> str:
         (local_name(child), part + (child.tail or "").strip())
         for part, child in zip(parts, children, strict=True)
     )
-    return _root(text) if tag == "msqrt" else text
+    return root(text) if tag == "msqrt" else text
 
 
 def _multiscripts(children: Sequence[Any], parts: Sequence[str]) -> str:
@@ -149,8 +153,8 @@ def _multiscripts(children: Sequence[Any], parts: Sequence[str]) -> str:
         else:
             side.append(part)
 
-    def written(scripts: list[str], base: str) -> str:
-        return _scripts(base, "".join(scripts[::2]), "".join(scripts[1::2]))
+    def written(those: list[str], base: str) -> str:
+        return scripts(base, "".join(those[::2]), "".join(those[1::2]))
 
     return written(before, "") + written(after, parts[0])
 
@@ -171,18 +175,18 @@ def _word(element: Any, depth: int) -> str:
         return [_word(child, depth + 1) for child in element if local_name(child) == name]
 
     if tag == "f":
-        return _fraction(part("num"), part("den"))
+        return fraction(part("num"), part("den"))
     if tag in ("sSup", "sSub", "sSubSup"):
-        return _scripts(part("e"), part("sub"), part("sup"))
+        return scripts(part("e"), part("sub"), part("sup"))
     if tag == "sPre":
-        return _scripts("", part("sub"), part("sup")) + part("e")
+        return scripts("", part("sub"), part("sup")) + part("e")
     if tag in ("limLow", "limUpp"):
         low = tag == "limLow"
-        return _scripts(part("e"), **{"below" if low else "above": part("lim")})
+        return scripts(part("e"), **{"below" if low else "above": part("lim")})
     if tag == "rad":
-        return _root(part("e"), part("deg"))
+        return root(part("e"), part("deg"))
     if tag == "nary":
-        return _scripts(_value(element, "chr", "∫"), part("sub"), part("sup")) + f" {part('e')}"
+        return scripts(_value(element, "chr", "∫"), part("sub"), part("sup")) + f" {part('e')}"
     if tag == "d":
         inner = _value(element, "sepChr", "|").join(parts("e"))
         return _value(element, "begChr", "(") + inner + _value(element, "endChr", ")")
@@ -194,7 +198,7 @@ def _word(element: Any, depth: int) -> str:
         return part("e") + _value(element, "chr", "\u0302")
     if tag == "m":
         rows = [child for child in element if local_name(child) == "mr"]
-        return _matrix([[_word(cell, depth + 2) for cell in row] for row in rows])
+        return matrix([[_word(cell, depth + 2) for cell in row] for row in rows])
     if tag in ("eqArr", "oMathPara"):
         return "; ".join(filter(str.strip, parts("e") + parts("oMath")))
     return _joined((local_name(child), _word(child, depth + 1)) for child in element)

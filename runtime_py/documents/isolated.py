@@ -18,6 +18,7 @@ from typing import IO
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.documents.budget import Budget, too_slow
+from edgeinfinite.runtime_py.documents.contents import contents_of
 from edgeinfinite.runtime_py.documents.document import Document, document_of
 from edgeinfinite.runtime_py.documents.kinds import is_plain
 
@@ -36,7 +37,7 @@ def read_isolated(path: Path) -> Document:
         EdgeInfiniteError: as there, or it needs more time or memory than any document does.
         OSError: the file can't be read; the message names it.
     """
-    return document_isolated(path.name, path.read_bytes())
+    return document_isolated(path.name, contents_of(path))
 
 
 def document_isolated(name: str, data: bytes) -> Document:

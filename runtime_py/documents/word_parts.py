@@ -12,7 +12,7 @@ import zipfile
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from edgeinfinite.runtime_py.documents import opc, word_numbers
+from edgeinfinite.runtime_py.documents import eq_fields, opc, word_numbers
 from edgeinfinite.runtime_py.documents.archive import Archive
 from edgeinfinite.runtime_py.documents.formulas import local_name, of_word
 from edgeinfinite.runtime_py.documents.parts import Skipped, going_on
@@ -109,6 +109,7 @@ def make_plain(root: Any, links: set[str], notes: dict[str, set[str]]) -> None:
         links: ids of the relationships that lead to addresses.
         notes: ids of the footnotes and endnotes that there are.
     """
+    eq_fields.write_out(root)
     for element in list(root.iter()):
         tag = local_name(element)
         if tag in ("oMath", "oMathPara"):

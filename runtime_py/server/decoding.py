@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -22,7 +23,7 @@ def object_of(body: bytes) -> dict[str, Any]:
         ApiProblem: 400, the body is none.
     """
     try:
-        fields = msgspec.json.decode(body)
+        fields = msgspec.json.decode(body.removeprefix(codecs.BOM_UTF8))  # .NET's clients send it
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ApiProblem(400, f"the body isn't JSON: {error}") from error
     if not isinstance(fields, dict):

@@ -32,12 +32,13 @@ _STATUSES = {
     404: "Another model's name, or no such file",
     408: "The body didn't arrive in time",
     413: "The body is too large",
+    415: "The body is compressed",
     421: "The server doesn't answer to this name",
     500: "The server failed",
     503: "As many requests as can be held are at work or waiting; `Retry-After` says when to ask",
 }
 _GUARDED = (403, 421, 500)
-_POSTED = (400, 404, 408, 413, 503)
+_POSTED = (400, 404, 408, 413, 415, 503)
 
 _Object = dict[str, Any]
 
@@ -145,7 +146,7 @@ def _documents() -> _Object:
             "description": f"The file, at most {LARGEST_DOCUMENT:,} bytes.",
             "content": body,
         },
-        "responses": _responses({"application/x-ndjson": {"schema": lines}}, (400, 408, 413, 503)),
+        "responses": _responses({"application/x-ndjson": {"schema": lines}}, (400, 408, 413, 415, 503)),
     }
 
 

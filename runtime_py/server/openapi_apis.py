@@ -78,7 +78,7 @@ def _posting(responses: _Responses, name: str, about: str, asked: str, answered:
             "description": f"At most {LARGEST_BODY:,} bytes.",
             "content": _json({"$ref": f"#/components/schemas/{asked}"}),
         },
-        "responses": responses(content, (400, 404, 408, 413, 503)),
+        "responses": responses(content, (400, 404, 408, 413, 415, 503)),
     }
 
 

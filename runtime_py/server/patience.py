@@ -114,8 +114,11 @@ async def read_body(request: Request, *, largest: int = LARGEST_BODY) -> bytes:
     """A request's body.
 
     Raises:
-        ApiProblem: 413 it is too large, 408 it takes too long.
+        ApiProblem: 413 it is too large, 408 it takes too long, 415 it is compressed.
     """
+    coding = request.headers.get("content-encoding", "identity")
+    if coding.strip().lower() not in ("", "identity"):
+        raise ApiProblem(415, f"the body is encoded as {coding[:40]}; send it as it is")
     parts: list[bytes] = []
     size = 0
     try:

@@ -92,9 +92,12 @@ async def answered(
     """
     job = service.jobs.start(partial(service.answers.answer, ask))
     async with cancelled_if_left(request, job):
-        started = await started_of(job)
         if not stream:
-            return await _whole(job, writer, started, keep)
+            return await _whole(job, writer, await started_of(job), keep)
+        # A status that tells what is wrong, unless others are answered for so long before it.
+        started: Started | None = None
+        with suppress(TimeoutError):
+            started = await asyncio.wait_for(started_of(job), _COMMENT_SECONDS)
     return JobStream(job, _events(job, writer, started, keep), "text/event-stream")
 
 
@@ -141,36 +144,55 @@ class JobStream(StreamingResponse):
 
 
 async def _events(
-    job: Job, writer: Writer, started: Started, keep: Keep | None
+    job: Job, writer: Writer, started: Started | None, keep: Keep | None
 ) -> AsyncIterator[bytes]:
+    """What is said to the client; a comment wherever nothing else is said for long.
+
+    Args:
+        job: the answer's.
+        writer: of the API.
+        started: None where the job still waits for others.
+        keep: see `Keep`.
+    """
     began = said = time.monotonic()
+    progress = "waiting for other requests"
     try:
-        yield writer.first(started)
-        async for happened in job.events():
-            if isinstance(happened, Finished):
-                last = writer.last(started, happened)
+        if started is not None:
+            yield writer.first(started)
+        while True:
+            due = said + most_silent(said - began) - time.monotonic()
+            try:
+                happened = await asyncio.wait_for(job.next(), max(0.0, due))
+            except TimeoutError:
+                said = time.monotonic()
+                yield comment(progress) if started is None else writer.silence(progress)
+                continue
+            told: bytes | None
+            if happened is None:
+                return
+            if isinstance(happened, Started):
+                started, told = happened, writer.first(happened)
+            elif started is None:
+                continue
+            elif isinstance(happened, Finished):
+                told = writer.last(started, happened)
                 if keep is not None:
                     await keep(started, happened)
-                yield last
             elif isinstance(happened, Reading):
+                progress = f"read {happened.tokens} of {started.prompt_tokens} tokens"
                 told = writer.reading(started, happened)
-                if told is not None:
-                    yield told
-                    continue
-                now = time.monotonic()
-                if not comment_is_due(now - began, now - said):
-                    continue
-                said = now
-                yield writer.silence(f"read {happened.tokens} of {started.prompt_tokens} tokens")
-            elif part := writer.part(happened):
-                yield part
+            else:
+                told = writer.part(happened)
+            if told:
+                said = time.monotonic()
+                yield told
     except ApiProblem as problem:
         yield writer.failed(problem)
 
 
-def comment_is_due(lasted: float, silent: float) -> bool:
-    """Whether a stream that has lasted so many seconds, silent the last ones, needs a comment."""
-    return silent > max(_COMMENT_SECONDS, _COMMENT_SHARE * lasted)
+def most_silent(lasted: float) -> float:
+    """Seconds after which a stream that has lasted so long and says nothing needs a comment."""
+    return max(_COMMENT_SECONDS, _COMMENT_SHARE * lasted)
 
 
 @asynccontextmanager

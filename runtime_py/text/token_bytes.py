@@ -59,11 +59,10 @@ class TokenBytes:
 
     def first(self, token: int) -> bytes:
         """The bytes of a token that begins a text, where decoders may take a space away."""
-        within = self.of(token)
-        if within.startswith(b" "):
-            alone = self._decode([token]).encode()
-            return alone if within.endswith(alone) else within
-        return within
+        if self._is_byte_level or token in self._special:
+            return self.of(token)
+        alone = self._decode([token])
+        return self.of(token) if _REPLACEMENT in alone else alone.encode()
 
     def after(self, previous: int | None, token: int) -> bytes:
         """The bytes of a token behind another, for the decoders by which they depend on it.

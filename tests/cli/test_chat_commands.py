@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from pathlib import Path
 
@@ -189,7 +190,9 @@ def test_lines_are_commands_only_where_they_begin_with_one_slash() -> None:
     assert command_of("hello /help") is None
     assert command_of("//help") is None and message_of("//help") == "/help"
     assert message_of("a // b") == "a // b"
-    assert command_of('/attach "a b.pdf"') == ("/attach", "a b.pdf")
+    assert (
+        command_of('/attach "a b.pdf"') == command_of("/attach\ta b.pdf") == ("/attach", "a b.pdf")
+    )
     with pytest.raises(EdgeInfiniteError):
         command_of("/helpme")
 
@@ -202,6 +205,7 @@ def test_lines_are_commands_only_where_they_begin_with_one_slash() -> None:
         ('"/books/My File.txt"', "/books/My File.txt"),
         (r"'/books/it'\''s.txt'", "/books/it's.txt"),
         ("file:///books/My%20File.txt", "/books/My File.txt"),
+        ("file:///books/caf%E9.txt", os.fsdecode(b"/books/caf\xe9.txt")),
         ("/books/My File.txt", "/books/My File.txt"),
         ("it's mine.txt", "it's mine.txt"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import pytest
 from edgeinfinite.cli import main
 from edgeinfinite.cli.chat.lines import PlainLines, lines
 from edgeinfinite.cli.terminal import dimmed
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.documents.contents import contents_of
 
 GREEDY = ("--greedy", "--max-new-tokens", "4")
 
@@ -114,3 +117,53 @@ def test_an_answer_begins_as_the_user_says(artifact: Path, capsys) -> None:
     assert capsys.readouterr().out == said
     assert main([*begun, "--raw"]) == 2
     assert "--prefill needs a chat template" in capsys.readouterr().err
+
+
+def shell(script: str, *arguments: object) -> subprocess.CompletedProcess:
+    """A script whose `$E` is the command line, with the arguments as `$1`, `$2`."""
+    environment = {**os.environ, "E": f"{sys.executable} -m edgeinfinite.cli"}
+    environment.pop("PYTHONUNBUFFERED", None)  # as for users
+    command = ["sh", "-c", script, "sh", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, env=environment, timeout=120, check=False, text=True
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a POSIX shell's redirections")
+def test_closed_streams_are_as_dev_null(artifact: Path, tmp_path: Path) -> None:
+    ask = '$E generate "$1" --greedy --max-new-tokens 4 --prompt Hi'
+    told = shell(ask, artifact)
+    assert shell(f"{ask} 2>&-", artifact).stdout == told.stdout != ""
+    assert shell(f"{ask} >&-", artifact).returncode == 0
+    chat = shell('$E chat "$1" <&-', artifact)
+    assert (chat.returncode, chat.stderr) == (0, "")
+    # No session file gets the number of a closed stream, where libraries write their warnings.
+    kept = "echo Hello there. | $E read $1 - --output $2/a.session >&- 2>&-; $E sessions $2"
+    assert "standard input" in shell(kept, artifact, tmp_path).stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a disk that is always full")
+@pytest.mark.parametrize("command", ["--help", "completion bash", "--version"])
+def test_output_that_cannot_be_written_is_an_error_of_one_line(command: str) -> None:
+    full = shell(f"$E {command} >/dev/full")
+    assert full.returncode == 2 and full.stderr.count("\n") == 1, full.stderr
+    assert "No space left on device" in full.stderr
+    # A reader that is gone wants no more lines, of the error neither.
+    assert shell(f"$E {command} | true").stderr == ""
+
+
+def test_a_file_without_an_end_is_refused(monkeypatch, artifact: Path, tmp_path: Path) -> None:
+    monkeypatch.setattr("edgeinfinite.runtime_py.documents.contents.MOST_BYTES", 3 << 20)
+    with pytest.raises(EdgeInfiniteError, match=r"zero has more than 3 MB"):
+        contents_of(Path("/dev/zero"))
+    large = tmp_path / "large.txt"
+    large.write_bytes(b"")
+    os.truncate(large, (3 << 20) + 1)
+    with pytest.raises(EdgeInfiniteError, match=r"large.txt has more than 3 MB"):
+        contents_of(large)
+
+
+def test_a_mark_that_powershell_pipes_is_no_part_of_the_first_line(monkeypatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\ufeff/help\r\n\ufeffsecond\n"))
+    asker = PlainLines()
+    assert [asker.ask(), asker.ask()] == ["/help", "\ufeffsecond"]

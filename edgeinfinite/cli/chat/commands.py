@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from edgeinfinite.errors import EdgeInfiniteError
 
@@ -32,7 +32,8 @@ def command_of(line: str) -> tuple[str, str] | None:
     """
     if not line.startswith("/") or line.startswith("//"):
         return None
-    name, _, rest = line.partition(" ")
+    name = line.split(maxsplit=1)[0]
+    rest = line.removeprefix(name)
     if name not in NAMES:
         raise EdgeInfiniteError(
             f"there is no command {name[:40]}; /help lists them, and a message that begins with / "
@@ -67,7 +68,8 @@ def help_text(undo: int, kept_bytes: int) -> str:
 def path_of(text: str) -> str:
     r"""A path as terminals write a dropped file's: quoted, with `\ `, or as a URL."""
     if text.startswith("file://"):
-        return unquote(urlsplit(text).path) or text
+        # Bytes, because a name need not be UTF-8.
+        return os.fsdecode(unquote_to_bytes(urlsplit(text).path)) or text
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" and text[0] not in text[1:-1]:
         return text[1:-1]
     if os.name == "nt" or not set(text) & set("\\'\"") or Path(text).exists():

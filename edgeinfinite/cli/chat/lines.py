@@ -39,6 +39,7 @@ class PlainLines:
 
     def __init__(self) -> None:
         self.is_terminal = sys.stdin.isatty()
+        self._mark = "\ufeff"  # PowerShell puts one before the first line of what it pipes
         self._readline: Any = None
         if self.is_terminal:
             with suppress(ImportError):  # Windows has none
@@ -50,9 +51,11 @@ class PlainLines:
         if self._readline is not None:
             self._readline.set_startup_hook(lambda: self._readline.insert_text(default))
         try:
-            return input(PROMPT if self.is_terminal else "").strip()
+            line = input(PROMPT if self.is_terminal else "")
         except UnicodeDecodeError as error:
             raise EdgeInfiniteError("standard input isn't UTF-8 text; convert it first") from error
+        mark, self._mark = self._mark, ""
+        return line.removeprefix(mark).strip()
 
 
 class EditedLines:

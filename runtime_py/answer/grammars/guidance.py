@@ -36,6 +36,9 @@ otherwise under `x-guidance`."""
 
 _MOST_FAULTS = 50
 
+_NO_TEXT = "NoExtensionBias"
+"""What the library says of a grammar that begins and never ends, as `{"$ref": "#"}`."""
+
 
 class Guidance:
     """Makes grammars for the answers of one model. Takes about half a second, so keep it.
@@ -193,6 +196,10 @@ class TokenGrammar:
         try:
             return call()
         except Refused as error:
+            if _NO_TEXT in str(error):
+                raise EdgeInfiniteError(
+                    "the grammar can't be followed: no text has this form; correct it"
+                ) from error
             raise EdgeInfiniteError(
                 f"the grammar can't be followed: {short(str(error))}; simplify it"
             ) from error

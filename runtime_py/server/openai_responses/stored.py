@@ -87,7 +87,7 @@ class ResponseStore:
         most_bytes: of all responses.
         most_days: their age.
         folder: outlives the server; None keeps them in memory.
-        now: seconds since 1970.
+        now: seconds since 1970; None for those that don't jump when the clock is set.
     """
 
     def __init__(
@@ -97,14 +97,14 @@ class ResponseStore:
         most_bytes: int,
         most_days: float,
         folder: Path | None = None,
-        now: Callable[[], float] = time.time,
+        now: Callable[[], float] | None = None,
     ) -> None:
         self._model = model
         self._key = (key or "").strip().encode()
         self._most_bytes = most_bytes
         self._most_seconds = most_days * _DAY
         self._folder = folder
-        self._now = now
+        self._now = now or _steady()
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, _Kept] = OrderedDict()  # least recently used first
         self.write_errors = 0
@@ -171,8 +171,9 @@ class ResponseStore:
                 status = path.lstat()
                 if _NAME.fullmatch(path.stem) and path.is_file() and not path.is_symlink():
                     found.append((status.st_mtime, path.stem, status.st_size))
-        for created, name, size in sorted(found):
-            self._kept[name] = _Kept(size, created, None)
+        now = self._now()
+        for created, name, size in sorted(found):  # a clock may have been ahead
+            self._kept[name] = _Kept(size, min(created, now), None)
         self._shrink()
 
     def _bytes(self) -> int:
@@ -198,6 +199,18 @@ class ResponseStore:
     def _path(self, name: str) -> Path:
         assert self._folder is not None and _NAME.fullmatch(name)
         return self._folder / f"{name}{_SUFFIX}"
+
+
+def _steady() -> Callable[[], float]:
+    """Seconds since 1970 by a clock that nobody sets: one that jumps ahead would expire all."""
+
+    def passed() -> float:
+        if hasattr(time, "CLOCK_BOOTTIME"):  # goes on while the machine sleeps
+            return time.clock_gettime(time.CLOCK_BOOTTIME)
+        return time.monotonic()
+
+    began = time.time() - passed()
+    return lambda: began + passed()
 
 
 class _Kept(msgspec.Struct, frozen=True):

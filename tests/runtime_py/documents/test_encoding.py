@@ -249,3 +249,15 @@ def test_a_plain_text_of_xml_is_in_the_encoding_that_it_states() -> None:
 
 def test_the_end_sign_of_old_texts_is_no_text() -> None:
     assert document_of("a.txt", b"an old text\r\n\x1a").text == "an old text\n"
+
+
+def test_hz_is_known_by_its_escapes_and_nothing_else_is_taken_for_it() -> None:
+    text = "第一行，己所不欲，勿施于人。中文 and English ~ mixed"
+    for name, whole in (("a.txt", text), ("a.html", f"<html><p>{text}</p></html>")):
+        read = document_of(name, whole.encode("hz"))
+        assert read.text == text and read.notes[0].endswith(
+            "read as hz: it has the escapes of that"
+        )
+    for other in ('(format t "~{~a~}" list)', "Fig.~{abc} here~}", "~{abcd~} x", "~{foo~}", "~{Ab"):
+        plain = document_of("a.txt", other.encode())
+        assert (plain.text, plain.notes) == (other, ())

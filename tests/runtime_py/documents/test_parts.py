@@ -258,3 +258,18 @@ class _Unseekable(io.BytesIO):
 
     def seek(self, *_: int) -> int:
         raise OSError
+
+
+def test_parts_of_one_name_are_all_read_and_told() -> None:
+    data = replaced(
+        OPF,
+        ('<item id="c1"', '<item id="c0"'),
+        ('idref="c1"', 'idref="c0"'),
+        ("</manifest>", '<item id="c2" href="c.jpg" media-type="image/jpeg"/></manifest>'),
+    )
+    document = document_of("b.epub", data)
+    assert document.text == "first\n\nsecond\n\nthird"
+    assert document.notes == (
+        "the book has several parts of the name c0",
+        "the book has several parts of the name c2",
+    )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import http.client
 import json
+import threading
 
 import httpx
 import pytest
@@ -191,14 +194,62 @@ def test_no_token_at_most_reads_the_prompt_for_those_that_come_after(server):
 
 
 def test_comments_come_after_15_seconds_and_rarer_the_longer_it_takes():
-    said, began, now, comments = 0.0, 0.0, 0.0, []
-    while now < 12 * 3600:
-        now += 0.5
-        if streaming.comment_is_due(now - began, now - said):
-            said = now
-            comments.append(now)
-    assert comments[0] >= 15
+    said, comments = 0.0, []
+    while said < 12 * 3600:
+        said += streaming.most_silent(said)
+        comments.append(said)
+    assert comments[0] == 15
     assert len(comments) <= 300
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "completions", "messages", "responses"])
+def test_a_stream_that_waits_for_others_says_so_and_is_whole_then(server, monkeypatch, path):
+    monkeypatch.setattr(streaming, "_COMMENT_SECONDS", 0.2)
+    given = {"completions": {"prompt": "Hi"}, "responses": {"input": "Hi"}}.get(
+        path, {"messages": HI}
+    )
+    most = "max_output_tokens" if path == "responses" else "max_tokens"
+    ended = threading.Event()
+    jobs = [
+        asyncio.run(_started(server, ended.wait)) for _ in range(server.service.options.parallel)
+    ]
+    try:
+        with httpx.stream(
+            "POST", f"{server.url}/v1/{path}", json=given | {most: 2, "stream": True}, timeout=30
+        ) as answer:
+            lines = answer.iter_lines()
+            assert [next(lines) for _ in range(2)] == [": waiting for other requests"] * 2
+            ended.set()
+            rest = [line for line in lines if line and not line.startswith(":")]
+        last = rest[-1]
+        ends = ("data: [DONE]", "message_stop", "response.incomplete", "response.completed")
+        assert any(end in last for end in ends)
+        quick = httpx.post(f"{server.url}/v1/{path}", json=given | {most: 2}, timeout=30)
+        assert quick.status_code == 200
+    finally:
+        ended.set()
+        del jobs
+
+
+def test_a_mark_before_json_changes_nothing_and_a_compressed_body_is_refused_as_that(server):
+    body = json.dumps(GREEDY | {"messages": HI}).encode()
+    url = f"{server.url}/v1/chat/completions"
+    assert httpx.post(url, content=b"\xef\xbb\xbf" + body, timeout=20).status_code == 200
+    zipped = {"Content-Encoding": "gzip"}
+    said = httpx.post(url, content=gzip.compress(body), headers=zipped, timeout=20)
+    assert said.status_code == 415 and "encoded as gzip" in said.text
+
+
+def test_a_schema_that_no_text_fits_is_refused_as_that(server):
+    pytest.importorskip("llguidance")
+    wanted = {"name": "x", "schema": {"$ref": "#"}}
+    body = {"messages": HI, "response_format": {"type": "json_schema", "json_schema": wanted}}
+    said = httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=20)
+    assert said.status_code == 400 and "no text has this form" in said.text
+
+
+async def _started(server, work) -> object:
+    return server.service.jobs.start(lambda job: work())
 
 
 def test_a_schema_that_explodes_stops_nobody_and_ends_when_its_client_leaves(server):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import time
 from pathlib import Path
 
 import httpx
@@ -206,6 +208,24 @@ def test_a_response_expires_by_its_age_not_by_its_use(tmp_path: Path) -> None:
     now[0] += 86_400 * 0.6
     assert store.get(one.id) is None
     assert not list(tmp_path.iterdir())
+
+
+def test_a_clock_that_is_set_expires_nothing_and_keeps_nothing_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ResponseStore("model", None, MANY, 2, tmp_path)
+    one = stored()
+    store.put(one)
+    os.utime(tmp_path / f"{one.id}.response", (2**33, 2**33))  # written while it was far ahead
+    ahead = time.time() + 86_400 * 300
+    monkeypatch.setattr(time, "time", lambda: ahead)
+    assert store.get(one.id) is not None
+    monkeypatch.undo()
+    now = [time.time()]
+    again = ResponseStore("model", None, MANY, 2, tmp_path, now=lambda: now[0])
+    assert again.get(one.id) is not None
+    now[0] += 86_400 * 2.1
+    assert again.get(one.id) is None
 
 
 def test_a_file_is_believed_only_under_its_own_name(tmp_path: Path) -> None:

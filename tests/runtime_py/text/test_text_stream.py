@@ -143,3 +143,10 @@ def token_of(tokenizer: Tokenizer, byte: int) -> int:
     token = tokenizer.token_to_id(letter)
     assert token is not None
     return token
+
+
+def test_a_text_that_begins_within_a_word_is_as_the_library_writes_it() -> None:
+    tokenizer = Tokenizer(models.WordPiece({"[UNK]": 0, "play": 1, "##ing": 2, "' s": 3, "!": 4}))
+    tokenizer.decoder = decoders.WordPiece()
+    for ids in ([2, 1, 4], [3, 4], [1, 2], [0, 2]):
+        assert "".join(shown(TextStream(tokenizer, begins=True), ids)) == tokenizer.decode(ids)
