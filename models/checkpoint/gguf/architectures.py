@@ -10,6 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from edgeinfinite.models.checkpoint.gguf.places import Part, To
+
+
+def _experts(module: str) -> dict[str, To]:
+    """Those of all experts of a layer, whose gates and values transformers has in one parameter."""
+    return {
+        "ffn_gate_exps.weight": To(f"{module}.gate_up_proj", Part(0, axis=1)),
+        "ffn_up_exps.weight": To(f"{module}.gate_up_proj", Part(1, axis=1)),
+        "ffn_down_exps.weight": To(f"{module}.down_proj"),
+    }
+
+
 _ATTENTION = {
     "attn_q": "self_attn.q_proj",
     "attn_k": "self_attn.k_proj",
@@ -27,9 +39,7 @@ _GEMMA_NORMS = {
 }
 _EXPERTS = {
     "ffn_gate_inp": "mlp.gate",
-    "ffn_gate_exps": "mlp.experts.gate_up_proj",
-    "ffn_up_exps": "mlp.experts.gate_up_proj",
-    "ffn_down_exps": "mlp.experts.down_proj",
+    **_experts("mlp.experts"),
 }
 _SHARED_EXPERT = {
     "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
@@ -55,7 +65,8 @@ class GgufArchitecture:
 
     Args:
         model_type: of transformers' configuration.
-        layer: tensors of a layer, without `blk.{i}.` and suffix, to modules of transformers'.
+        layer: tensors of a layer, without `blk.{i}.` and suffix, to modules of transformers'; the
+            whole name of a tensor to what is no module's weight as it is.
         other_layer: those of a layer that doesn't attend, which has no KV heads in the header;
             none: every layer attends.
         last_norm: the tensor of the last norm, and its module.
@@ -78,8 +89,8 @@ class GgufArchitecture:
     """
 
     model_type: str
-    layer: Mapping[str, str] = field(default_factory=lambda: MappingProxyType(_DENSE))
-    other_layer: Mapping[str, str] = field(default_factory=dict)
+    layer: Mapping[str, str | To] = field(default_factory=lambda: MappingProxyType(_DENSE))
+    other_layer: Mapping[str, str | To] = field(default_factory=dict)
     last_norm: tuple[str, str] = ("output_norm", "model.norm")
     biases: tuple[str, ...] = ()
     needs_biases: bool = False
