@@ -144,8 +144,7 @@ def test_a_long_prompt_has_few_lines_without_data(server, monkeypatch):
     assert longest <= 300
 
 
-def test_progress_comes_as_data_to_clients_that_ask_for_it(server, monkeypatch):
-    monkeypatch.setattr(streaming, "_COMMENT_SECONDS", 0.0)
+def test_progress_comes_as_data_to_clients_that_ask_for_it(server):
     text = "A long story. " * 100
     for path, first in (
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": text}]}),
