@@ -94,10 +94,8 @@ def _rule(
     heads, size = value.shape[2], key.shape[3]
     query, key = (x * torch.rsqrt((x * x).sum(-1, keepdim=True) + EPSILON) for x in (query, key))
     query = query * size**-0.5
-    result, state = _operator(
-        *(_every_head(x, heads) for x in (query, key)), value, g, beta, initial_state
-    )
-    return result, state
+    query, key = _every_head(query, heads), _every_head(key, heads)
+    return _operator(query, key, value, g, beta, initial_state)
 
 
 class _States:

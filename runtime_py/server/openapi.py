@@ -146,7 +146,9 @@ def _documents() -> _Object:
             "description": f"The file, at most {LARGEST_DOCUMENT:,} bytes.",
             "content": body,
         },
-        "responses": _responses({"application/x-ndjson": {"schema": lines}}, (400, 408, 413, 415, 503)),
+        "responses": _responses(
+            {"application/x-ndjson": {"schema": lines}}, (400, 408, 413, 415, 503)
+        ),
     }
 
 

@@ -65,7 +65,7 @@ def _fold_weights(program: ExportedProgram) -> None:
     for node in nodes_of(program, *_OF_WEIGHTS):
         source: Any = node.args[0]
         if is_constant(program, source):
-            value = node.target(value_of(program, source), *node.args[1:])  # type: ignore[operator]
+            value = node.target(value_of(program, source), *node.args[1:])
             replace(node, constant(program, f"{source.name}_{node.name}", value.clone()))
     for node in nodes_of(program, aten.ones.default):
         sizes: Any = node.args[0]
@@ -97,7 +97,7 @@ def _turn_back(program: ExportedProgram) -> None:
 def _axes(turn: Node) -> set[int]:
     """The two that a transposition swaps."""
     rank = len(shape_of(turn))
-    return {int(axis) % rank for axis in turn.args[1:]}  # type: ignore[arg-type]
+    return {int(axis) % rank for axis in turn.args[1:]}
 
 
 def _spell_softplus(program: ExportedProgram) -> None:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from edgeinfinite.models.checkpoint.gguf.places import Part, To
 
 
-def experts(module: str) -> dict[str, To]:
+def experts(module: str) -> dict[str, str | To]:
     """Those of all experts of a layer, whose gates and values transformers has in one parameter."""
     return {
         "ffn_gate_exps.weight": To(f"{module}.gate_up_proj", Part(0, axis=1)),
@@ -18,14 +18,21 @@ def experts(module: str) -> dict[str, To]:
     }
 
 
-ATTENTION = {
+ATTENTION: dict[str, str | To] = {
     "attn_q": "self_attn.q_proj",
     "attn_k": "self_attn.k_proj",
     "attn_v": "self_attn.v_proj",
     "attn_output": "self_attn.o_proj",
 }
-MLP = {"ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
-NORMS = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
+MLP: dict[str, str | To] = {
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+NORMS: dict[str, str | To] = {
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+}
 HEAD_NORMS = {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
 GEMMA_NORMS = {
     "attn_norm": "input_layernorm",
@@ -33,7 +40,7 @@ GEMMA_NORMS = {
     "ffn_norm": "pre_feedforward_layernorm",
     "post_ffw_norm": "post_feedforward_layernorm",
 }
-EXPERTS = {
+EXPERTS: dict[str, str | To] = {
     "ffn_gate_inp": "mlp.gate",
     **experts("mlp.experts"),
 }

@@ -14,7 +14,7 @@ from edgeinfinite.models.checkpoint.gguf.architecture import (
 )
 from edgeinfinite.models.checkpoint.gguf.places import FLAT, LOG_OF_MINUS, Part, To
 
-_MAMBA = {
+_MAMBA: dict[str, str | To] = {
     "ssm_in": "mamba.in_proj",
     "ssm_conv1d": "mamba.conv1d",
     "ssm_conv1d.bias": To("mamba.conv1d.bias"),
@@ -36,7 +36,7 @@ def _shared_mlp(end: str) -> dict[str, str | To]:
     }
 
 
-_GRANITE_EXPERTS = {
+_GRANITE_EXPERTS: dict[str, str | To] = {
     "ffn_gate_inp": "block_sparse_moe.router",
     **experts("block_sparse_moe.experts"),
     **_shared_mlp("_shexp"),

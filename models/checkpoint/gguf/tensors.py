@@ -117,10 +117,10 @@ def _named(header: Header, config: PretrainedConfig) -> dict[str, Place]:
                 to.turn,
             )
         for tensor in row.biases:
-            bias, to = f"{tensor}.bias", own.get(tensor)
-            if isinstance(to, str):
+            bias, biased = f"{tensor}.bias", own.get(tensor)
+            if isinstance(biased, str):
                 order = heads.get(tensor, 0) if row.pairs else 0
-                found[f"blk.{layer}.{bias}"] = Place(f"model.layers.{layer}.{to}.bias", order)
+                found[f"blk.{layer}.{bias}"] = Place(f"model.layers.{layer}.{biased}.bias", order)
     return found
 
 
