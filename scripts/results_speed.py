@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from results_tables import Grid, Line, one
 
-_PEERS = "peers-8000.json"
+_PEERS, _SIZES = "peers-8000.json", "sizes-8000.json"
 
 
-def _system(label: str, settings: str, default: bool = False) -> Line:
-    return Line((label,), _PEERS, {"settings": settings}, default)
+def _ours(label: str, settings: str, default: bool = False) -> Line:
+    return Line((label,), _SIZES, {"settings": settings}, default)
+
+
+def _peer(label: str, settings: str) -> Line:
+    return Line((label,), _PEERS, {"settings": settings})
 
 
 _LLAMA = "flash attention, swa_full off, {} cache"
@@ -22,13 +26,13 @@ SPEED = Grid(
         ("loss, nats", one("nats_per_token", "{:.3f}")),
     ),
     (
-        _system("**EdgeInfinite int4**", "carry-26.7-int8", default=True),
-        _system("`--recall-slots trained:512`", "carry-512-int8"),
-        _system("EdgeInfinite, ExecuTorch", "executorch"),
-        _system("llama.cpp Q4_1", _LLAMA.format("f16")),
-        _system("llama.cpp Q4_1, q8_0 cache", _LLAMA.format("q8_0")),
-        _system("onnxruntime-genai int8", "int8"),
-        _system("transformers float32", "sdpa, float32"),
+        _ours("**EdgeInfinite int4**", "carry-26.7-int8", default=True),
+        _ours("`--recall-slots trained:512`", "carry-512-int8"),
+        _ours("EdgeInfinite, ExecuTorch", "executorch"),
+        _peer("llama.cpp Q4_1", _LLAMA.format("f16")),
+        _peer("llama.cpp Q4_1, q8_0 cache", _LLAMA.format("q8_0")),
+        _peer("onnxruntime-genai int8", "int8"),
+        _peer("transformers float32", "sdpa, float32"),
     ),
 )
 
@@ -109,4 +113,16 @@ INT8 = Grid(
     ("prompt", "cache"),
     SPEED.columns,
     tuple(line for tokens in (512, 2048, 8000) for line in _int8(tokens)),
+)
+
+SIZES = Grid(
+    ("`export` with",),
+    SPEED.columns,
+    (
+        _ours("`--recall-slots trained:512`", "carry-512-int8"),
+        _ours("nothing, the default", "carry-26.7-int8", default=True),
+        _ours("`--state-mb 40`", "carry-40-int8"),
+        _ours("`--state-mb 58.7`", "carry-58.7-int8"),
+        _ours("`--recall-slots trained:512 --cache-type float16`", "carry-512-float16"),
+    ),
 )
