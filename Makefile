@@ -6,8 +6,9 @@ BIN := .venv/bin
 STAMP := .venv/.setup-done
 # A package folder that is new needs a new installation.
 PACKAGES := $(wildcard artifact/__init__.py training/__init__.py evaluation/__init__.py)
-# Four at most: each may hold a real model. Files stay whole, for what their tests share.
-PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
+# Four at most: each may hold a real model. Files stay whole, for what their tests share, and in the order of
+# tests/conftest.py: by xdist's own, by number of tests, the longest would come last.
+PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 CHECKED := $(wildcard edgeinfinite artifact models export runtime_py training evaluation optimum_edgeinfinite tests scripts experiments setup.py)
 
 QUICK := tests/test_*.py tests/artifact tests/cli/test_parser.py tests/cli/test_errors.py \
@@ -29,11 +30,12 @@ demo: setup  ## exports the demo model, reads a long text, asks for what stood a
 	@scripts/demo.sh
 
 # Maven and its compilers seldom keep two cores busy, so they work beside the tests in Python.
-test: lint typecheck results-check  ## everything that proves the product
+test: lint  ## everything that proves the product
 	@mkdir -p build
 	@echo "the Android app is built and tested beside this: build/android.log"
 	@$(MAKE) --no-print-directory android >build/android.log 2>&1 & android=$$!; \
-	$(MAKE) --no-print-directory pytest && $(MAKE) --no-print-directory test-other-cpu; python=$$?; \
+	$(MAKE) --no-print-directory typecheck results-check pytest && $(MAKE) --no-print-directory test-other-cpu; \
+	python=$$?; \
 	wait $$android; kotlin=$$?; tail -n 1 build/android.log; \
 	[[ $$kotlin == 0 ]] || cat build/android.log; [[ $$python == 0 && $$kotlin == 0 ]]
 
@@ -86,12 +88,13 @@ test-llama-cpp: setup  ## what is read from GGUF against llama.cpp on the same t
 test-arm64: setup  ## SmolLM2's artifacts on an emulated ARM64 CPU, compared with this one
 	scripts/arm64.sh
 
-# Server, benchmark and documents: their arithmetic is the engines', which is tested with the rest. What reads
-# checkpoints computes nothing that a CPU's kernels change, and every decoder is the same few operations.
+# Left out: the server, texts, tools and what reads checkpoints compute nothing that a CPU's kernels change; every
+# decoder is the same few operations; and a session's engines are tried one by one.
 test-other-cpu: setup  ## runtime and models again with the kernels that torch has for lesser CPUs
 	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 $(BIN)/python -m pytest $(PARALLEL) \
-		--durations=3 $(addprefix --ignore=tests/runtime_py/,benchmark documents server) \
-		$(addprefix --ignore=tests/models/,checkpoint/gguf test_every_decoder.py) \
+		--durations=3 $(addprefix --ignore=tests/runtime_py/,benchmark documents server text tools \
+		answer/grammars session/test_sessions_change_engines.py) \
+		$(addprefix --ignore=tests/models/,checkpoint test_every_decoder.py) -k 'not 100000_tokens' \
 		tests/runtime_py tests/models
 
 android: setup  ## builds and tests android_demo/ with Maven, no Android SDK (see its README)

@@ -4,15 +4,18 @@
 
 Questions: a paragraph of SQuAD and what somebody asked about it; right if the gold answer stands in
 the answer. Prompts: how many answers end by themselves, end in a loop, and how many pairs of
-neighbouring words are different ones. A question's number is its seed.
+neighbouring words are different ones. A prompt's number is its seed; further seeds of a question
+are thousands apart.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import re
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
@@ -46,6 +49,9 @@ TOPICS = (
     *("working from home", "the sea", "sleep", "old books", "bread", "winter", "bicycles"),
     *("travel by train", "a new neighbour", "the French Revolution", "bees", "music"),
 )
+LATER_TOPICS = ("rain", "bridges", "tea", "maps", "volcanoes", "a birthday party", "swimming")
+"""Behind the others, so that fewer prompts are the same ones as before these came."""
+
 ANSWER, WRITING = 64, 256
 """Most tokens of an answer to a question, and of a free one."""
 
@@ -65,8 +71,11 @@ def questions(squad: Path, count: int) -> list[tuple[str, str]]:
 
 def prompts(count: int) -> list[tuple[str, str]]:
     """Free prompts, which have no gold answer."""
-    every = [form.format(topic) for form in FORMS for topic in TOPICS]
-    random.Random(0).shuffle(every)
+    shuffled, every = random.Random(0), []
+    for topics in (TOPICS, LATER_TOPICS):
+        block = [form.format(topic) for form in FORMS for topic in topics]
+        shuffled.shuffle(block)
+        every += block
     return [(prompt, "") for prompt in every[:count]]
 
 
@@ -91,8 +100,11 @@ def main() -> None:
     parser.add_argument("--squad", type=Path, required=True)
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--prompts", type=int, default=40)
+    parser.add_argument("--seeds", type=int, default=1, help="answers to each question")
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--threads", type=int, default=2)
     asked = parser.parse_args()
+    settings = {name: SETTINGS[name] for name in asked.settings}
     conversation = Conversation.open(asked.artifact, threads=asked.threads)
     found: dict[str, list[float]] = defaultdict(list)
     tasks = questions(asked.squad, asked.questions) + prompts(asked.prompts)
@@ -101,9 +113,12 @@ def main() -> None:
         tokens = conversation.turn(message)
         conversation.session.append(tokens[:-1])
         base = conversation.fork()
-        for name, options in SETTINGS.items():
+        runs = itertools.product(settings.items(), range(asked.seeds))
+        for (name, options), again in runs:
+            if again and not (gold and options.temperature):
+                continue  # the likeliest tokens are the same for every seed
             fork, most = base.fork(), ANSWER if gold else WRITING
-            seeded = Sampler(SamplingOptions(**{**vars(options), "seed": seed}))
+            seeded = Sampler(replace(options, seed=seed + 1000 * again))
             text = "".join(fork.answer(tokens[-1:], sampler=seeded, max_new_tokens=most))
             if gold:
                 found[f"{name} right"].append(plain(gold) in plain(text))
@@ -113,7 +128,7 @@ def main() -> None:
             found[f"{name} ended"].append(len(said) < most)
             found[f"{name} loop"].append(loops(said))
             found[f"{name} distinct"].append(len(set(pairs)) / max(1, len(pairs)))
-    for name in SETTINGS:
+    for name in settings:
         right, ended = found[f"{name} right"], found[f"{name} ended"]
         line = f"{name:26} right {sum(right):.0f} of {len(right)}, ended {sum(ended):.0f}"
         line += f", loops {sum(found[f'{name} loop']):.0f} of {len(ended)}"

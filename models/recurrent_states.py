@@ -85,10 +85,18 @@ class RecurrentStates(Cache):
     def get_recurrent_state(self, layer_idx: int, state_idx: int = 0) -> torch.Tensor:
         """`[1, U, I, J]`, of an SSM `[1, U, J, I]`; zeros before the first token."""
         place = self._places[layer_idx, RECURRENT_STATE]
-        if layer_idx not in self._ssm:
+        if not self.is_ssm(layer_idx):
             return self.tensors[place]
         self.tensors[place] = self.tensors[place].clone()  # one token is written into it
         return self.tensors[place].transpose(2, 3)
+
+    def is_ssm(self, layer_idx: int) -> bool:
+        """Whether a layer's recurrent state is an SSM's."""
+        return layer_idx in self._ssm
+
+    def recurrent_state_of(self, layer_idx: int) -> torch.Tensor:
+        """`[1, U, I, J]` of any layer, as the state holds it."""
+        return self.tensors[self._places[layer_idx, RECURRENT_STATE]]
 
     def is_recording_past(self, layer_idx: int) -> bool:
         """True: then one token takes the same way as many, which leaves the old state alone."""

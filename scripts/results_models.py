@@ -40,7 +40,7 @@ DEVICES = Grid(
         _checkpoint(
             "gemma-3-270m",
             "google/gemma-3-270m",
-            "Gemma terms",
+            "Gemma Terms of Use",
             "no template",
             "recall, loss, speed",
         ),
@@ -51,15 +51,15 @@ DEVICES = Grid(
         _checkpoint(
             "gemma-3-1b",
             "google/gemma-3-1b-it",
-            "Gemma terms",
+            "Gemma Terms of Use",
             "in the user's turn",
             "its shape",
         ),
-        _checkpoint("lfm2-1.2b", "LiquidAI/LFM2-1.2B", "LFM Open License", _NONE, "its shape"),
+        _checkpoint("lfm2-1.2b", "LiquidAI/LFM2-1.2B", "LFM Open License v1.0", _NONE, "its shape"),
         _checkpoint(
             "llama-3.2-1b",
             "meta-llama/Llama-3.2-1B-Instruct",
-            "Llama 3.2 licence",
+            "Llama 3.2 Community License",
             "dates",
             "random weights",
         ),

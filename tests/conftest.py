@@ -33,6 +33,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(remove)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that run a real model come first: one that began last would run alone for minutes."""
+    long = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in long)
+
+
 _WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 _THREADS = max(1, torch.get_num_threads() // _WORKERS)
 

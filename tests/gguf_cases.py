@@ -61,6 +61,7 @@ def _biases(name: str, *parts: str) -> dict[str, np.ndarray]:
         )
         for layer in range(tiny_gguf.layers_of(name))
         for part in parts
+        if f"blk.{layer}.{part}.weight" in shapes  # of layers that attend
     }
 
 
@@ -116,9 +117,12 @@ SHORT_LONGROPE = LONGROPE | {"rope.scaling.original_context_length": 100}
 
 BASES = tuple(Case(f"{name} base", name) for name in tiny_gguf.ARCHITECTURES)
 
+PLAIN = tuple(name for name in tiny_gguf.ARCHITECTURES if name not in tiny_gguf.LATER)
+"""Those of which every scaling of RoPE is tried."""
+
 ROPES = (
-    *(Case(f"{name} linear", name, LINEAR) for name in tiny_gguf.ARCHITECTURES),
-    *(Case(f"{name} yarn", name, SHORT_YARN) for name in tiny_gguf.ARCHITECTURES),
+    *(Case(f"{name} linear", name, LINEAR) for name in PLAIN),
+    *(Case(f"{name} yarn", name, SHORT_YARN) for name in PLAIN),
     Case("llama old linear", "llama", {"rope.scale_linear": 4.0}),
     Case("llama factor without a type", "llama", {"rope.scaling.factor": 4.0}),
     Case("llama type none", "llama", LINEAR | {"rope.scaling.type": "none"}),
@@ -218,12 +222,26 @@ OTHERS = (
     Case("llama finetuned", "llama", {"rope.scaling.finetuned": True}),
 )
 
+NO_SCALES = dict.fromkeys(("logit_scale", "residual_scale", "embedding_scale", "attention.scale"))
+ROTARY = {"rope.scaling.finetuned": True}
+HYBRIDS = (
+    Case("granitehybrid rotary", "granitehybrid", ROTARY),
+    Case("granitehybrid rotary yarn", "granitehybrid", ROTARY | SHORT_YARN),
+    Case("granitehybrid rotary by default", "granitehybrid", {"rope.scaling.finetuned": None}),
+    Case("granitehybrid biases", "granitehybrid", more=_biases("granitehybrid", *QKV)),
+    Case("granitehybrid no scales", "granitehybrid", NO_SCALES),
+    Case("granitehybrid-experts one", "granitehybrid-experts", {"expert_used_count": 1}),
+    Case("falcon-h1 yarn", "falcon-h1", SHORT_YARN),
+    Case("falcon-h1 biases", "falcon-h1", more=_biases("falcon-h1", *QKV, "ffn_gate", "ffn_down")),
+)
+"""Granite 4 H and Falcon-H1."""
+
 LLAMA3 = {tiny_gguf.ROPE_FREQS: llama3_factors(16, 10000.0, 8.0, 2048)}
 LONG_CASES = (
     *(Case(f"{name} long", name, tokens=LONG) for name in tiny_gguf.ARCHITECTURES),
     *(
         Case(f"{name} long {kind}", name, keys, tokens=LONG)
-        for name in tiny_gguf.ARCHITECTURES
+        for name in PLAIN
         for kind, keys in (("linear", LINEAR), ("yarn", YARN))
     ),
     *(
@@ -238,5 +256,10 @@ LONG_CASES = (
 """Positions 0, 64, 4,096 and beyond the original context of 2,048."""
 
 _LONG_RECORDED = ("llama long freqs", "qwen2 long yarn", "gemma3 long linear", "phi3 long longrope")
-RECORDED = (*BASES, *ROPES, *OTHERS, *(case for case in LONG_CASES if case.label in _LONG_RECORDED))
-EVERY = (*BASES, *ROPES, *OTHERS, *LONG_CASES)
+RECORDED = (
+    *(case for case in BASES if case.name in PLAIN),
+    *ROPES,
+    *OTHERS,
+    *(case for case in LONG_CASES if case.label in _LONG_RECORDED),
+)
+EVERY = (*BASES, *ROPES, *OTHERS, *HYBRIDS, *LONG_CASES)

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tiny_gguf_hybrids as hybrids
 from gguf import GGMLQuantizationType, GGUFValueType, GGUFWriter
 from gguf.quants import quantize
+from tiny_gguf_hybrids import HYBRIDS
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 WIDTH, INNER, LAYERS, VOCABULARY, CONTEXT = 64, 96, 2, 320, 8192
@@ -30,16 +32,23 @@ _HEADS = {  # heads, KV heads, dimensions of a head
 _LAYER_NORM = ("starcoder2", "nemotron")
 _GEMMAS = ("gemma", "gemma2", "gemma3")
 _MOE = ("mixtral", "qwen2moe", "qwen3moe")
+LATER = (*HYBRIDS,)
 ARCHITECTURES = (
     "llama", "mixtral", "mistral3", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "gemma", "gemma2",
     "gemma3", "phi3", "granite", "smollm3", "olmo2", "starcoder2", "nemotron",
-    "lfm2",
+    "lfm2", *LATER,
 )  # fmt: skip
 
 
 def layers_of(name: str) -> int:
     """How many layers a tiny file of this architecture has."""
-    return {"gemma3": 6, "smollm3": 4, "lfm2": 4}.get(name, LAYERS)
+    return ({"gemma3": 6, "smollm3": 4, "lfm2": 4} | hybrids.LAYERS).get(name, LAYERS)
+
+
+def architecture_of(name: str) -> str:
+    """As the file calls it."""
+    names = {"mixtral": "llama", "granitehybrid-experts": "granitehybrid"}
+    return names.get(name, name.removesuffix("-norm"))
 
 
 def keys_of(name: str) -> dict[str, Any]:
@@ -73,6 +82,8 @@ def keys_of(name: str) -> dict[str, Any]:
         keys["attention.scale"] = 0.2
     if name == "lfm2":
         keys |= {"attention.head_count_kv": [0, kv_heads, 0, kv_heads], "shortconv.l_cache": 3}
+    if name in HYBRIDS:
+        keys |= hybrids.keys_of(name)
     return keys
 
 
@@ -130,6 +141,8 @@ def shapes_of(name: str) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {"token_embd.weight": (VOCABULARY, WIDTH)}
     for index in range(layers_of(name)):
         parts = _convolution(layer) if name == "lfm2" and index % 2 == 0 else layer
+        if name in HYBRIDS:
+            parts = hybrids.layer_of(name, index, layer)
         found |= {f"blk.{index}.{part}": shape for part, shape in parts.items()}
     found["token_embd_norm.weight" if name == "lfm2" else "output_norm.weight"] = (WIDTH,)
     if name in _LAYER_NORM:
@@ -154,8 +167,10 @@ def drawn(tensor: str, shape: tuple[int, ...], name: str = "") -> np.ndarray:
     """A tensor's values: matrices keep the size of what they multiply, norms are near 1."""
     random = np.random.default_rng(zlib.crc32(tensor.encode()))
     values = random.standard_normal(shape)
-    if "norm.weight" in tensor:
+    if "norm.weight" in tensor or tensor.endswith("ffn_norm"):
         return np.float32(1 + values / 4)
+    if tensor.endswith("ssm_a"):  # decays from fast to so slow that a text's begin still counts
+        return np.float32(-np.exp(np.linspace(-6, 1, shape[0]))[:, None])
     if tensor.endswith(".bias"):
         return np.float32(values / 2)
     if tensor == "token_embd.weight":
@@ -177,7 +192,7 @@ def write(
 
     Args:
         path: to write.
-        name: of `ARCHITECTURES`; `mixtral` is `llama` with experts.
+        name: of `ARCHITECTURES`, see `architecture_of`.
         keys: further or other values; None takes a key out. Names with no architecture's name
             before them, but `general.*` and the like.
         more: further or other tensors.
@@ -185,7 +200,7 @@ def write(
         split: at most so many tensors a part.
         kind: of the matrices, `Q8_0` and the like; norms and convolutions are float32.
     """
-    architecture = "llama" if name == "mixtral" else name
+    architecture = architecture_of(name)
     writer = GGUFWriter(path, architecture, split_max_tensors=split)
     written = keys_of(name) | dict(keys or {})
     for key, value in written.items():
@@ -197,7 +212,11 @@ def write(
     for part, values in (tensors | dict(more or {})).items():
         if part == without:
             continue
-        if kind != "F32" and values.ndim > 1 and not part.endswith("conv.weight"):
+        if (
+            kind != "F32"
+            and values.ndim > 1
+            and not part.endswith(("conv.weight", "conv1d.weight"))
+        ):
             form = GGMLQuantizationType[kind]
             writer.add_tensor(part, quantize(values, form), raw_dtype=form)
         else:

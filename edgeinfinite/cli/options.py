@@ -158,6 +158,14 @@ VERIFY = ARTIFACT | {
     "--json": file_option("write the checks as rows"),
 }
 
+_IF_SILENT: dict[str, float] = {"top_k": 0} | DEFAULTS
+
+
+def _of_checkpoint(field: str, what: str, **settings: Any) -> dict[str, Any]:
+    otherwise = f"{what} (default: the checkpoint's, else {_IF_SILENT[field]})"
+    return option(otherwise, **settings)
+
+
 ANSWER = {
     "--max-new-tokens": option(
         f"longest answer (default: {MAX_NEW_TOKENS})",
@@ -170,13 +178,20 @@ ANSWER = {
         action="store_true",
         default=False,
     ),
-    "--temperature": option("0 is the likeliest token", type=float, metavar="T"),
-    "--top-k": option("sample among the K likeliest tokens, 0 for all", type=int, metavar="K"),
-    "--top-p": option("sample among the likeliest that sum to P", type=float, metavar="P"),
+    "--temperature": _of_checkpoint(
+        "temperature", "0 is the likeliest token", type=float, metavar="T"
+    ),
+    "--top-k": _of_checkpoint(
+        "top_k", "sample among the K likeliest tokens, 0 for all", type=int, metavar="K"
+    ),
+    "--top-p": _of_checkpoint(
+        "top_p", "sample among the likeliest that sum to P", type=float, metavar="P"
+    ),
     "--min-p": option(
         "sample among tokens at least P times as likely as the likeliest", type=float, metavar="P"
     ),
-    "--repetition-penalty": option(
+    "--repetition-penalty": _of_checkpoint(
+        "repetition_penalty",
         "makes tokens that the answer has less likely, 1 for none",
         type=float,
         metavar="X",
@@ -319,13 +334,6 @@ SOAK = (
 
 SESSIONS = {"folder": option("where the session files are", type=Path, metavar="FOLDER")}
 
-_OF_CHECKPOINT = {
-    name: settings | {"help": f"{settings['help']} (default: the checkpoint's, else {otherwise})"}
-    for field, otherwise in ({"top_k": 0} | DEFAULTS).items()
-    if (settings := ANSWER.get(name := f"--{field.replace('_', '-')}")) is not None
-}
-"""How a chat samples."""
-
 CHAT = (
     ARTIFACT
     | FROM
@@ -341,7 +349,6 @@ CHAT = (
         "--history": file_option("keep the lines that were typed from one chat to the next"),
     }
     | ANSWER
-    | _OF_CHECKPOINT
 )
 
 SERVE = ARTIFACT | {

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import Manifest
-from edgeinfinite.artifact.tensors import COMPRESS, CONV_STATE
+from edgeinfinite.artifact.tensors import COMPRESS
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import ExportedGraphs, Progress, WeightRequest
 from edgeinfinite.export.executorch.exact.parity import exact_parity
@@ -30,6 +30,7 @@ from edgeinfinite.export.executorch.quantize import (
     rounded,
     stored_bytes,
 )
+from edgeinfinite.export.executorch.recurrences import recurrences
 from edgeinfinite.export.executorch.report import describe
 from edgeinfinite.export.executorch.signature import check_signatures
 from edgeinfinite.export.graphs.shape import ModelShape
@@ -65,12 +66,6 @@ class ExecuTorchBackend:
 
     def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
         """See `export.backend.Backend.check_architecture`."""
-        unknown = {tensor.role for tensor in facts.recurrent} - {CONV_STATE}
-        if unknown:
-            raise EdgeInfiniteError(
-                f"the back end executorch can't carry on the {min(unknown)} of {facts.name}'s "
-                "layers yet; use --backend onnx"
-            )
         if facts.readers or facts.heads:
             raise EdgeInfiniteError(
                 f"the back end executorch can't read the caches of {facts.name} yet, whose layers "
@@ -99,7 +94,7 @@ class ExecuTorchBackend:
         twin, quantization = quantized(model, request.recipe, request.integers)
         graphs = graphs_of(twin, state)
         programs, found = {}, {}
-        with rope_tables(twin, shape.geometry.capacity):
+        with rope_tables(twin, shape.geometry.capacity), recurrences(twin):
             for index, graph in enumerate(graphs):
                 progress(f"tracing {graph.name}", 0.05 + 0.1 * index)
                 programs[graph.name] = _trace(graph)

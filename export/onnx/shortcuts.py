@@ -24,6 +24,9 @@ aten = torch.ops.aten
 
 _CONVERSIONS = (aten.to.dtype, aten.to.device, aten.to.dtype_layout)
 
+_IN_PLACE = {aten.mul_.Tensor: aten.mul.Tensor, aten.add_.Tensor: aten.add.Tensor}
+"""What may be computed into a tensor of its own where nobody else sees the tensor changed."""
+
 _traced_again = _fx_passes.decompose_with_registry
 _all_functions = ONNXRegistry.from_torchlib
 
@@ -50,6 +53,7 @@ def _decomposed(program: ExportedProgram, registry: ONNXRegistry) -> ExportedPro
     """What `decompose_with_registry` returns, or the program itself after small edits."""
     program.graph.eliminate_dead_code()
     _take_conversions_apart(program)
+    _compute_anew(program)
     known = set(_decomp.get_onnx_implemented_overloads(registry))
     if all(_is_known(node, known) for node in program.graph.nodes):
         program.graph_module.recompile()
@@ -71,6 +75,31 @@ def _take_conversions_apart(program: ExportedProgram) -> None:
             else:
                 node.target, node.args = aten._to_copy.default, (x,)
                 node.kwargs = {"dtype": dtype}
+
+
+def _compute_anew(program: ExportedProgram) -> None:
+    """Writes `x *= y` as `x * y` where x is a result that nothing else shares or reads later."""
+    place = {node: i for i, node in enumerate(program.graph.nodes)}
+    for node in program.graph.nodes:
+        if node.target not in _IN_PLACE:
+            continue
+        x, other = node.args
+        readers = [reader for reader in x.users if reader is not node]
+        types = {one.meta["val"].dtype for one in (x, other) if isinstance(one, Node)}
+        if (
+            len(types) == 1
+            and all(_is_of_its_own(one) for one in (x, *readers))
+            and all(place[reader] < place[node] for reader in readers)
+        ):
+            node.target = _IN_PLACE[node.target]
+
+
+def _is_of_its_own(node: Node) -> bool:
+    """Whether a node's result shares no memory with what the node reads."""
+    if not isinstance(node.target, OpOverload):
+        return False
+    returns = node.target._schema.returns
+    return len(returns) == 1 and returns[0].alias_info is None
 
 
 def _is_known(node: Node, known: Set[Any]) -> bool:

@@ -4,7 +4,7 @@ The artifact reads the text with its own geometry, in the same `Session` as in n
 probed call the reference computes the same step *from the artifact's own state*, and what both
 return and write is compared. So every kind of step is checked (empty cache, full cache, with
 memory, one token, many), each against a tight limit: errors of earlier steps don't add up.
-All compressions are probed. Prefill and decode are sampled by default, because PyTorch is slow.
+All compressions are probed. Reader and decode are sampled by default, because PyTorch is slow.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from edgeinfinite.export.parity.state_errors import (
 )
 from edgeinfinite.models.configuration import INT8_CACHE
 from edgeinfinite.runtime_py.engines import Engine, load_engine
-from edgeinfinite.runtime_py.engines.base import Prefill
+from edgeinfinite.runtime_py.engines.base import Reader
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
 from edgeinfinite.runtime_py.session.session import Session
 from edgeinfinite.runtime_py.session.state import State
@@ -210,8 +210,8 @@ class ProbedEngine:
     def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
         return self._run("prefill_segment", tokens, state)
 
-    def reading(self, tokens: int) -> AbstractContextManager[Prefill]:
-        return nullcontext(self.prefill_segment)
+    def reading(self, tokens: int) -> AbstractContextManager[Reader | None]:
+        return nullcontext()
 
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
         return self._run("decode_step", tokens, state)

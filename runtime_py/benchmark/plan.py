@@ -77,6 +77,7 @@ def plan_cases(
         for settings in settings_of_peer:
             loaded = peer_model(PEERS[name].loads, settings, model or first.backbone.name)
             template.append(case(name, loaded, settings))
+    template = list(dict.fromkeys(template))  # `llama.cpp:f16,llama.cpp` asks for one twice
     return [replace(one, prompt_tokens=length) for length in sorted(lengths) for one in template]
 
 

@@ -16,8 +16,8 @@ from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.session.state import State
 
-Prefill: TypeAlias = Callable[[np.ndarray, State], np.ndarray]
-"""`Engine.prefill_segment`, or what reads in its place."""
+Reader: TypeAlias = Callable[[np.ndarray, State], np.ndarray]
+"""Reads one or more tokens in place of `Engine.prefill_segment` and `Engine.decode_step`."""
 
 
 class Engine(Protocol):
@@ -81,8 +81,8 @@ class Engine(Protocol):
         """The same for one token, `[1, 1]`."""
         ...
 
-    def reading(self, tokens: int) -> AbstractContextManager[Prefill]:
-        """Before many calls of `prefill_segment`: gives what to call instead until it is left.
+    def reading(self, tokens: int) -> AbstractContextManager[Reader | None]:
+        """Before a text is read: gives what to call for all of it; None for the engine's graphs.
 
         An engine may have a faster way for a long text, which rounds otherwise.
 

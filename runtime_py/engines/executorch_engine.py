@@ -22,7 +22,7 @@ from edgeinfinite.artifact.backends import backend_entry
 from edgeinfinite.artifact.manifest import Manifest, fingerprint, model_digest, scales_digest
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL, GraphSpec
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.engines.base import Prefill, failed, usable_cpus
+from edgeinfinite.runtime_py.engines.base import Reader, failed, usable_cpus
 from edgeinfinite.runtime_py.engines.xnnpack_options import share_packed_weights
 from edgeinfinite.runtime_py.session.carried import place_carried
 from edgeinfinite.runtime_py.session.state import State
@@ -117,8 +117,8 @@ class ExecuTorchEngine:
         _replace(state, renewed)  # only now, so that a call that fails leaves the text as it was
         return logits[0]
 
-    def reading(self, tokens: int) -> AbstractContextManager[Prefill]:
-        return nullcontext(self.prefill_segment)
+    def reading(self, tokens: int) -> AbstractContextManager[Reader | None]:
+        return nullcontext()
 
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
         method = self._methods[DECODE]

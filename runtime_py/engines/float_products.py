@@ -28,10 +28,18 @@ _PRODUCT = re.compile(
 _CPU_INFO = Path("/proc/cpuinfo")
 
 
+_BITS = re.compile(rb"\x0a\x04bits\x18[\x02\x04\x08]" + _INT)
+"""An attribute of any product with integer weights."""
+
+
 def with_float_products(model: bytes) -> bytes | None:
-    """A serialized graph with float32 products; None where it has none to change."""
+    """A serialized graph with float32 products; None where fewer than half of them would change.
+
+    Gemma 3 270M from a GGUF file of 8 bits has 4 bits in 27 of 91 products, the smaller ones. They
+    won nothing that opening another graph didn't cost.
+    """
     changed, count = _PRODUCT.subn(lambda found: found[1] + _FLOAT32, model)
-    return changed if count else None
+    return changed if count and 2 * count >= len(_BITS.findall(model)) else None
 
 
 def pays_here(cpu_info: Path = _CPU_INFO) -> bool:

@@ -27,7 +27,7 @@ from edgeinfinite.artifact.manifest import (
 from edgeinfinite.artifact.socs import QNN_HTP, Soc, soc_named
 from edgeinfinite.artifact.tensors import COMPRESS, DECODE, PREFILL, GraphSpec
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.engines.base import Prefill, failed, usable_cpus
+from edgeinfinite.runtime_py.engines.base import Reader, failed, usable_cpus
 from edgeinfinite.runtime_py.engines.fixed_graph import FixedGraph, tokens_of
 from edgeinfinite.runtime_py.engines.float_products import pays_here, with_float_products
 from edgeinfinite.runtime_py.engines.malloc_options import freed_memory_goes_back
@@ -122,9 +122,9 @@ class OnnxEngine:
         return self._logits(graph, tokens, state)
 
     @contextmanager
-    def reading(self, tokens: int) -> Iterator[Prefill]:
-        with self._prefill.reading(tokens) as graph:
-            yield lambda chunk, state: self._logits(graph(), chunk, state)
+    def reading(self, tokens: int) -> Iterator[Reader | None]:
+        with self._prefill.reading(tokens) as reader:
+            yield reader and (lambda chunk, state: self._logits(reader, chunk, state))
 
     def _logits(self, graph: Any, tokens: np.ndarray, state: State) -> np.ndarray:
         logits: np.ndarray = graph.logits(state, tokens)

@@ -1,13 +1,15 @@
 """Two graphs that share a place: one for long texts, one for all else; weights are packed once.
 
-Both hold the packed weights, so while a long text is read the other one is closed, and opened again
-when it is needed. A graph is opened in 0.4 s for SmolLM2-135M, as long as 700 tokens take.
+Both hold the packed weights, so while a long text is read the other one is closed. It is opened
+again at the text's end, so that an answer doesn't wait after its first token; after a reading that
+was stopped only when it is needed. A graph is opened in 0.4 s for SmolLM2-135M, as long as 700
+tokens take.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,21 +61,24 @@ class ReadingGraph:
         return self._graph
 
     @contextmanager
-    def reading(self, tokens: int) -> Iterator[Callable[[], Any]]:
-        """What gives the graph for a text of so many tokens; several may be read at once."""
+    def reading(self, tokens: int) -> Iterator[Any]:
+        """The graph for a text of so many tokens, None if it is `graph`; for several at once."""
         if self._opens_reader is None or tokens < LONG or _identity(self._files) != self._seen:
-            yield lambda: self.graph
+            yield None
             return
         if self._reader is None:
             self._graph = None
             self._reader = self._opens_reader()
         self._readings += 1
         try:
-            yield lambda: self._reader
+            yield self._reader
         finally:
             self._readings -= 1
             if not self._readings:
                 self._reader = None
+        if not self._readings:
+            with suppress(EdgeInfiniteError):  # who needs it is told
+                _ = self.graph
 
 
 def _identity(files: tuple[Path, ...]) -> list[tuple[int, ...]] | None:

@@ -30,7 +30,7 @@ from edgeinfinite.models.recall.carry import carry_caches
 from edgeinfinite.models.recall.movement import rotary_tables
 from edgeinfinite.models.state import TensorState, fold_oldest
 from edgeinfinite.models.trained_file import modules_digest
-from edgeinfinite.runtime_py.engines.base import Prefill
+from edgeinfinite.runtime_py.engines.base import Reader
 from edgeinfinite.runtime_py.session.state import State
 
 
@@ -106,8 +106,8 @@ class TorchEngine:
             logits = run_tokens(self.model, ids, self._shared(state))
         return logits[0, -1].float().cpu().numpy()
 
-    def reading(self, tokens: int) -> AbstractContextManager[Prefill]:
-        return nullcontext(self.prefill_segment)
+    def reading(self, tokens: int) -> AbstractContextManager[Reader | None]:
+        return nullcontext()
 
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
         return self.prefill_segment(tokens, state)

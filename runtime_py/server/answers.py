@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 
 from edgeinfinite.errors import EdgeInfiniteError
@@ -18,6 +18,7 @@ from edgeinfinite.runtime_py.server.metrics import Metrics
 from edgeinfinite.runtime_py.server.parts import AnswerParts
 from edgeinfinite.runtime_py.server.served import States
 from edgeinfinite.runtime_py.session.session import Cancelled, Session
+from edgeinfinite.runtime_py.session.token_array import TokenIds
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer
 
 LONG_READING = 512
@@ -123,7 +124,7 @@ class Answers:
             return None  # a call may come, and is read as it comes
         return parts.grammar(self._guidance, job)
 
-    def read(self, tokens: Sequence[int], job: Job) -> Held | None:
+    def read(self, tokens: TokenIds, job: Job) -> Held | None:
         """Reads a text ahead; emits `Started` and `Reading`s. None: the client left before."""
         session = self._begin(tokens, job)
         try:
@@ -139,8 +140,8 @@ class Answers:
         finally:
             self._states.done(session)
 
-    def _begin(self, tokens: Sequence[int], job: Job) -> Session:
-        if not tokens:
+    def _begin(self, tokens: TokenIds, job: Job) -> Session:
+        if not len(tokens):
             raise EdgeInfiniteError("prompt is empty; give at least one token of text")
         session = self._states.continued(tokens)
         self._metrics.prompt_tokens.inc(len(tokens))
@@ -148,7 +149,7 @@ class Answers:
         job.emit(Started(len(tokens), session.tokens_read))
         return session
 
-    def _progress(self, tokens: Sequence[int], session: Session, job: Job) -> Callable[[int], None]:
+    def _progress(self, tokens: TokenIds, session: Session, job: Job) -> Callable[[int], None]:
         """Reports, and saves the state at the end of the prompt and, of a long one, before."""
         read = session.tokens_read
         new = len(tokens) - read
@@ -166,7 +167,7 @@ class Answers:
 
         return progress
 
-    def _save(self, tokens: Sequence[int], session: Session, job: Job) -> None:
+    def _save(self, tokens: TokenIds, session: Session, job: Job) -> None:
         """Saves the state at the end of an answer, or what was read before the client left."""
         if job.cancelled():
             self._metrics.cancelled.inc()

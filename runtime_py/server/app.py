@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Callable
 
 import uvicorn
@@ -31,6 +32,10 @@ from edgeinfinite.runtime_py.server.service import Service
 
 _MOST_CONNECTIONS = 1_000
 _SECONDS_TO_END = 3
+
+_SWITCH_SECONDS = 0.0005
+"""A thread that wants the interpreter asks for it after so long. Python's 5 ms add up: the loop
+that answers /health stands in line with a thread for every document that is read."""
 
 
 def build_app(service: Service) -> Starlette:
@@ -110,9 +115,12 @@ def run(
     )
     if prepared is not None:
         prepared(server)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         server.run(sockets=[listener])
     finally:
+        sys.setswitchinterval(interval)
         service.close()
 
 

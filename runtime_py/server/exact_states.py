@@ -8,11 +8,11 @@ so that one doesn't take another's cache for that, the prompt must share at leas
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from itertools import takewhile
 
 from edgeinfinite.runtime_py.engines.mom_session import MomEngine, MomSession
 from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.session.token_array import TokenIds
 
 
 class ExactStates:
@@ -31,7 +31,7 @@ class ExactStates:
         self._waiting: list[MomSession] = []  # least recently used first
         self._closed = False
 
-    def continued(self, tokens: Sequence[int]) -> Session:
+    def continued(self, tokens: TokenIds) -> Session:
         """A session that has read the longest beginning of the text that a waiting one offers.
 
         It has at least one token of the text still to read; if none offers any, it has all.
@@ -45,7 +45,7 @@ class ExactStates:
         session.cut(common)
         return session
 
-    def keep(self, tokens: Sequence[int], session: Session, *, on_disk: bool) -> None:
+    def keep(self, tokens: TokenIds, session: Session, *, on_disk: bool) -> None:
         """Nothing to do: `done` keeps the session itself."""
 
     def done(self, session: Session) -> None:
@@ -78,7 +78,7 @@ class ExactStates:
             session.close()
 
 
-def _usable(session: MomSession, tokens: Sequence[int]) -> int:
+def _usable(session: MomSession, tokens: TokenIds) -> int:
     """How many of the session's tokens the text begins with, if it may be cut back to them."""
     pairs = zip(session.residual, tokens[:-1], strict=False)
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -21,6 +21,7 @@ from edgeinfinite.runtime_py.server.problems import ApiProblem
 from edgeinfinite.runtime_py.server.routes import counted
 from edgeinfinite.runtime_py.server.service import Service
 from edgeinfinite.runtime_py.server.streaming import JobStream, cancelled_if_left, started_of
+from edgeinfinite.runtime_py.session.token_array import token_array
 from edgeinfinite.runtime_py.text.open_message import SEPARATOR, beginning_of_message
 
 
@@ -53,7 +54,7 @@ def _read(answers: Answers, name: str, system: str | None, body: bytes, job: Job
         return
     job.emit(document)
     tokens = beginning_of_message(answers.tokenizer, document.text, first=True, system=system)
-    answers.read(tokens, job)
+    answers.read(token_array(tokens), job)
 
 
 async def _lines(job: Job, started: Started, document: Document) -> AsyncIterator[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +17,7 @@ from edgeinfinite.runtime_py.server.state_files import StateFolder
 from edgeinfinite.runtime_py.server.states import SavedStates
 from edgeinfinite.runtime_py.session.session import Session
 from edgeinfinite.runtime_py.session.state import state_bytes
+from edgeinfinite.runtime_py.session.token_array import TokenIds
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer, load_tokenizer
 
 _MB = 1_000_000
@@ -30,11 +30,11 @@ class States(Protocol):
     engine: Any
     write_errors: int
 
-    def continued(self, tokens: Sequence[int]) -> Session:
+    def continued(self, tokens: TokenIds) -> Session:
         """A session that has read a beginning of the text, with at least one token to read."""
         ...
 
-    def keep(self, tokens: Sequence[int], session: Session, *, on_disk: bool) -> None:
+    def keep(self, tokens: TokenIds, session: Session, *, on_disk: bool) -> None:
         """Keeps what the session has read, all of it in `tokens`."""
         ...
 

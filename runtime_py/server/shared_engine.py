@@ -10,7 +10,7 @@ from types import TracebackType
 
 import numpy as np
 
-from edgeinfinite.runtime_py.engines.base import Engine, Prefill
+from edgeinfinite.runtime_py.engines.base import Engine, Reader
 from edgeinfinite.runtime_py.session.state import State
 
 
@@ -84,17 +84,18 @@ class SharedEngine:
             return self._engine.decode_step(tokens, state)
 
     @contextmanager
-    def reading(self, tokens: int) -> Iterator[Prefill]:
+    def reading(self, tokens: int) -> Iterator[Reader | None]:
         with ExitStack() as left:
             with self._lock:
                 read = left.enter_context(self._engine.reading(tokens))
 
             def read_in_turn(chunk: np.ndarray, state: State) -> np.ndarray:
+                assert read is not None
                 with self._lock:
                     return read(chunk, state)
 
             try:
-                yield read_in_turn
+                yield read and read_in_turn
             finally:
                 with self._lock:
                     left.close()

@@ -11,16 +11,15 @@ import hashlib
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-
-import numpy as np
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines.base import Engine
 from edgeinfinite.runtime_py.server.state_files import Key, StateFolder
 from edgeinfinite.runtime_py.session.forks import part_from_forks
 from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.session.token_array import TokenIds, token_array
 
 _LOG = logging.getLogger(__name__)
 
@@ -28,14 +27,14 @@ _MOST_UNWRITTEN = 8
 """States that may wait to be written to disk; the oldest is left out when another one comes."""
 
 
-def digests(tokens: Sequence[int], lengths: Iterable[int]) -> dict[int, Key]:
+def digests(tokens: TokenIds, lengths: Iterable[int]) -> dict[int, Key]:
     """The keys of a text's beginnings.
 
     Args:
         tokens: token ids.
         lengths: of the beginnings, in tokens, each at most the number of tokens.
     """
-    content = np.asarray(tokens, dtype="<i8").tobytes()
+    content = token_array(tokens).astype("<i8", copy=False).tobytes()
     digest, done, keys = hashlib.sha256(), 0, {}
     for length in sorted(set(lengths)):
         digest.update(content[8 * done : 8 * length])
@@ -73,7 +72,7 @@ class SavedStates:
         if folder is not None:
             self._writer.start()
 
-    def continued(self, tokens: Sequence[int]) -> Session:
+    def continued(self, tokens: TokenIds) -> Session:
         """A session that has read the longest beginning of a text that is saved.
 
         It has at least one token of the text still to read; with nothing saved it has all.
@@ -85,7 +84,7 @@ class SavedStates:
                 return session
         return Session(self.engine)
 
-    def keep(self, tokens: Sequence[int], session: Session, *, on_disk: bool) -> None:
+    def keep(self, tokens: TokenIds, session: Session, *, on_disk: bool) -> None:
         """Keeps a copy of a session.
 
         Args:

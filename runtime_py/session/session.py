@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.engines.base import Engine, Prefill
+from edgeinfinite.runtime_py.engines.base import Engine, Reader
 from edgeinfinite.runtime_py.session.forks import leave, part_from_forks, share
 from edgeinfinite.runtime_py.session.policies import POLICY_OF, Policy, make_room
 from edgeinfinite.runtime_py.session.state import State
+from edgeinfinite.runtime_py.session.token_array import token_array
 
 
 def new_unread(tokens: Iterable[int] = ()) -> array[int]:
@@ -149,7 +150,7 @@ class Session:
             raise EdgeInfiniteError("there is no token to read; give at least one")
         part_from_forks(self)
         logits: np.ndarray | None = None
-        with self.engine.reading(len(self.unread)) as prefill:
+        with self.engine.reading(len(self.unread)) as reader:
             while self.unread:
                 before = self.tokens_read
                 # Re-reading the window leaves a gap in the cache, so it can't be cancelled halfway.
@@ -159,7 +160,7 @@ class Session:
                     self._compress()
                     continue
                 room = self._policy.room(self)
-                logits = self._read(min(self.chunk_length, room, len(self.unread)), prefill)
+                logits = self._read(min(self.chunk_length, room, len(self.unread)), reader)
                 if progress and self.tokens_read > before:
                     progress(self.tokens_read - before)
         assert logits is not None  # the loop ends by reading, never by compressing
@@ -171,7 +172,7 @@ class Session:
         Raises:
             EdgeInfiniteError: one is outside the vocabulary (none is accepted).
         """
-        new = np.asarray(tokens, dtype=np.int64).reshape(-1)
+        new = token_array(tokens)
         outside = new[(new < 0) | (new >= self.engine.vocabulary)]
         if outside.size:
             raise EdgeInfiniteError(
@@ -201,11 +202,11 @@ class Session:
         if self.engine.reads_memory:
             self.state.has_memory[:] = 1.0
 
-    def _read(self, count: int, prefill: Prefill) -> np.ndarray:
+    def _read(self, count: int, reader: Reader | None) -> np.ndarray:
         make_room(self.state, self.engine.geometry)
         chunk = np.array(self.unread[:count], dtype=np.int64)[np.newaxis]
-        run = self.engine.decode_step if count == 1 else prefill
-        logits = run(chunk, self.state)
+        graph = self.engine.decode_step if count == 1 else self.engine.prefill_segment
+        logits = (reader or graph)(chunk, self.state)
         # Counters change only now, so that an engine that fails leaves the session as it was.
         sinks_missing = max(0, self.engine.geometry.sink_length - self.cached)
         self.residual += self.unread[sinks_missing:count].tolist()

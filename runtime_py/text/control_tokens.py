@@ -7,8 +7,8 @@ it always was, so its ids are the same by construction. Any other goes three ste
 1. In the messages, a mark is put behind the first character of each control token's text. What the
    template makes of the messages shows by the marks which control tokens are its own.
 2. In the rendering, the template's own control tokens get aliases, and the marks go.
-3. The rendering is encoded as a whole, by a copy of the tokenizer that knows the aliases by the
-   control tokens' ids, and the control tokens' texts not at all. Pieces on both sides of a control
+3. The rendering is encoded as a whole, by a second tokenizer that knows the aliases by the control
+   tokens' ids, and the control tokens' texts not at all. Pieces on both sides of a control
    token, prefix spaces and stripped white space are the library's work, as in any other text.
 
 Mark and aliases hold a number that nobody can guess.
@@ -26,9 +26,8 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer
 
-from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.text.replaced import replaced, starts_of
-from edgeinfinite.runtime_py.text.tokenizer_check import as_json, guarded
+from edgeinfinite.runtime_py.text.renamed_tokens import RenamedTokens
+from edgeinfinite.runtime_py.text.replaced import Names
 
 
 class ControlTokens:
@@ -66,15 +65,17 @@ class ControlTokens:
             for token in added.values()
             if normalizer is not None and token.normalized and token.content in self._all
         }
+        self._names, self._always_names = Names(self._all), Names(self._always)
+        self._normalized_names = Names(self._normalized)
 
     def are_spelled_in(self, texts: Iterable[str]) -> bool:
         """Whether one of the texts holds a control token's text."""
         for text in texts:
-            if any(token in text for token in self._all):
+            if self._names.are_in(text):
                 return True
             if self._normalized:
                 normalized = self._tokenizer.normalizer.normalize_str(text)
-                if any(token in normalized for token in self._normalized):
+                if self._normalized_names.are_in(normalized):
                     return True
         return False
 
@@ -82,15 +83,17 @@ class ControlTokens:
         """The message, with marks in what would be control tokens."""
         is_answer = message.get("role") == "assistant"
         return {
-            key: self._marked(value, self._always if is_answer and key == "content" else self._all)
+            key: self._marked(
+                value, self._always_names if is_answer and key == "content" else self._names
+            )
             for key, value in message.items()
         }
 
     def mark_all(self, value: Any) -> Any:
         """What JSON can say, with marks in all of its texts."""
-        return self._marked(value, self._all)
+        return self._marked(value, self._names)
 
-    def _marked(self, value: Any, names: set[str]) -> Any:
+    def _marked(self, value: Any, names: Names) -> Any:
         if isinstance(value, str):
             return self._mark_text(value, names)
         if isinstance(value, Mapping):
@@ -106,32 +109,21 @@ class ControlTokens:
             rendering: the text; control tokens without a mark are the template's own.
         """
         apart = self._apart
-        names = apart.aliases | {apart.mark: "", apart.escaped_mark: ""}
-        plain = replaced(rendering, names)
-        (encoded,) = guarded(
-            "the tokenizer can't read the text",
-            lambda: apart.tokenizer.encode_batch_fast([plain], add_special_tokens=False),
-        )
-        ids: list[int] = encoded.ids
-        return ids
+        return apart.tokens.encode(apart.names.replaced(rendering, apart.written))
 
     @cached_property
     def _apart(self) -> _Apart:
         number = secrets.token_hex(16)
         # Noncharacters: no normaliser changes them, and no vocabulary has them.
         aliases = {token: f"\ufdd2{number}-{i}\ufdd3" for i, token in enumerate(sorted(self._all))}
-        renamed = _renamed(self._tokenizer, aliases)
-        for token, alias in aliases.items():
-            if renamed.token_to_id(alias) != self._tokenizer.token_to_id(token):
-                raise EdgeInfiniteError(
-                    f"the text spells out the control token {token}, and the artifact's tokenizer "
-                    "can't keep the two apart; remove it from the text"
-                )
-        return _Apart(renamed, aliases, mark=f"\ufdd0{number}\ufdd1")
+        mark = f"\ufdd0{number}\ufdd1"
+        escaped = json.dumps(mark)[1:-1]  # as a template writes it that asks `tojson` for ASCII
+        written = aliases | {mark: "", escaped: ""}
+        return _Apart(RenamedTokens(self._tokenizer, aliases), mark, written, Names(written))
 
-    def _mark_text(self, text: str, names: set[str]) -> str:
+    def _mark_text(self, text: str, names: Names) -> str:
         # Behind every first character, also where two of them overlap: none is left over.
-        ends = [start + 1 for start in starts_of(text, names)]
+        ends = [start + 1 for start in names.starts(text)]
         return self._apart.mark.join(
             text[start:end] for start, end in pairwise([0, *ends, len(text)])
         )
@@ -139,42 +131,21 @@ class ControlTokens:
 
 @dataclass(frozen=True)
 class _Apart:
-    """A tokenizer that knows control tokens by their aliases only, and the mark."""
+    """What keeps a template's control tokens and those of its messages apart.
 
-    tokenizer: Tokenizer
-    aliases: dict[str, str]
+    Attributes:
+        tokens: know control tokens by their aliases only.
+        mark: of a message's control tokens.
+        written: what is encoded in place of control tokens and marks.
+        names: of these.
+    """
+
+    tokens: RenamedTokens
     mark: str
-
-    @property
-    def escaped_mark(self) -> str:
-        """As a template writes it that asks `tojson` for ASCII."""
-        return json.dumps(self.mark)[1:-1]
+    written: dict[str, str]
+    names: Names
 
 
 def is_markup(token: str) -> bool:
     """Whether a token, of at least one character, stands in brackets, as control tokens do."""
     return token[0] in "<[" and token[-1] in ">]"
-
-
-def _renamed(tokenizer: Tokenizer, names: Mapping[str, str]) -> Tokenizer:
-    """A copy in which tokens have other texts and the same ids."""
-    fields: dict[str, Any] = json.loads(as_json(tokenizer))
-    for token in fields["added_tokens"]:
-        token["content"] = names.get(token["content"], token["content"])
-    # In the vocabulary too: a model may take a whole word from it without a merge.
-    model = fields["model"]
-    if isinstance(model["vocab"], dict):
-        model["vocab"] = {names.get(text, text): i for text, i in model["vocab"].items()}
-    else:  # Unigram
-        model["vocab"] = [[names.get(text, text), score] for text, score in model["vocab"]]
-    if model.get("unk_token") is not None:
-        model["unk_token"] = names.get(model["unk_token"], model["unk_token"])
-    if "merges" in model:
-        model["merges"] = [pair for pair in model["merges"] if not _touches(pair, names)]
-    renamed = json.dumps(fields)
-    return guarded("the tokenizer can't be copied", lambda: Tokenizer.from_str(renamed))
-
-
-def _touches(pair: str | list[str], names: Mapping[str, str]) -> bool:
-    left, right = pair.split(" ") if isinstance(pair, str) else pair
-    return left in names or right in names or left + right in names

@@ -23,6 +23,9 @@ from edgeinfinite.runtime_py.text.tokenizer_check import as_json, check_parts, g
 
 Rendered = TypeVar("Rendered")
 
+_PIECE = 1 << 20
+"""Characters checked in one call, which holds the interpreter."""
+
 
 class TextTokenizer:
     """The artifact's tokenizer and chat template; made by `load_tokenizer`.
@@ -255,13 +258,16 @@ def _texts_in(value: Any) -> Iterator[str]:
 
 
 def _check_unicode(text: str) -> None:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise EdgeInfiniteError(
-            f"the text isn't valid Unicode: {text[error.start]!r} at character {error.start}; "
-            "save it as UTF-8"
-        ) from error
+    if text.isascii():
+        return
+    for start in range(0, len(text), _PIECE):
+        try:
+            text[start : start + _PIECE].encode("utf-8")
+        except UnicodeEncodeError as error:
+            at = start + error.start
+            raise EdgeInfiniteError(
+                f"the text isn't valid Unicode: {text[at]!r} at character {at}; save it as UTF-8"
+            ) from error
 
 
 def load_tokenizer(folder: Path, *, vocabulary: int | None = None) -> TextTokenizer:

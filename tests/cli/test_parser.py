@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from edgeinfinite.cli import main
+from edgeinfinite.runtime_py.answer.sampling_defaults import DEFAULTS
 
 MISSPELT = [
     ("generat x", "there is no command 'generat'; did you mean generate?"),
@@ -60,3 +61,13 @@ def test_the_package_runs_as_a_module():
         [sys.executable, "-m", "edgeinfinite", "--version"], capture_output=True, text=True
     )
     assert run.returncode == 0 and run.stdout.startswith("edgeinfinite ")
+
+
+@pytest.mark.parametrize("command", ["generate", "chat"])
+def test_help_names_the_sampling_that_an_answer_takes(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    for name, value in DEFAULTS.items():
+        option = said.rpartition(f"--{name.replace('_', '-')} ")[2].partition(" --")[0]
+        assert f"(default: the checkpoint's, else {value})" in option

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 
 from edgeinfinite.artifact.manifest import Manifest, fingerprint, model_digest, scales_digest
-from edgeinfinite.runtime_py.engines.base import Prefill
+from edgeinfinite.runtime_py.engines.base import Reader
 from edgeinfinite.runtime_py.session.state import State
 
 
@@ -41,8 +41,8 @@ class StateOnly:
     def prefill_segment(self, tokens: np.ndarray, state: State) -> np.ndarray:
         raise NotImplementedError
 
-    def reading(self, tokens: int) -> AbstractContextManager[Prefill]:
-        return nullcontext(self.prefill_segment)
+    def reading(self, tokens: int) -> AbstractContextManager[Reader | None]:
+        return nullcontext()
 
     def decode_step(self, tokens: np.ndarray, state: State) -> np.ndarray:
         raise NotImplementedError

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_lfm2 import tiny_lfm2
 from tiny_mamba2 import (
     CHANNELS,
     HEADS,
     OF_KEY,
     OF_VALUE,
-    tiny_bamba,
     tiny_falcon_h1,
     tiny_granite_h,
 )
-from tiny_qwen3_5 import tiny_qwen3_5, tiny_qwen3_next
-from transformers import DynamicCache, PreTrainedModel
+from untouched_hybrids import MODELS, N, S, W, assert_close, untouched, untouched_after_evictions
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.errors import EdgeInfiniteError
@@ -38,15 +34,6 @@ from edgeinfinite.runtime_py.session.saved_session import load_session, save_ses
 from edgeinfinite.runtime_py.session.session import Session
 from tiny import random_tokens
 
-S, N, W = 4, 8, 12
-MODELS: dict[str, Callable[[], PreTrainedModel]] = {
-    "lfm2": tiny_lfm2,
-    "qwen3_5": tiny_qwen3_5,
-    "qwen3_next": tiny_qwen3_next,
-    "granite_h": tiny_granite_h,
-    "bamba": tiny_bamba,
-    "falcon_h1": tiny_falcon_h1,
-}
 SSM = ("granite_h", "bamba", "falcon_h1")
 each_model = pytest.mark.parametrize("kind", MODELS)
 
@@ -60,61 +47,6 @@ def engine_of(kind: str, recall_slots: int = 0) -> TorchEngine:
 
 def recalling(kind: str) -> TorchEngine:
     return engine_of(kind, 16)
-
-
-@functools.cache
-def untouched(kind: str, count: int) -> np.ndarray:
-    """The logits `[T, V]` of transformers, for a text of which nothing is evicted."""
-    tokens = torch.tensor([random_tokens(count)])
-    with torch.no_grad():
-        return MODELS[kind]()(input_ids=tokens, use_cache=False).logits[0].numpy()
-
-
-@functools.cache
-def untouched_after_evictions(kind: str, count: int) -> np.ndarray:
-    """The logits `[T, V]` of transformers' model with its own cache, token by token.
-
-    Whenever W + N tokens follow the sinks, the N oldest of them are cut out of the cache, and RoPE
-    is turned back in the keys after them. The states of layers that don't attend stay.
-    """
-    model, found = MODELS[kind](), []
-    cache = DynamicCache(config=model.config)
-    types = enumerate(model.config.layer_types)
-    attends = [i for i, kind in types if kind in ("full_attention", "hybrid")]
-    for token in random_tokens(count):
-        length = cache.layers[attends[0]].keys.shape[2] if found else 0
-        if length == S + W + N:
-            cos, sin = turns_of(model)
-            for layer in (cache.layers[index] for index in attends):
-                moved = layer.keys[:, :, S + N :]
-                turns, stays = moved.split([cos.shape[-1], moved.shape[-1] - cos.shape[-1]], -1)
-                first, second = turns.chunk(2, dim=-1)  # turned back by N positions
-                turns = turns * cos[0] + torch.cat((second, -first), dim=-1) * sin[0]
-                moved = torch.cat((turns, stays), dim=-1)
-                layer.keys = torch.cat((layer.keys[:, :, :S], moved), dim=2)
-                layer.values = torch.cat((layer.values[:, :, :S], layer.values[:, :, S + N :]), 2)
-            length -= N
-        with torch.no_grad():
-            output = model(
-                input_ids=torch.tensor([[token]]),
-                position_ids=torch.tensor([[length]]),
-                past_key_values=cache,
-                use_cache=True,
-            )
-        found.append(output.logits[0, -1].numpy())
-    return np.stack(found)
-
-
-def turns_of(model: PreTrainedModel) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cosines and sines by which N positions turn a key; of no dimension without RoPE."""
-    rotary = model.model.rotary_emb
-    return rotary(torch.ones(1), torch.tensor([[N]])) if rotary else (torch.ones(1, 1, 0),) * 2
-
-
-def assert_close(kind: str, logits: np.ndarray, wanted: np.ndarray) -> None:
-    """Within 1e-4; for qwen3_next, which rounds 1.2e-4 apart in float32, of the largest logit."""
-    scale = np.abs(wanted).max() if kind == "qwen3_next" else 1.0
-    assert np.abs(logits - wanted).max() < 1e-4 * scale
 
 
 @each_model

@@ -191,11 +191,18 @@ def _embedding_byte(given: list[Any]) -> dict[int, Any]:
     return {6: (rows * scale).flatten(-2)}
 
 
+def _gated_delta_rule(given: list[Any]) -> dict[int, Any]:
+    """ExecuTorch's own kernel: it wants outputs of the right sizes, which its twin makes."""
+    result, state = torch.ops.llama.channelwise_gated_delta_rule(*given[:6])
+    return {6: result, 7: state}
+
+
 def _to_dim_order_copy(given: list[Any]) -> dict[int, Any]:
     return {3: given[0].to(given[3], copy=True)}
 
 
 _OWN: dict[str, Kernel] = {
+    "llama::channelwise_gated_delta_rule.out": _gated_delta_rule,
     "llama::update_cache.out": _update_cache,
     "quantized_decomposed::embedding_byte.out": _embedding_byte,
     "dim_order_ops::_to_dim_order_copy.out": _to_dim_order_copy,

@@ -12,6 +12,7 @@ from edgeinfinite.export.executorch.passes.joins_of_few import joins_of_few
 from edgeinfinite.export.executorch.passes.last_token_first import last_token_first
 from edgeinfinite.export.executorch.passes.layer_norm_as_means import layer_norm_as_means
 from edgeinfinite.export.executorch.passes.matmul_as_bmm import matmul_as_bmm
+from edgeinfinite.export.executorch.passes.recurrent_layers import recurrent_layers
 from edgeinfinite.export.executorch.passes.reductions_as_products import reductions_as_products
 from edgeinfinite.export.executorch.passes.rotation_as_product import rotation_as_product
 from edgeinfinite.export.executorch.passes.shapes_as_views import shapes_as_views
@@ -24,6 +25,7 @@ from edgeinfinite.export.executorch.passes.without_assertions import without_ass
 PASSES = (
     without_assertions,
     folded_constants,
+    recurrent_layers,
     shared_inputs,
     short_convolutions,
     layer_norm_as_means,
@@ -39,6 +41,9 @@ PASSES = (
     unused_constants,
 )
 
+_OF_SOME = (recurrent_layers,)
+"""Those for layers that few models have: the manifest names them where they found any."""
+
 
 def run_passes(program: ExportedProgram) -> dict[str, int]:
     """Runs all passes.
@@ -51,7 +56,9 @@ def run_passes(program: ExportedProgram) -> dict[str, int]:
     """
     found = {}
     for rewrite in PASSES:
-        found[rewrite.__name__] = rewrite(program)
+        count = rewrite(program)
+        if count or rewrite not in _OF_SOME:
+            found[rewrite.__name__] = count
         tidy(program)
     finish(program)
     return found

@@ -70,9 +70,15 @@ def _names(kind: str | None) -> tuple[str, str]:
 
 @contextmanager
 def rope_tables(model: PreTrainedModel, capacity: int) -> Iterator[None]:
-    """Inside, the model takes its angles from tables; they depend on the position alone."""
+    """Inside, the model takes its angles from tables; they depend on the position alone.
+
+    A model without RoPE (Granite 4 H) has no module for them.
+    """
     decoder = model.get_decoder()
     original = decoder.rotary_emb
+    if original is None:
+        yield
+        return
     kinds = sorted({kind for kind in kinds_of(model) if kind is not None})
     decoder.rotary_emb = RopeTables(original, capacity, kinds)
     try:

@@ -1,71 +1,25 @@
 """Replaces the gated delta rule by one node, LinearAttention, and the convolution before it.
 
-Transformers computes the rule in padded chunks of 64 tokens, in a loop that can't be traced with
-any number of tokens. Its modelling code calls functions of its own module. While the graph is
-traced, those here replace them, if they compute the same.
-
-The convolution becomes a product a column of its kernel (`causal_convolution.py`).
+`export/graphs/delta_rule.py` says when, and what is compared before.
 
 Letters: T tokens, U heads of values, I dimensions of a key, J of a value.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
-from unittest import mock
 
 import torch
 from transformers import PreTrainedModel
 
-from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.export.graphs.delta_rule import EPSILON, Result, replaced_delta_rule
 from edgeinfinite.export.onnx import operators
-from edgeinfinite.export.onnx.passes.causal_convolution import (
-    ACTIVATION,
-    CONVOLUTION,
-    convolution,
-    convolves,
-)
-from edgeinfinite.models.recurrent_states import RECURRENT_MIXERS
-
-_RULE = "torch_chunk_gated_delta_rule"
-
-_EPSILON = 1e-6
-"""Under the root of a key's length."""
-
-Result = tuple[torch.Tensor, torch.Tensor | None]
 
 
-@contextmanager
-def fused_delta_rule(model: PreTrainedModel) -> Iterator[int]:
-    """Inside, the model's layers with a gated delta rule run as operators.
-
-    Yields:
-        How many layers do.
-
-    Raises:
-        EdgeInfiniteError: such layers compute something else, which no operator does.
-    """
-    mixers = [
-        part
-        for part in model.get_decoder().modules()
-        if type(part).__name__ in RECURRENT_MIXERS
-        and hasattr(sys.modules[type(part).__module__], _RULE)
-    ]
-    modules = {sys.modules[type(part).__module__] for part in mixers}
-    known = all(_is_the_rule(getattr(module, _RULE)) and convolves(module) for module in modules)
-    if not known or any(part.activation != ACTIVATION for part in mixers):
-        raise EdgeInfiniteError(
-            f"the back end onnx can't run {type(model).__name__}: what its layers without "
-            f"attention compute isn't the gated delta rule behind {ACTIVATION} that it knows"
-        )
-    with ExitStack() as patches:
-        for module in modules:
-            for name, function in ((_RULE, _rule), (CONVOLUTION, convolution)):
-                patches.enter_context(mock.patch.object(module, name, function))
-        yield len(mixers)
+def fused_delta_rule(model: PreTrainedModel) -> AbstractContextManager[int]:
+    """See `replaced_delta_rule`."""
+    return replaced_delta_rule(model, "onnx", _rule)
 
 
 def _rule(
@@ -87,7 +41,7 @@ def _rule(
     assert use_qk_l2norm_in_kernel
     heads, size = value.shape[2], key.shape[3]
     # RMSNorm divides by the root of a mean, not of a sum.
-    weight, epsilon = torch.full((size,), size**-0.5), _EPSILON / size
+    weight, epsilon = torch.full((size,), size**-0.5), EPSILON / size
     query, key = (operators.rms_norm(x, weight, epsilon) for x in (query, key))
     if heads != key.shape[2]:  # as of onnxruntime 1.31 the operator has them, 1.29's hasn't
         query, key = (x.repeat_interleave(heads // x.shape[2], dim=2) for x in (query, key))
@@ -96,39 +50,3 @@ def _rule(
         rows[0], rows[1], rows[2], initial_state, g, beta, scale=size**-0.5
     )
     return result.unflatten(2, value.shape[2:]), state
-
-
-def _is_the_rule(function: Callable[..., Result]) -> bool:
-    """Compares a model's function with the rule, token by token."""
-    generator = torch.Generator().manual_seed(0)
-
-    def random(*shape: int) -> torch.Tensor:
-        return torch.randn(shape, generator=generator)
-
-    tokens, heads, inner, outer = 5, 4, 8, 6
-    query, key = random(1, tokens, 2, inner), random(1, tokens, 2, inner)
-    value, state = random(1, tokens, heads, outer), random(1, heads, inner, outer)
-    decay, beta = -random(1, tokens, heads).abs(), random(1, tokens, heads).sigmoid()
-    found = function(
-        query,
-        key,
-        value,
-        g=decay,
-        beta=beta,
-        initial_state=state,
-        output_final_state=True,
-        use_qk_l2norm_in_kernel=True,
-    )
-    normed = (x * (x.square().sum(-1, keepdim=True) + _EPSILON).rsqrt() for x in (query, key))
-    query, key = (x[0].repeat_interleave(2, dim=1).unsqueeze(-1) for x in normed)
-    now, results = state[0], []
-    for q, k, v, faded, rate in zip(query, key, value[0], decay[0], beta[0], strict=True):
-        now = now * faded.exp()[:, None, None]
-        step = (v - (now * k).sum(1)) * rate[:, None]
-        now = now + k * step.unsqueeze(1)
-        results.append((now * q).sum(1) * inner**-0.5)
-    wanted = torch.stack(results)[None], now[None]
-    return all(
-        one is not None and one.shape == other.shape and torch.allclose(one, other, atol=1e-5)
-        for one, other in zip(found, wanted, strict=True)
-    )

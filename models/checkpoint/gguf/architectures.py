@@ -1,43 +1,29 @@
 """GGUF's architectures as data: how transformers calls the same model, its settings and tensors.
 
 The facts are those of llama.cpp's loaders (0.3.36 of llama-cpp-python), which decide what a file
-means. `{i}` is the layer.
+means.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
 
-_ATTENTION = {
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
-}
-_MLP = {"ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
-_NORMS = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
-_HEAD_NORMS = {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
-_GEMMA_NORMS = {
-    "attn_norm": "input_layernorm",
-    "post_attention_norm": "post_attention_layernorm",
-    "ffn_norm": "pre_feedforward_layernorm",
-    "post_ffw_norm": "post_feedforward_layernorm",
-}
-_EXPERTS = {
-    "ffn_gate_inp": "mlp.gate",
-    "ffn_gate_exps": "mlp.experts.gate_up_proj",
-    "ffn_up_exps": "mlp.experts.gate_up_proj",
-    "ffn_down_exps": "mlp.experts.down_proj",
-}
-_SHARED_EXPERT = {
-    "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
-    "ffn_up_shexp": "mlp.shared_expert.up_proj",
-    "ffn_down_shexp": "mlp.shared_expert.down_proj",
-    "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
-}
-_DENSE = _ATTENTION | _MLP | _NORMS
+from edgeinfinite.models.checkpoint.gguf.architecture import (
+    ATTENTION,
+    DENSE,
+    EXPERTS,
+    GEMMA_NORMS,
+    HEAD_NORMS,
+    LOCAL_EXPERTS,
+    MLP,
+    NORMS,
+    QKV,
+    ROPE_TENSORS,
+    SHARED_EXPERT,
+    GgufArchitecture,
+)
+from edgeinfinite.models.checkpoint.gguf.hybrid_rows import HYBRIDS
+
 _LFM2_BOTH = {
     "attn_norm": "operator_norm",
     "ffn_norm": "ffn_norm",
@@ -45,80 +31,29 @@ _LFM2_BOTH = {
     "ffn_up": "feed_forward.w3",
     "ffn_down": "feed_forward.w2",
 }
-_QKV = ("attn_q", "attn_k", "attn_v")
-_ROPE_TENSORS = ("rope_freqs", "rope_factors")
-
-
-@dataclass(frozen=True)
-class GgufArchitecture:
-    """One architecture.
-
-    Args:
-        model_type: of transformers' configuration.
-        layer: tensors of a layer, without `blk.{i}.` and suffix, to modules of transformers'.
-        other_layer: those of a layer that doesn't attend, which has no KV heads in the header;
-            none: every layer attends.
-        last_norm: the tensor of the last norm, and its module.
-        biases: those of `layer` that may have a bias, each in any layer or none.
-        needs_biases: all of `biases`, and of the norms, must be there.
-        settings: what transformers' configuration needs beside the header.
-        epsilon: the configuration's name for the norms' epsilon, which is a header's
-            `attention.layer_norm_rms_epsilon`, or `layer_norm_epsilon` if `layer_norms`.
-        layer_norms: the norms are LayerNorm, not RMSNorm.
-        bias_setting: of the configuration, on if there is a bias of q, k, v or the output.
-        mlp_bias_setting: the same of the MLP.
-        pairs: RoPE turns neighbouring dimensions, so the rows of Q and K are in another order.
-        norm_offset: the file's norms are transformers' plus one.
-        partial: RoPE may turn a part of a head.
-        rope_by_factors: transformers' configuration knows scaled RoPE as `longrope` only.
-        own_head: the size of a head may differ from the width divided by the heads.
-        rope_tensors: which of `rope_freqs` (not with LongRoPE) and `rope_factors` it reads.
-        yarn_keys: the header's settings of YaRN are read, not only its factor.
-        unused: keys that llama.cpp doesn't use for it, though they may stand in files, and why.
-    """
-
-    model_type: str
-    layer: Mapping[str, str] = field(default_factory=lambda: MappingProxyType(_DENSE))
-    other_layer: Mapping[str, str] = field(default_factory=dict)
-    last_norm: tuple[str, str] = ("output_norm", "model.norm")
-    biases: tuple[str, ...] = ()
-    needs_biases: bool = False
-    settings: Mapping[str, object] = field(default_factory=dict)
-    epsilon: str = "rms_norm_eps"
-    layer_norms: bool = False
-    bias_setting: str | None = "attention_bias"
-    mlp_bias_setting: str | None = None
-    pairs: bool = False
-    norm_offset: bool = False
-    partial: bool = False
-    rope_by_factors: bool = False
-    own_head: bool = False
-    rope_tensors: tuple[str, ...] = ()
-    yarn_keys: bool = False
-    unused: Mapping[str, str] = field(default_factory=dict)
-
-
 _WINDOW = {"attention.sliding_window": "llama.cpp has no window here, whatever the converter wrote"}
 _LLAMA = GgufArchitecture(
     "llama",
-    biases=(*_QKV, "attn_output", *_MLP),
+    biases=(*QKV, "attn_output", *MLP),
     mlp_bias_setting="mlp_bias",
     pairs=True,
     own_head=True,
-    rope_tensors=_ROPE_TENSORS,
+    rope_tensors=ROPE_TENSORS,
     unused={"tensor_data_layout": "a note about the converter's input", **_WINDOW},
 )
 
 ARCHITECTURES: Mapping[str, GgufArchitecture] = {
+    **HYBRIDS,
     "llama": _LLAMA,
     "llama with experts": GgufArchitecture(
         "mixtral",
-        layer=_ATTENTION | _NORMS | _EXPERTS,
+        layer=ATTENTION | NORMS | EXPERTS,
         settings={"sliding_window": None},
+        expert_names=LOCAL_EXPERTS,
         bias_setting=None,
         pairs=True,
         own_head=True,
-        rope_tensors=_ROPE_TENSORS,
+        rope_tensors=ROPE_TENSORS,
         unused=_LLAMA.unused,
     ),
     "mistral3": GgufArchitecture(
@@ -127,45 +62,45 @@ ARCHITECTURES: Mapping[str, GgufArchitecture] = {
         bias_setting=None,
         pairs=True,
         own_head=True,
-        rope_tensors=_ROPE_TENSORS,
+        rope_tensors=ROPE_TENSORS,
         yarn_keys=True,
     ),
     "qwen2": GgufArchitecture(
-        "qwen2", biases=_QKV, settings={"use_sliding_window": False}, bias_setting=None
+        "qwen2", biases=QKV, settings={"use_sliding_window": False}, bias_setting=None
     ),
     "qwen2moe": GgufArchitecture(
         "qwen2_moe",
-        layer=_ATTENTION | _NORMS | _EXPERTS | _SHARED_EXPERT,
-        biases=_QKV,
+        layer=ATTENTION | NORMS | EXPERTS | SHARED_EXPERT,
+        biases=QKV,
         settings={"use_sliding_window": False, "norm_topk_prob": False},
         bias_setting="qkv_bias",
     ),
     "qwen3": GgufArchitecture(
         "qwen3",
-        layer=_DENSE | _HEAD_NORMS,
-        biases=_QKV,
+        layer=DENSE | HEAD_NORMS,
+        biases=QKV,
         settings={"use_sliding_window": False},
         own_head=True,
     ),
     "qwen3moe": GgufArchitecture(
         "qwen3_moe",
-        layer=_ATTENTION | _NORMS | _HEAD_NORMS | _EXPERTS,
-        biases=_QKV,
+        layer=ATTENTION | NORMS | HEAD_NORMS | EXPERTS,
+        biases=QKV,
         settings={"use_sliding_window": False, "norm_topk_prob": True},
         own_head=True,
     ),
-    "gemma": GgufArchitecture("gemma", biases=_QKV, norm_offset=True, own_head=True),
+    "gemma": GgufArchitecture("gemma", biases=QKV, norm_offset=True, own_head=True),
     "gemma2": GgufArchitecture(
         "gemma2",
-        layer=_ATTENTION | _MLP | _GEMMA_NORMS,
-        biases=_QKV,
+        layer=ATTENTION | MLP | GEMMA_NORMS,
+        biases=QKV,
         norm_offset=True,
         own_head=True,
     ),
     "gemma3": GgufArchitecture(
         "gemma3_text",
-        layer=_ATTENTION | _MLP | _GEMMA_NORMS | _HEAD_NORMS,
-        biases=_QKV,
+        layer=ATTENTION | MLP | GEMMA_NORMS | HEAD_NORMS,
+        biases=QKV,
         norm_offset=True,
         own_head=True,
     ),
@@ -176,7 +111,7 @@ ARCHITECTURES: Mapping[str, GgufArchitecture] = {
             "attn_output": "self_attn.o_proj",
             "ffn_up": "mlp.gate_up_proj",
             "ffn_down": "mlp.down_proj",
-            **_NORMS,
+            **NORMS,
         },
         settings={"sliding_window": None},
         bias_setting=None,
@@ -190,15 +125,15 @@ ARCHITECTURES: Mapping[str, GgufArchitecture] = {
     ),
     "granite": GgufArchitecture(
         "granite",
-        biases=(*_QKV, "attn_output", *_MLP),
+        biases=(*QKV, "attn_output", *MLP),
         mlp_bias_setting="mlp_bias",
         pairs=True,
         own_head=True,
-        rope_tensors=_ROPE_TENSORS,
+        rope_tensors=ROPE_TENSORS,
     ),
     "smollm3": GgufArchitecture(
         "smollm3",
-        biases=_QKV,
+        biases=QKV,
         settings={"no_rope_layer_interval": 4, "use_sliding_window": False},
         pairs=True,
         own_head=True,
@@ -206,18 +141,18 @@ ARCHITECTURES: Mapping[str, GgufArchitecture] = {
     "olmo2": GgufArchitecture(
         "olmo2",
         layer={
-            **_ATTENTION,
-            **_MLP,
-            **_HEAD_NORMS,
+            **ATTENTION,
+            **MLP,
+            **HEAD_NORMS,
             "post_attention_norm": "post_attention_layernorm",
             "post_ffw_norm": "post_feedforward_layernorm",
         },
-        biases=_QKV,
+        biases=QKV,
     ),
     "starcoder2": GgufArchitecture(
         "starcoder2",
-        layer={**_ATTENTION, **_NORMS, "ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"},
-        biases=(*_QKV, "attn_output", "ffn_up", "ffn_down", "attn_norm", "ffn_norm"),
+        layer={**ATTENTION, **NORMS, "ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"},
+        biases=(*QKV, "attn_output", "ffn_up", "ffn_down", "attn_norm", "ffn_norm"),
         needs_biases=True,
         settings={"use_bias": True, "sliding_window": None},
         epsilon="norm_epsilon",
@@ -226,8 +161,8 @@ ARCHITECTURES: Mapping[str, GgufArchitecture] = {
     ),
     "nemotron": GgufArchitecture(
         "nemotron",
-        layer={**_ATTENTION, **_NORMS, "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"},
-        biases=(*_QKV, "attn_output", "ffn_up", "ffn_down", "attn_norm", "ffn_norm"),
+        layer={**ATTENTION, **NORMS, "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"},
+        biases=(*QKV, "attn_output", "ffn_up", "ffn_down", "attn_norm", "ffn_norm"),
         epsilon="norm_eps",
         layer_norms=True,
         mlp_bias_setting="mlp_bias",

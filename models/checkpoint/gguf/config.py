@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 
+from edgeinfinite.models.checkpoint.gguf.family_settings import (
+    FULL,
+    SLIDING,
+    Ropes,
+    gemma2,
+    gemma3,
+    granite,
+    lfm2,
+    olmo2,
+)
 from edgeinfinite.models.checkpoint.gguf.file import GgufFile, check_general, refusal
 from edgeinfinite.models.checkpoint.gguf.header import Header
-from edgeinfinite.models.checkpoint.gguf.rope import Rope, read_rope, rope_tensor_names
+from edgeinfinite.models.checkpoint.gguf.hybrid_settings import falcon_h1, granite_hybrid
+from edgeinfinite.models.checkpoint.gguf.rope import read_rope, rope_tensor_names
 
-Ropes = dict[str, Rope]
-"""By layer type; those of transformers' names."""
-
-_FULL, _SLIDING, _OTHER = "full_attention", "sliding_attention", "conv"
 _SOFTMAX = 1
-_LAYERS_OF_27B = {"gemma2": 46, "gemma3": 62}
-"""llama.cpp knows the models that scale queries by their width from the number of layers."""
 
 
 def read_config(file: GgufFile) -> tuple[PretrainedConfig, Header, Ropes]:
@@ -49,7 +53,7 @@ def read_config(file: GgufFile) -> tuple[PretrainedConfig, Header, Ropes]:
     header.value(epsilons[not row.layer_norms], 0)  # of the other kind of norms, which it hasn't
     settings |= dict(row.settings) | _biases(header, file)
     rope = read_rope(header, head, positions, _rope_tensors(header, file))
-    ropes = {_FULL: rope}
+    ropes = {FULL: rope}
     special = _SPECIAL.get(header.architecture)
     if special is not None:
         settings |= special(header, settings, ropes)
@@ -71,6 +75,7 @@ def check_frequencies(model: PreTrainedModel, ropes: Ropes) -> None:
         AssertionError: transformers computes other angles from the configuration.
     """
     rotary: Any = model.get_decoder().rotary_emb
+    assert (rotary is None) == (not ropes)
     for kind, rope in ropes.items():
         start = "" if hasattr(rotary, "inv_freq") else f"{kind}_"
         found = getattr(rotary, f"{start}inv_freq", None)
@@ -129,7 +134,9 @@ def _kv_heads(header: Header, layers: int, heads: int) -> tuple[int, dict[str, A
     counts = set(found) - {0}
     if len(counts) != 1:
         raise header.refuse(key, f"is {found}; all layers that attend must have the same, above 0")
-    return counts.pop(), {"layer_types": [_FULL if count else _OTHER for count in found]}
+    return counts.pop(), {
+        "layer_types": [FULL if count else header.row.other_type for count in found]
+    }
 
 
 def _head(header: Header, width: int, heads: int) -> int:
@@ -187,14 +194,11 @@ def _experts(header: Header, settings: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("expert_group_count", "expert_group_used_count"):
         if header.whole(key, 0) > 1:
             raise header.refuse(key, "isn't 1: groups of experts aren't read")
-    if header.architecture == "llama":
-        return {"num_local_experts": count, "num_experts_per_tok": used}
+    of, chosen, width = header.row.expert_names
+    found = {of: count, chosen: used}
     inner = settings["intermediate_size"]
-    found = {
-        "num_experts": count,
-        "num_experts_per_tok": used,
-        "moe_intermediate_size": header.whole("expert_feed_forward_length", 0) or inner // used,
-    }
+    if width:
+        found[width] = header.whole("expert_feed_forward_length", 0) or inner // used
     if header.architecture == "qwen2moe":
         shared = header.whole("expert_shared_feed_forward_length", 0) or inner
         found["shared_expert_intermediate_size"] = shared
@@ -202,118 +206,27 @@ def _experts(header: Header, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_rope(header: Header, settings: dict[str, Any], ropes: Ropes) -> dict[str, Any]:
+    if not ropes:
+        return settings
     by_factors = header.row.rope_by_factors
     found = {kind: rope.parameters(by_factors=by_factors) for kind, rope in ropes.items()}
-    parameters: dict[str, Any] = found if _SLIDING in ropes else found[_FULL]
-    rope = ropes[_FULL]
+    parameters: dict[str, Any] = found if SLIDING in ropes else found[FULL]
+    rope = ropes[FULL]
     if header.row.partial:
         parameters["partial_rotary_factor"] = rope.share
     more = {}
-    if "original_max_position_embeddings" in found[_FULL]:  # Phi-3 has it here, too
-        original = found[_FULL]["original_max_position_embeddings"]
+    if "original_max_position_embeddings" in found[FULL]:  # Phi-3 has it here, too
+        original = found[FULL]["original_max_position_embeddings"]
         more["original_max_position_embeddings"] = original
     return settings | more | {"rope_parameters": parameters, "rope_theta": rope.base}
 
 
-def _window(
-    header: Header, settings: Mapping[str, Any], pattern: int, default: int = 0
-) -> dict[str, Any]:
-    """The sliding window and the type of each layer; a window every so many layers."""
-    layers = settings["num_hidden_layers"]
-    key = "attention.sliding_window_pattern"
-    window = header.whole("attention.sliding_window", default)
-    given = header.value(key, pattern)
-    if isinstance(given, list):
-        if len(given) < layers:
-            raise header.refuse(key, f"has {len(given)} entries for {layers} layers")
-        slides = [bool(entry) for entry in given[:layers]]
-    else:
-        every = header.whole(key, pattern)
-        slides = [every == 0 or index % every < every - 1 for index in range(layers)]
-    if not window:
-        slides = [False] * layers
-    return {
-        "layer_types": [_SLIDING if one else _FULL for one in slides],
-        "sliding_window": window or settings["max_position_embeddings"],  # which hides nothing
-    }
-
-
-def _query_scale(header: Header, settings: Mapping[str, Any]) -> dict[str, Any]:
-    width, heads = settings["hidden_size"], settings["num_attention_heads"]
-    if settings["num_hidden_layers"] == _LAYERS_OF_27B[header.architecture]:
-        return {"query_pre_attn_scalar": width // heads}
-    return {"query_pre_attn_scalar": settings["head_dim"]}
-
-
-def _gemma2(header: Header, settings: dict[str, Any], ropes: Ropes) -> dict[str, Any]:
-    rope = ropes[_FULL]
-    header.must_be("rope.freq_base_swa", rope.base, "Gemma 2 has one base for all layers")
-    if header.value("rope.scaling.type", "linear") == "none":
-        header.must_be(
-            "rope.scaling.factor", 1.0, "of type none, it would scale every second layer"
-        )
-    caps = {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}
-    found: dict[str, Any] = {}
-    for key, default in caps.items():
-        found[key] = header.real(key, default)
-        if found[key] <= 0:
-            raise header.refuse(key, f"is {found[key]}; it must be more than 0")
-    header.positive("attention.sliding_window", 4096)
-    window = _window(header, settings, 2, 4096)
-    return found | window | _query_scale(header, settings)
-
-
-def _gemma3(header: Header, settings: dict[str, Any], ropes: Ropes) -> dict[str, Any]:
-    cap = header.real("final_logit_softcapping", 0.0)
-    rope = ropes[_FULL]
-    base = header.real("rope.freq_base_swa", 10000.0)
-    scaling = header.real("rope.scaling.attn_factor", 1.0)
-    ropes[_SLIDING] = replace(rope, base=base, factor=1.0, yarn=None, attention=scaling)
-    window = _window(header, settings, 6)
-    return (
-        {"final_logit_softcapping": cap or None, "attn_logit_softcapping": None}
-        | window
-        | _query_scale(header, settings)
-    )
-
-
-def _granite(header: Header, settings: dict[str, Any], _ropes: Ropes) -> dict[str, Any]:
-    head = settings["head_dim"]
-    found = {
-        "logits_scaling": header.real("logit_scale"),
-        "residual_multiplier": header.real("residual_scale", 0.0) or 1.0,
-        "embedding_multiplier": header.real("embedding_scale", 0.0) or 1.0,
-        "attention_multiplier": header.real("attention.scale", 0.0) or head**-0.5,
-    }
-    if not found["logits_scaling"]:
-        raise header.refuse("logit_scale", "is 0")
-    return found
-
-
-def _lfm2(header: Header, _settings: dict[str, Any], _ropes: Ropes) -> dict[str, Any]:
-    header.must_be("attention.sliding_window", 0, "LFM2 without a window is read")
-    kernel = header.whole("shortconv.l_cache")
-    if kernel < 2:
-        raise header.refuse("shortconv.l_cache", f"is {kernel}; it must be 2 or more")
-    return {"conv_L_cache": kernel}
-
-
-def _olmo2(header: Header, settings: dict[str, Any], ropes: Ropes) -> dict[str, Any]:
-    """OLMo 2, or OLMo 3, whose window says so."""
-    if not header.whole("attention.sliding_window", 0):
-        header.value("attention.sliding_window_pattern", 0)
-        header.value("rope.freq_base_swa", 0)
-        return {}
-    rope = ropes[_FULL]
-    header.must_be("rope.freq_base_swa", rope.base, "OLMo 3 has one base for all layers")
-    ropes[_SLIDING] = replace(rope, factor=1.0, yarn=None, attention=1.0)
-    return {"model_type": "olmo3"} | _window(header, settings, 4)
-
-
 _SPECIAL: Mapping[str, Callable[[Header, dict[str, Any], Ropes], dict[str, Any]]] = {
-    "gemma2": _gemma2,
-    "gemma3": _gemma3,
-    "granite": _granite,
-    "lfm2": _lfm2,
-    "olmo2": _olmo2,
+    "falcon-h1": falcon_h1,
+    "gemma2": gemma2,
+    "gemma3": gemma3,
+    "granite": granite,
+    "granitehybrid": granite_hybrid,
+    "lfm2": lfm2,
+    "olmo2": olmo2,
 }

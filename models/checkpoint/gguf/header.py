@@ -7,11 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.models.checkpoint.gguf.architectures import (
-    ARCHITECTURES,
-    REFUSED,
-    GgufArchitecture,
-)
+from edgeinfinite.models.checkpoint.gguf.architecture import GgufArchitecture
+from edgeinfinite.models.checkpoint.gguf.architectures import ARCHITECTURES, REFUSED
 from edgeinfinite.models.checkpoint.gguf.file import GgufFile, refusal, unknown_key
 
 _LARGEST = 2**31 - 1
@@ -26,6 +23,7 @@ class Header:
     Attributes:
         architecture: as the file calls it.
         row: what is known about it.
+        tensors: the names of the file's.
 
     Raises:
         EdgeInfiniteError: the architecture isn't known, or can't be right.
@@ -38,6 +36,7 @@ class Header:
         start = f"{name}."
         own = {key for key in file.values if key.startswith(start)}
         self._values: Mapping[str, Any] = {key.removeprefix(start): file.values[key] for key in own}
+        self.tensors = frozenset(tensor.name for tensor in file.tensors)
         self._used: set[str] = set()
         self.row = self._row()
         self._used |= self.row.unused.keys()
@@ -45,9 +44,9 @@ class Header:
     def _row(self) -> GgufArchitecture:
         name = self.architecture
         experts = self.whole("expert_count", 0)
-        if experts and name == "llama":
-            return ARCHITECTURES["llama with experts"]
         row = ARCHITECTURES.get(name)
+        if experts:
+            row = ARCHITECTURES.get(f"{name} with experts", row)
         if row is None:
             known = ", ".join(sorted(key for key in ARCHITECTURES if " " not in key))
             reason = REFUSED.get(name)

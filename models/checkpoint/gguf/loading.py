@@ -28,7 +28,8 @@ from transformers.initialization import no_init_weights
 
 from edgeinfinite.models.checkpoint.gguf.config import check_frequencies, read_config
 from edgeinfinite.models.checkpoint.gguf.file import open_gguf
-from edgeinfinite.models.checkpoint.gguf.tensors import Place, check_complete, places_of
+from edgeinfinite.models.checkpoint.gguf.places import Place
+from edgeinfinite.models.checkpoint.gguf.tensors import check_complete, places_of
 from edgeinfinite.models.checkpoint.gguf.tokenizer import read_gguf_tokenizer
 from edgeinfinite.models.checkpoint.settings import CheckpointSettings, Judge
 from edgeinfinite.models.weights.file_memory import FileMemory
@@ -142,14 +143,13 @@ def _fill(
             continue
         weight, held = weights[place.parameter], _floats(tensor, memory)
         made = torch.from_numpy(_written_to(held, place.values(held)))
-        if place.half is None:
+        if place.part is None:
             weight.data = made.reshape(weight.shape)
         else:
             if memory is not None and place.parameter not in begun:
                 weight.data = memory.zeros(*weight.shape)
             begun.add(place.parameter)
-            size = weight.shape[1] // 2
-            weight.data[:, place.half * size : (place.half + 1) * size] = made
+            place.part.view(weight.data).copy_(made)
         del made, held
         done()
     for name in zero:
@@ -170,6 +170,8 @@ def _floats(tensor: Any, memory: FileMemory | None) -> np.ndarray:
 
 def _written_to(held: np.ndarray, made: np.ndarray) -> np.ndarray:
     """What was made of a tensor's values, in their place."""
-    if not np.shares_memory(made, held):
-        held[...] = made
-    return held
+    if np.shares_memory(made, held) and made.flags.c_contiguous:
+        return made
+    place = held.reshape(-1).reshape(made.shape)
+    place[...] = made  # numpy copies first what it would overwrite
+    return place

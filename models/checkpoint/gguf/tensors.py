@@ -1,59 +1,19 @@
-"""Where a GGUF file's tensors go in a transformers model; each has a place, or is refused.
-
-Letters: H heads, D head dimension, I inputs, E experts, F inner width.
-"""
+"""Where a GGUF file's tensors go in a transformers model; each has a place, or is refused."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-import numpy as np
-from gguf.gguf_reader import ReaderTensor
 from transformers import PretrainedConfig, PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.checkpoint.gguf.file import GgufFile, refusal
 from edgeinfinite.models.checkpoint.gguf.header import Header
+from edgeinfinite.models.checkpoint.gguf.places import Part, Place, whole_names
 from edgeinfinite.models.checkpoint.gguf.rope import rope_tensor_names
 
 _EMBEDDING, _HEAD = "token_embd.weight", "output.weight"
-_BARE = ("experts.gate_up_proj", "experts.down_proj")
-"""Parameters of modules that hold the weights of all experts."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """What becomes of a tensor.
-
-    Args:
-        parameter: of the model.
-        heads: of a tensor whose rows are in the order of RoPE's pairs; 0: they are in order.
-        less: what is subtracted from its values.
-        half: of the parameter's second axis, which two tensors share: 0, 1, or None for all.
-    """
-
-    parameter: str
-    heads: int = 0
-    less: float = 0.0
-    half: int | None = None
-
-    def shape(self, tensor: ReaderTensor, wanted: Sequence[int]) -> list[int]:
-        """The shape that the parameter would have, going by the tensor."""
-        found = [int(size) for size in reversed(tensor.shape)]
-        if self.half is not None and len(found) == 3:
-            found[1] *= 2
-        if found == [size for size in wanted if size != 1]:  # a gate of one output, a convolution
-            return list(wanted)
-        return found
-
-    def values(self, held: np.ndarray) -> np.ndarray:
-        """The parameter's values, of the tensor's; may be a view."""
-        if self.heads:
-            pairs = held.reshape(self.heads, -1, 2, *held.shape[1:])  # [H, D / 2, 2, ...]
-            held = pairs.swapaxes(1, 2).reshape(held.shape)
-        return held - np.float32(self.less) if self.less else held
 
 
 def places_of(file: GgufFile, header: Header, config: PretrainedConfig) -> dict[str, Place | None]:
@@ -90,7 +50,7 @@ def check_complete(
         EdgeInfiniteError: a tensor is missing, isn't one of the model's, or has another shape.
     """
     weights = dict(model.named_parameters())
-    filled = set()
+    filled: set[tuple[str, Part | None]] = set()
     for tensor in file.tensors:
         place = places[tensor.name]
         if place is None:
@@ -106,19 +66,19 @@ def check_complete(
                 f"{tensor.name} as {place.parameter} has shape {found}, its configuration says "
                 f"{wanted}",
             )
-        filled.add((place.parameter, place.half))
-    named = {place.parameter: name for name, place in _named(header, model.config).items()}
-    whole = {
-        (parameter, half)
-        for parameter in weights
-        for half in ((0, 1) if parameter.endswith(_BARE[0]) else (None,))
-    }
-    lacking = {parameter for parameter, _ in whole - filled}
-    zero = {name for name in lacking if _may_lack(header, name)}
-    if missing := sorted(lacking - zero):
-        known = named.get(missing[0], "")
+        filled.add((place.parameter, place.part))
+    named = {(at.parameter, at.part): name for name, at in _named(header, model.config).items()}
+    shared = {parameter for parameter, part in named if part is not None}
+    whole = {key for key in named if key[0] in weights}
+    whole |= {(name, None) for name in weights.keys() - shared}
+    lacking = whole - filled
+    zero = {name for name, _ in lacking if _may_lack(header, name)}
+    if missing := sorted(
+        (name, named.get((name, part), "")) for name, part in lacking if name not in zero
+    ):
+        parameter, known = missing[0]
         raise refusal(
-            file.path, f"it lacks the tensor {known} for {missing[0]}; download the file again"
+            file.path, f"it lacks the tensor {known} for {parameter}; download the file again"
         )
     return zero
 
@@ -146,20 +106,22 @@ def _named(header: Header, config: PretrainedConfig) -> dict[str, Place]:
     types = config.layer_types if row.other_layer else []
     for layer in range(config.num_hidden_layers):
         attends = not types or types[layer] == "full_attention"
-        for tensor, module in (row.layer if attends else row.other_layer).items():
-            parameter = f"model.layers.{layer}.{module}"
-            order = heads.get(tensor, 0) if row.pairs else 0
-            half = ("ffn_gate_exps", "ffn_up_exps").index(tensor) if tensor in _HALVES else None
-            suffix = "" if module.endswith(_BARE) else ".weight"
-            found[f"blk.{layer}.{tensor}.weight"] = Place(
-                parameter + suffix, order, less if "norm" in tensor else 0.0, half
+        own = row.layer if attends else row.other_layer
+        for tensor, to in whole_names(own).items():
+            order = heads.get(tensor.removesuffix(".weight"), 0) if row.pairs else 0
+            found[f"blk.{layer}.{tensor}"] = Place(
+                f"model.layers.{layer}.{to.parameter}",
+                order,
+                less if "norm" in tensor else 0.0,
+                to.part,
+                to.turn,
             )
-            if tensor in row.biases:
-                found[f"blk.{layer}.{tensor}.bias"] = Place(f"{parameter}.bias", order)
+        for tensor in row.biases:
+            bias, to = f"{tensor}.bias", own.get(tensor)
+            if isinstance(to, str):
+                order = heads.get(tensor, 0) if row.pairs else 0
+                found[f"blk.{layer}.{bias}"] = Place(f"model.layers.{layer}.{to}.bias", order)
     return found
-
-
-_HALVES = ("ffn_gate_exps", "ffn_up_exps")
 
 
 def _unknown(file: GgufFile, header: Header, name: str, layers: int) -> EdgeInfiniteError:

@@ -86,13 +86,6 @@ def test_the_rule_goes_with_experts(tmp_path):
     assert passes["delta_rule"] and passes["experts"]
 
 
-def test_executorch_refuses_the_state_by_name(tmp_path, capsys):
-    checkpoint = tiny_checkpoint(tmp_path / "checkpoint", model=tiny_qwen3_5())
-    assert export(checkpoint, tmp_path / "artifact", "--backend", "executorch") == 2
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert "can't carry on the recurrent_state" in said and "use --backend onnx" in said
-
-
 @pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16], ids=str)
 def test_the_text_part_of_a_checkpoint_that_reads_images(stored, tmp_path):
     """Its logits are those of the whole, untouched, for text."""

@@ -25,10 +25,15 @@ from edgeinfinite.runtime_py.session.session import Session
 from tiny import random_tokens
 
 EVICTING = Geometry(*(int(length) for length in GEOMETRY[1::2]), policy="carry")
-_ROUNDED = {"gemma3n": "int4", "gemma4_unified": "none"}
+_TRIED = {"gemma3n": "int4", "gemma4_unified": "none"}
 """Which of three exports is tried; of Gemma 4 all."""
 
 RECALLING = ("--recall-slots", "32", "--scorer", "untrained")
+ROUNDED = {
+    "int4": ("--quantize", "int4", *RECALLING),
+    "int8": ("--quantize", "int8", "--cache-type", "float16"),
+    "int8-cache": ("--quantize", "none", "--cache-type", "int8", *RECALLING),
+}
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -74,47 +79,34 @@ def test_forks_and_saved_sessions_go_on_bit_for_bit(engine, tmp_path):
     np.testing.assert_array_equal(restored.append(tokens[70:]), wanted)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--quantize", "int4", *RECALLING),
-        ("--quantize", "int8", "--cache-type", "float16"),
-        ("--quantize", "none", "--cache-type", "int8", *RECALLING),
-    ],
-    ids=["int4", "int8", "int8-cache"],
-)
+@pytest.mark.parametrize("options", ROUNDED.values(), ids=ROUNDED)
 def test_rounded_weights_and_caches_pass_their_own_checks(checkpoint, kind, tmp_path, options):
-    if kind != "gemma4" and options[1] != _ROUNDED[kind]:
+    if kind != "gemma4" and options[1] != _TRIED[kind]:
         pytest.skip("an export takes half a minute; Gemma 4 does it")
-    assert export(checkpoint, tmp_path / "artifact", *options) == 0
-    manifest = load_manifest(tmp_path / "artifact")
+    artifact = tmp_path / "artifact"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(split_head, "LARGE_BYTES", 2048)
+        assert export(checkpoint, artifact, *options) == 0
+    manifest = load_manifest(artifact)
     assert manifest.backbone.layers == OWN
     scored = [spec.name for spec in manifest.state if spec.role == "scores"]
     assert scored == (["scores_1"] if "--recall-slots" in options else [])
     assert manifest.parity["parity:logits"] < 0.1
-    assert main(["verify", str(tmp_path / "artifact"), "--model", str(checkpoint)]) == 0
+    assert main(["verify", str(artifact), "--model", str(checkpoint)]) == 0
+    if kind != "gemma4_unified":
+        _assert_embeddings_by_layer_are_looked_up_where_they_lie(artifact)
 
 
-@pytest.mark.parametrize("recipe", ["none", "int8", "int4"])
-def test_embeddings_by_layer_are_looked_up_where_they_lie(kind, checkpoint, tmp_path, recipe):
-    if kind == "gemma4_unified":
-        pytest.skip("it has none")
-    if kind == "gemma3n" and recipe == "int8":
-        pytest.skip("an export takes half a minute; Gemma 4 does it")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(split_head, "LARGE_BYTES", 2048)
-        assert export(checkpoint, tmp_path / "artifact", "--quantize", recipe) == 0
-    manifest = load_manifest(tmp_path / "artifact")
-    graph = onnx.load(
-        tmp_path / "artifact" / "prefill_segment.onnx", load_external_data=False
-    ).graph
+def _assert_embeddings_by_layer_are_looked_up_where_they_lie(artifact):
+    manifest = load_manifest(artifact)
+    graph = onnx.load(artifact / "prefill_segment.onnx", load_external_data=False).graph
     names = {value.name for value in graph.initializer if "embed_tokens_per_layer" in value.name}
     table = {name for name in names if not name.endswith("embed_scale")}
     readers = {node.op_type for node in graph.node if table.intersection(node.input)}
     assert readers == {"Gather"} and table
     looked_up = {entry["name"] for entry in manifest.details[LOOKED_UP]}
     assert table <= looked_up
-    session = Session(load_engine(tmp_path / "artifact", threads=1))
+    session = Session(load_engine(artifact, threads=1))
     assert np.isfinite(session.append(random_tokens(60))).all()
 
 

@@ -73,7 +73,43 @@ class _InPlace(torch.nn.Module):
         return y
 
 
-@pytest.mark.parametrize("module", [_Differences(), _InPlace()])
+class _ReadLater(torch.nn.Module):
+    """What was changed is seen through a view."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        rows = y[1:]
+        y *= 3.0
+        return rows - 1
+
+
+class _Given(torch.nn.Module):
+    """Changes a part of a tensor."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        y[1:].add_(x[1:])
+        return y
+
+
+def test_a_product_in_place_that_nobody_shares_is_a_product(traced_again: list[Any]) -> None:
+    class Scaled(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = x + 1
+            before = y * 2
+            y *= x[0]
+            y += 0.5
+            return y - before
+
+    x = torch.arange(12.0).reshape(3, 4)
+    program = torch.export.export(Scaled(), (x,), strict=False)
+    with shortcuts.traced_once():
+        exported = torch.onnx.export(program, dynamo=True, verbose=False, optimize=False)
+    assert exported is not None and not traced_again
+    torch.testing.assert_close(exported(x)[0], Scaled()(x))
+
+
+@pytest.mark.parametrize("module", [_Differences(), _InPlace(), _ReadLater(), _Given()])
 def test_what_has_to_be_taken_apart_goes_the_long_way(
     module: torch.nn.Module, traced_again: list[Any]
 ) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from recurrent_artifacts import compare_with_pytorch, export, exported
+from recurrent_artifacts import compare_with_pytorch, exported
 from ssm_drift import FIRST_ALONE, drift
-from tiny_artifact import tiny_checkpoint
 from tiny_mamba2 import tiny_bamba, tiny_falcon_h1, tiny_granite_h
 from transformers import PreTrainedModel
 from transformers.models.granitemoehybrid import modeling_granitemoehybrid
@@ -93,19 +92,6 @@ def assert_refused(model: PreTrainedModel) -> None:
     refused = pytest.raises(EdgeInfiniteError, match="isn't Mamba-2's recurrence behind silu")
     with refused, fused_state_space(model):
         pass
-
-
-def refusal(model: PreTrainedModel, folder, capsys, *options: str) -> str:
-    checkpoint = tiny_checkpoint(folder / "checkpoint", model=model)
-    assert export(checkpoint, folder / "artifact", *options) == 2
-    assert not (folder / "artifact").exists()
-    return capsys.readouterr().err.splitlines()[-1]
-
-
-@pytest.mark.parametrize("made", [tiny_granite_h, tiny_falcon_h1])
-def test_executorch_refuses_the_state_by_name(made, tmp_path, capsys):
-    said = refusal(made(), tmp_path, capsys, "--backend", "executorch")
-    assert "can't carry on the recurrent_state" in said and "use --backend onnx" in said
 
 
 def test_after_a_long_text_the_state_is_no_farther_off_than_transformers(tmp_path):

@@ -90,10 +90,28 @@ def test_one_graph_at_a_time_is_open_unless_another_text_needs_the_other(artifac
             other.append(TOKENS[:5])  # another conversation, meanwhile
 
     one.append(TOKENS, progress=progress)
+    Session(shared).append(TOKENS)  # whose end opens the other graph
     assert seen[:3] == [(True, False), (True, False), (False, False)]
     assert (places._graph is None, places._reader is None) == (False, True)
     alone = Session(opened(artifact)).append(TOKENS[:5])
     np.testing.assert_array_equal(Session(engine).append(TOKENS[:5]), alone)
+
+
+@pytest.mark.parametrize("length", range(90, 100))
+def test_a_single_token_of_a_long_text_opens_no_other_graph(artifact: Path, length: int) -> None:
+    """Two graphs with their weights would be held: 350 MB more for Gemma 3 270M."""
+    engine = opened(artifact)
+    session, seen = Session(engine), []
+    session.append(TOKENS[:length], progress=lambda _: seen.append(engine._prefill._graph is None))
+    assert all(seen) and session.tokens_read == length
+
+
+def test_few_products_with_4_bits_are_not_worth_another_graph(artifact: Path) -> None:
+    file = (artifact / "prefill_segment.onnx").read_bytes()
+    four, eight = (b"\x0a\x04bits\x18" + bits for bits in (b"\x04", b"\x08"))
+    most = (file.count(four) - file.count(eight)) // 2
+    assert with_float_products(file.replace(four, eight, most)) is not None
+    assert with_float_products(file.replace(four, eight, most + 1)) is None
 
 
 def test_a_cancelled_reading_closes_the_reader_and_goes_on(artifact: Path) -> None:
@@ -101,7 +119,7 @@ def test_a_cancelled_reading_closes_the_reader_and_goes_on(artifact: Path) -> No
     session, calls = Session(engine), iter([False, False, True])
     with pytest.raises(Cancelled):
         session.append(TOKENS, cancelled=lambda: next(calls))
-    assert engine._prefill._reader is None and session.unread
+    assert engine._prefill._reader is engine._prefill._graph is None and session.unread
     session.append([])
     assert session.tokens_read == len(TOKENS)
 

@@ -2,6 +2,8 @@ package io.edgeinfinite.core
 
 import io.edgeinfinite.core.jinja.JsonStyle
 import io.edgeinfinite.core.jinja.jsonOf
+import io.edgeinfinite.core.tokenizer.Names
+import io.edgeinfinite.core.tokenizer.RenamedTokens
 import io.edgeinfinite.core.tokenizer.Tokenizer
 import java.security.SecureRandom
 
@@ -30,25 +32,27 @@ internal class ControlTokens(
 ) {
     private val always: Set<String>
     private val all: Set<String>
-    private val normalized: Set<String>
+    private val names: Names
+    private val alwaysNames: Names
+    private val normalized: Names
+    private val normalizes: Boolean
 
     init {
         val added = tokenizer.addedTokens.filter { it.content.trim().length > 1 }
         always = added.filter { it.special || it.id in stopIds }.mapTo(HashSet()) { it.content }
         all = always + added.map { it.content }.filter { isMarkup(it) && it in template }
         val found = added.filter { it.normalized && it.content in all }
-        normalized = found.mapTo(HashSet()) { tokenizer.normalize(it.content) }
+        normalized = Names(found.map { tokenizer.normalize(it.content) })
+        names = Names(all)
+        alwaysNames = Names(always)
+        normalizes = found.isNotEmpty()
     }
 
     private val apart by lazy(::setApart)
 
     /** Whether the text holds a control token's text. */
-    fun areSpelledIn(text: String): Boolean {
-        if (all.any { it in text }) return true
-        if (normalized.isEmpty()) return false
-        val plain = tokenizer.normalize(text)
-        return normalized.any { it in plain }
-    }
+    fun areSpelledIn(text: String): Boolean =
+        names.areIn(text) || (normalizes && normalized.areIn(tokenizer.normalize(text)))
 
     /** Whether a text in what JSON can say holds a control token's text. */
     fun areSpelledAmid(value: Any?): Boolean =
@@ -63,37 +67,30 @@ internal class ControlTokens(
     fun mark(message: Map<String, Any?>): Map<String, Any?> {
         val isAnswer = message["role"] == Message.ASSISTANT
         return message.mapValues { (key, value) ->
-            marked(value, if (isAnswer && key == "content") apart.alwaysStart else apart.start)
+            marked(value, if (isAnswer && key == "content") alwaysNames else names)
         }
     }
 
     /** Values by name, with marks in all of their texts. */
-    fun markAll(values: Map<String, Any?>): Map<String, Any?> = values.mapValues { marked(it.value, apart.start) }
+    fun markAll(values: Map<String, Any?>): Map<String, Any?> = values.mapValues { marked(it.value, names) }
 
     /** A user's text, with marks in what would be control tokens. */
-    fun mark(text: String): String = mark(text, apart.start)
+    fun mark(text: String): String = names.marked(text, apart.mark)
 
     /** The tokens of what the template made of marked text; what has no mark is its own. */
     fun encode(rendering: String): IntArray {
-        val aliased = apart.whole.replace(rendering) { apart.aliases.getValue(it.value) }
-        val plain = aliased.replace(apart.mark, "").replace(apart.escapedMark, "")
-        return apart.tokenizer.encode(plain, addSpecialTokens = false)
+        val aliased = names.replaced(rendering, apart.aliases::getValue)
+        return apart.tokens.encode(aliased.replace(apart.mark, "").replace(apart.escapedMark, ""))
     }
-
-    // After every first character, so that overlapping control tokens are all marked.
-    private fun mark(
-        text: String,
-        start: Regex,
-    ) = start.replace(text) { it.value + apart.mark }
 
     private fun marked(
         value: Any?,
-        start: Regex,
+        names: Names,
     ): Any? =
         when (value) {
-            is String -> mark(value, start)
-            is Map<*, *> -> value.entries.associate { marked(it.key, start) to marked(it.value, start) }
-            is List<*> -> value.map { marked(it, start) }
+            is String -> names.marked(value, apart.mark)
+            is Map<*, *> -> value.entries.associate { marked(it.key, names) to marked(it.value, names) }
+            is List<*> -> value.map { marked(it, names) }
             else -> value
         }
 
@@ -102,32 +99,20 @@ internal class ControlTokens(
         // them.
         val number = ByteArray(16).also(SecureRandom()::nextBytes).joinToString("") { "%02x".format(it) }
         val aliases = all.sorted().withIndex().associate { (i, text) -> text to "\uFDD2$number-$i\uFDD3" }
-        return Apart(renamed(aliases), aliases, "\uFDD0$number\uFDD1", all, always)
+        return Apart(RenamedTokens(tokenizer, aliases, renamed), aliases, "\uFDD0$number\uFDD1")
     }
 
     private class Apart(
-        val tokenizer: Tokenizer,
+        val tokens: RenamedTokens,
         val aliases: Map<String, String>,
         val mark: String,
-        all: Set<String>,
-        always: Set<String>,
     ) {
         /** As a template writes it that asks `tojson` for ASCII. */
         val escapedMark = jsonOf(mark, JsonStyle(isAscii = true)).removeSurrounding("\"")
-        val whole = Regex(anyOf(all))
-        val start = startOf(all)
-        val alwaysStart = startOf(always)
     }
 
     internal companion object {
         /** Whether a token stands in brackets, as control tokens do. */
         fun isMarkup(token: String): Boolean = token.first() in "<[" && token.last() in ">]"
-
-        private fun startOf(names: Set<String>) = Regex("(?=${anyOf(names)}).", RegexOption.DOT_MATCHES_ALL)
-
-        private fun anyOf(names: Set<String>): String {
-            if (names.isEmpty()) return "(?!)"
-            return names.sortedByDescending { it.length }.joinToString("|", "(?:", ")", transform = Regex::escape)
-        }
     }
 }

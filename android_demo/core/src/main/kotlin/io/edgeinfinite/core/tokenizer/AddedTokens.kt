@@ -32,12 +32,9 @@ internal class Piece(
  * @param tokens by the text to look for.
  */
 internal class AddedTokenFinder(
-    tokens: Map<String, AddedToken>,
+    private val tokens: Map<String, AddedToken>,
 ) {
-    private val byFirst: Map<Char, List<Pair<String, AddedToken>>> =
-        tokens.toList().filter { it.first.isNotEmpty() }.groupBy { it.first[0] }.mapValues { (_, list) ->
-            list.sortedByDescending { it.first.length }
-        }
+    private val names = Names(tokens.keys)
 
     /** The text cut into tokens and what lies between, nothing empty. */
     fun pieces(text: String): List<Piece> {
@@ -45,11 +42,12 @@ internal class AddedTokenFinder(
         var from = 0
         var at = 0
         while (at < text.length) {
-            val (content, token) = tokenAt(text, at) ?: run {
+            val content = names.at(text, at)
+            if (content == null) {
                 at += 1
-                null to null
+                continue
             }
-            if (content == null || token == null) continue
+            val token = tokens.getValue(content)
             var start = at
             var end = at + content.length
             at = end
@@ -63,11 +61,6 @@ internal class AddedTokenFinder(
         if (from < text.length) pieces += Piece(text.substring(from), from, null)
         return pieces
     }
-
-    private fun tokenAt(
-        text: String,
-        at: Int,
-    ): Pair<String, AddedToken>? = byFirst[text[at]]?.find { text.startsWith(it.first, at) }
 
     private fun endsWithWord(
         text: String,

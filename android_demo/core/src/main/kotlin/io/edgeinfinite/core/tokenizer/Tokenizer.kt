@@ -36,23 +36,27 @@ internal class Tokenizer private constructor(
     private val decoder: TokenDecoder,
     val decoderKinds: Set<String>,
 ) {
-    private val tokens = HashMap<Int, String>()
-    private val ids = HashMap<String, Int>()
+    private val tokens: Map<Int, String> by lazy {
+        HashMap<Int, String>().apply {
+            model.vocabulary.forEach { (token, id) -> put(id, token) }
+            addedTokens.forEach { put(it.id, it.content) }
+        }
+    }
+    private val ids = addedTokens.associate { it.content to it.id }
     private val special = addedTokens.filter { it.special }.mapTo(HashSet()) { it.content }
     private val raw = AddedTokenFinder(addedTokens.filterNot { it.normalized }.associateBy { it.content })
     private val normalized =
         AddedTokenFinder(addedTokens.filter { it.normalized }.associateBy { normalizer.normalize(it.content) })
 
-    init {
-        model.vocabulary.forEach { (token, id) -> tokens[id] = token }
-        addedTokens.forEach {
-            tokens[it.id] = it.content
-            ids[it.content] = it.id
-        }
-    }
-
     /** The id of a token; null when there is none of that text. */
     fun idOf(token: String): Int? = ids[token] ?: model.vocabulary[token]
+
+    /** The id of a token that the model itself has; null when there is none of that text. */
+    fun wordOf(token: String): Int? = model.vocabulary[token]
+
+    /** A tokenizer with the same model and other added tokens; it adds no special tokens of its own. */
+    fun withAddedTokens(tokens: List<AddedToken>) =
+        Tokenizer(model, tokens, normalizer, preTokenizer, listOf(TEXT), decoder, decoderKinds)
 
     /** A token as the vocabulary has it; null for an id without one. */
     fun tokenOf(id: Int): String? = tokens[id]

@@ -1,7 +1,7 @@
 """The short convolution before a delta rule or an SSM, as a product a column of its kernel.
 
 Over rows: onnxruntime's Conv takes longer for one token, `CausalConvWithState` for many
-(experiments/delta_layer.md).
+(experiments/delta_layer.md). XNNPACK has no convolution over a dynamic number of tokens.
 
 Letters: T tokens, E channels, R columns of a convolution's state.
 """
