@@ -147,7 +147,13 @@ private class EqReader(
         parts: List<String>,
         options: Map<String, String>,
     ): String {
-        val sign = options["symbol"] ?: if ("su" in options) "∑" else if ("pr" in options) "∏" else "∫"
+        val usual =
+            when {
+                "su" in options -> "∑"
+                "pr" in options -> "∏"
+                else -> "∫"
+            }
+        val sign = options["symbol"] ?: usual
         val of = { place: Int -> parts.getOrElse(place) { "" } }
         return "$sign${Formulas.raised("_", of(0))}${Formulas.raised("^", of(1))} ${of(2)}"
     }
