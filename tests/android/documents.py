@@ -76,6 +76,7 @@ BODIES = (
 
 TEXTS = (
     "It’s a “plain” text: Straße, Größe, 日本.\r\nSecond\u2028third\x0cfourth.",
+    '(format t "~{~a~}" list) and Fig.~{abc} here~}\n',
     "Café 👩\u200d🚀 and می\u200cخواهم, a\u200bb, of\ufb01ce.\n",
 )
 
@@ -102,6 +103,7 @@ def _encodings() -> list[tuple[str, bytes]]:
     return [
         *found,
         ("a.txt", "これは日本語のテキストです。".encode("iso2022_jp")),
+        ("a.txt", "第一行，己所不欲，勿施于人。中文 and English ~ mixed".encode("hz")),
         ("a.txt", halves.encode("utf-8", "surrogatepass")),
         ("a.txt", "😀 ü".encode("utf-16", "surrogatepass")[2:].decode("utf-16-le").encode()),
         ("a.fb2", xml.encode("koi8-r")),
@@ -130,6 +132,16 @@ def _with_signs() -> bytes:
     return archive({name.replace(" ", "%20"): data for name, data in members.items()})
 
 
+def _with_names() -> bytes:
+    """A book whose chapters have one name, and that of a picture."""
+    members = _members(epub("<p>One.</p>", "<p>Two.</p>", "<p>Three.</p>"))
+    package = members["OEBPS/content.opf"]
+    assert isinstance(package, bytes)
+    picture = b'<item id="c2" href="c.jpg" media-type="image/jpeg"/></manifest>'
+    package = package.replace(b'id="c1"', b'id="c0"').replace(b'idref="c1"', b'idref="c0"')
+    return archive(members | {"OEBPS/content.opf": package.replace(b"</manifest>", picture)})
+
+
 def write_documents(folder: Path) -> None:
     """`cases.json`: name, bytes in base64 and text of each; the first are one text."""
     cases = [*files().items(), *word_files()]
@@ -139,7 +151,7 @@ def write_documents(folder: Path) -> None:
         encodings = ("utf-8", "utf-8-sig", "utf-16", "utf-32")
         cases += [("a.txt", text.encode(encoding)) for encoding in encodings]
     cases += _encodings()
-    cases += [("a.epub", _with_sheet()), ("a.epub", _with_signs())]
+    cases += [("a.epub", book()) for book in (_with_sheet, _with_signs, _with_names)]
     cases += [
         ("a.txt", b"%PDF-1.7 is the header.\n1 0 obj is an object, and so on.\n"),
         ("a.txt", b"<html><body>Hi</body></html>"),

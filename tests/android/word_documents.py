@@ -201,6 +201,27 @@ BODIES = (
         )
         + run(" town")
     ),
+    *(
+        paragraph(run("x = ") + field(instruction) + run("."))
+        for instruction in (
+            *(r" EQ \a \al \co2 \vs3(Axy,Bxy,A,B) ", r"EQ \b \bc\{ (\r(3,x))", r"EQ \i \su(1,5,3)"),
+            *(
+                r"EQ \l(A,B)",
+                r"EQ \r(2)",
+                r"eq x\s\up8(UB)\s\do4(2) \* MERGEFORMAT",
+                r"EQ \x \to(5)",
+            ),
+            r'EQ \* jc2 \* "Font:MS Mincho" \* hps10 \o\ad(\s\up 9(とうきょう),東京)',
+            *(r"EQ \f(-b ± \r(b\s\up8(2) - 4ac);2a)", r"EQ \f(1,5;2)", r"EQ \f(f(a,b),2) \\ \(x\)"),
+            *(r"EQ \f((a+b),2", r"EQ \i\fc\U(,,x)", r"EQ \f" + "(" * 200, "EQ \\", "EQUAL 1"),
+        )
+    ),
+    paragraph(
+        field(r"EQ \f(1,2)", run("0.5"))
+        + run(" on ")
+        + field("DATE", run("Monday"))
+        + r"<w:fldSimple w:instr='EQ \r(2)'/>"
+    ),
     paragraph(
         run("See ")
         + field(' HYPERLINK "https://a.org/b" ', run("this") + run(" place", "<w:b/>"))

@@ -1,6 +1,7 @@
 package io.edgeinfinite.app
 
 import android.view.View
+import io.edgeinfinite.app.documents.LongCopy
 import io.edgeinfinite.app.documents.LongText
 import io.edgeinfinite.app.documents.PlainText
 import io.edgeinfinite.app.ui.components.view
@@ -77,24 +78,50 @@ class LongTextTest : AppTest() {
 
     @Test
     fun `a long text is copied as a short one is read, in any encoding and with any newlines`() {
-        val text = "Größe\r\nund\rMaß\n\r\n".repeat(20_000)
         val from = folder.newFile("from.txt")
         val to = folder.newFile("to.txt")
-        for (encoding in listOf("UTF-8", "windows-1252", "UTF-16LE")) {
-            val mark = if (encoding == "UTF-16LE") "\uFEFF" else ""
-            val bytes = (mark + text).toByteArray(Charset.forName(encoding))
+        for ((kind, bytes) in texts()) {
             from.writeBytes(bytes)
             val whole = PlainText.of("a.txt", bytes)
-            assertEquals(encoding, whole.guess, PlainText.copy("a.txt", from, to).first)
-            assertEquals(encoding, whole.text, to.readText())
+            assertEquals(kind, whole.guess to whole.left, LongCopy("a.txt", from, to).run())
+            assertEquals(kind, whole.text, to.readText())
         }
         val lying = byteArrayOf(-1, -2, 0, -40)
         for (bytes in listOf(ByteArray(9), byteArrayOf(1, 2, -127, 31), lying)) {
             from.writeBytes(bytes)
-            val error = assertThrows(ProblemException::class.java) { PlainText.copy("a.txt", from, to) }
+            val error = assertThrows(ProblemException::class.java) { LongCopy("a.txt", from, to).run() }
             val expected = assertThrows(ProblemException::class.java) { PlainText.of("a.txt", bytes) }
             assertEquals(expected.problem, error.problem)
         }
+    }
+
+    /** Long texts in all that a short one may be in. */
+    private fun texts(): Map<String, ByteArray> {
+        val text = "Größe\r\nund\rMaß\n\r\n".repeat(20_000)
+        val japanese = "これは日本語の文章です。\n".repeat(5_000)
+        val plain = "plain ASCII\n".repeat(100_000)
+        val emoji = byteArrayOf(-19, -96, -67, -19, -72, -128) // 😀 in two halves
+        val ascii = plain.toByteArray()
+        val latin = { encoding: String -> text.toByteArray(Charset.forName(encoding)) }
+        return mapOf(
+            "UTF-8" to latin("UTF-8"),
+            "windows-1252" to latin("windows-1252"),
+            "UTF-16LE" to "\uFEFF$text".toByteArray(Charsets.UTF_16LE),
+            "UTF-16BE without a mark" to latin("UTF-16BE"),
+            "Japanese in UTF-16 without a mark" to japanese.replace("\n", " \n").toByteArray(Charsets.UTF_16LE),
+            // The first sign that isn't ASCII stands behind all that is looked at for a guess.
+            "ISO-2022-JP" to ascii + japanese.toByteArray(Charset.forName("ISO-2022-JP")),
+            "HZ" to ascii + "~~ ~{5ZR;PP#,<:Ky2;S{#,NpJ)SZHK!#~}~\n.\n".repeat(5_000).toByteArray(),
+            "no HZ" to ascii + "(format t \"~{~a~}\")".toByteArray(),
+            "two halves" to ascii + emoji + "ü".toByteArray() + ascii,
+            "half a character" to latin("UTF-8") + emoji.take(3) + ascii,
+            "a bad byte" to latin("UTF-8") + 0xFF.toByte() + ascii,
+            "cut within a character" to ascii + "€".toByteArray().take(2),
+            "a statement" to "<?xml encoding='koi8-r'?><p>да ".toByteArray(Charset.forName("KOI8-R")) + ascii,
+            "a NUL, and many at the end" to ascii + 0.toByte() + ascii + ByteArray(9_000),
+            "the end of an old file" to ascii + 0x1a.toByte(),
+            "what nobody sees" to "co\u00ad\nop \u200bzero o\ufb03ce می\u200cخواهم\n".repeat(20_000).toByteArray(),
+        )
     }
 
     private companion object {

@@ -9,8 +9,8 @@ import io.edgeinfinite.app.Problem
 import io.edgeinfinite.app.ProblemException
 import io.edgeinfinite.app.R
 import io.edgeinfinite.app.documents.DocumentReader
+import io.edgeinfinite.app.documents.LongCopy
 import io.edgeinfinite.app.documents.LongText
-import io.edgeinfinite.app.documents.PlainText
 import io.edgeinfinite.core.SourceFile
 import io.edgeinfinite.core.TextSource
 import java.io.File
@@ -159,7 +159,7 @@ class Documents(
         to: File,
     ): Pair<String?, Problem?> =
         try {
-            PlainText.copy(name, from, to)
+            LongCopy(name, from, to).run()
         } catch (error: IOException) {
             throw ProblemException(Problem(R.string.error_storage, detail = error.message), error)
         }

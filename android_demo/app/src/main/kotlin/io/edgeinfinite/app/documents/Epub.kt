@@ -6,6 +6,7 @@ import io.edgeinfinite.app.R
 import io.edgeinfinite.app.documents.Archive.Companion.plain
 import io.edgeinfinite.app.documents.Archive.Companion.resolved
 import org.jsoup.nodes.Document
+import org.jsoup.nodes.Element
 import java.io.IOException
 import java.util.zip.ZipException
 
@@ -129,22 +130,39 @@ internal class Epub(
         book: Document,
         folder: String,
     ): List<String> {
-        val items = book.select("*|manifest > *|item").associateBy { it.attr("id") }
+        val items = book.select("*|manifest > *|item").groupBy { it.attr("id") }
         val order = book.select("*|spine > *|itemref")
         order.filter { it.attr("idref") !in items }.mapTo(left) { it.attr("idref") }
-        val named = if (order.isEmpty()) items.values else order.mapNotNull { items[it.attr("idref")] }
-        return named
+        val names = if (order.isEmpty()) items.keys else order.map { it.attr("idref") }.distinct()
+        return names
+            .flatMap { meant(items[it].orEmpty(), folder) }
             .filter { "nav" !in it.attr("properties").split(' ') }
-            .map { it to resolved(folder, it.attr("href").substringBefore('#')) }
+            .map { it to pathOf(it, folder) }
             .distinctBy { plain(it.second) }
             .filter { (item, path) ->
-                val kind = item.attr("media-type").substringBefore(';').trim().lowercase()
+                val kind = kindOf(item)
                 val isPage = isPage(kind, path)
                 val isTold = order.isNotEmpty() && (kind == SVG || !kind.startsWith("image/"))
                 if (!isPage && isTold) left.add("$path ($kind)")
                 isPage
             }.map { it.second }
     }
+
+    /** The parts of one name, as some books have them: of several the pages, where any of them is one. */
+    private fun meant(
+        items: List<Element>,
+        folder: String,
+    ): List<Element> {
+        val pages = if (items.size > 1) items.filter { isPage(kindOf(it), pathOf(it, folder)) } else emptyList()
+        return pages.ifEmpty { items }
+    }
+
+    private fun pathOf(
+        item: Element,
+        folder: String,
+    ) = resolved(folder, item.attr("href").substringBefore('#'))
+
+    private fun kindOf(item: Element) = item.attr("media-type").substringBefore(';').trim().lowercase()
 
     /** By what the book says, the suffix, or the contents. */
     private fun isPage(

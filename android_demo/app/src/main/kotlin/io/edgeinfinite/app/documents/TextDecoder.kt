@@ -4,7 +4,6 @@ import io.edgeinfinite.app.Problem
 import io.edgeinfinite.app.ProblemException
 import io.edgeinfinite.app.R
 import org.mozilla.universalchardet.UniversalDetector
-import java.io.ByteArrayOutputStream
 import java.nio.ByteBuffer
 import java.nio.charset.CharacterCodingException
 import java.nio.charset.Charset
@@ -31,6 +30,14 @@ internal object TextDecoder {
     const val LOOKED_AT = 1 shl 20
     const val REPLACEMENT = '\ufffd'
 
+    /** What begins a sign of two bytes in texts in seven bits: Japanese and Korean ones, Korean ones alone, HZ. */
+    const val ESCAPE = "\u001b$"
+    const val KOREAN = "\u001b$)C"
+    const val HZ = "~{"
+
+    /** What [HzStream] gives. */
+    const val OF_HZ = "GB18030"
+
     /** Preferred where nothing fits; it holds Latin-1's letters. */
     private const val COMMONEST = "windows-1252"
 
@@ -48,15 +55,11 @@ internal object TextDecoder {
         )
 
     private const val HEAD = 4096
-    private const val FEW = 1000
-    private const val ESCAPE: Byte = 0x1b
-    private const val HALF_BYTES = 3
-    private val HIGH = 0xd800..0xdbff
-    private val LOW = 0xdc00..0xdfff
+    const val FEW = 1000
 
     /** Zero bytes, all in one half, that aren't there by chance. */
     private const val SOME = 4
-    private const val SHARE_OF_ERRORS = 20
+    const val SHARE_OF_ERRORS = 20
 
     /** What no text in a guessed encoding holds. */
     val NO_CONTROL = { sign: Char -> sign < ' ' && sign !in "\t\n\r\u000c" }
@@ -138,20 +141,36 @@ internal object TextDecoder {
         return Decoded(text, left = errors(name, encoding, errors.toLong()))
     }
 
-    /** UTF-16 without a mark: in one half of the bytes most or some are zero, in the other none is. */
     private fun unmarked(bytes: ByteArray): Decoded? {
-        val head = minOf(bytes.size, HEAD) and 1.inv()
-        if (bytes.size % 2 != 0 || head < 4) return null
-        val zeros = IntArray(2)
-        for (at in 0 until head) if (bytes[at] == 0.toByte()) zeros[at % 2] += 1
-        for ((encoding, high) in listOf("UTF-16LE" to 1, "UTF-16BE" to 0)) {
-            if (zeros[high] == 0 || zeros[1 - high] > 0) continue
+        for (encoding in unmarkedIn(bytes, bytes.size.toLong())) {
             val text = strictly(bytes, encoding, 0) ?: continue
-            // In scripts other than Latin only spaces and ends of lines have a zero.
-            if (zeros[high] * 4 < head && (zeros[high] < SOME || text.take(HEAD).any(NO_MEANING))) continue
             if (text.none(NO_CONTROL)) return Decoded(text, encoding)
         }
         return null
+    }
+
+    /**
+     * What a text without a mark may be: UTF-16, where in one half of the bytes most or some are zero, in the other
+     * none is.
+     *
+     * @param start its beginning.
+     * @param size of all of it, in bytes.
+     */
+    fun unmarkedIn(
+        start: ByteArray,
+        size: Long,
+    ): List<String> {
+        val head = minOf(start.size, HEAD) and 1.inv()
+        if (size % 2 != 0L || head < 4) return emptyList()
+        val zeros = IntArray(2)
+        for (at in 0 until head) if (start[at] == 0.toByte()) zeros[at % 2] += 1
+        return listOf("UTF-16LE" to 1, "UTF-16BE" to 0)
+            .filter { (encoding, high) ->
+                // In scripts other than Latin only spaces and ends of lines have a zero.
+                val isMost = zeros[high] * 4 >= head
+                val isSome = zeros[high] >= SOME && String(start, 0, head, Charset.forName(encoding)).none(NO_MEANING)
+                zeros[high] > 0 && zeros[1 - high] == 0 && (isMost || isSome)
+            }.map { it.first }
     }
 
     private fun stated(
@@ -174,8 +193,10 @@ internal object TextDecoder {
         bytes: ByteArray,
     ): Decoded? {
         strictly(bytes, "UTF-8", 0)?.let { return Decoded(it) }
-        val (mended, pairs, halves) = withoutHalves(bytes)
-        if (pairs > 0) strictly(mended, "UTF-8", 0)?.takeIf { halves == 0L }?.let { return Decoded(it) }
+        val source = JoinedHalves(bytes.inputStream())
+        val mended = source.readBytes()
+        val halves = source.halves
+        if (source.pairs > 0 && halves == 0L) strictly(mended, "UTF-8", 0)?.let { return Decoded(it) }
         val text = leniently(mended, "UTF-8", 0)
         val errors = text.count { it == REPLACEMENT }.toLong()
         val right = text.count { it >= '\u0080' } - errors
@@ -184,60 +205,29 @@ internal object TextDecoder {
         return Decoded(text, left = errors(name, "UTF-8", errors))
     }
 
-    /** Japanese and Korean mail in seven bits, which looks like ASCII but for its escapes. */
+    /** East Asian mail in seven bits, which looks like ASCII but for its escapes. */
     private fun byEscapes(bytes: ByteArray): Decoded? {
-        if (bytes.any { it < 0 } || ESCAPE !in bytes) return null
+        if (bytes.any { it < 0 }) return null
         val text = String(bytes, Charsets.ISO_8859_1)
-        if ("\u001b$" !in text) return null
-        val encoding = if ("\u001b$)C" in text) "ISO-2022-KR" else "ISO-2022-JP-2"
-        if (!Charset.isSupported(encoding)) return null
+        if (HZ in text) fromHz(bytes)?.let { return Decoded(it, "HZ") }
+        if (ESCAPE !in text) return null
+        val encoding = escaped(isKorean = KOREAN in text) ?: return null
         return strictly(bytes, encoding, 0)?.takeIf { found ->
             found.any { it >= '\u0080' }
         }?.let { Decoded(it, encoding) }
     }
 
-    /**
-     * UTF-8 in which halves of pairs of surrogates stand as if they were characters: pairs joined, halves alone
-     * replaced.
-     *
-     * @return the bytes, how many were pairs, and how many halves.
-     */
-    private fun withoutHalves(bytes: ByteArray): Triple<ByteArray, Long, Long> {
-        val out = ByteArrayOutputStream(bytes.size)
-        var pairs = 0L
-        var halves = 0L
-        var at = 0
-        while (at < bytes.size) {
-            val half = halfAt(bytes, at)
-            val next = if (half in HIGH) halfAt(bytes, at + HALF_BYTES) else 0
-            if (half == 0) {
-                out.write(bytes[at].toInt())
-                at += 1
-                continue
-            }
-            if (next in LOW) {
-                pairs += 1
-                out.write(String(charArrayOf(half.toChar(), next.toChar())).toByteArray())
-                at += 2 * HALF_BYTES
-            } else {
-                halves += 1
-                out.write("$REPLACEMENT".toByteArray())
-                at += HALF_BYTES
-            }
-        }
-        return if (pairs + halves == 0L) Triple(bytes, 0, 0) else Triple(out.toByteArray(), pairs, halves)
-    }
+    /** The encoding of a text with escapes of ISO 2022, null where the system doesn't have it. */
+    fun escaped(isKorean: Boolean): String? =
+        (if (isKorean) "ISO-2022-KR" else "ISO-2022-JP-2").takeIf(Charset::isSupported)
 
-    /** The half of a pair that stands there, 0 if there is none. */
-    private fun halfAt(
-        bytes: ByteArray,
-        at: Int,
-    ): Int {
-        if (at + 2 >= bytes.size || bytes[at] != 0xed.toByte()) return 0
-        val (second, third) = bytes[at + 1].toInt() to bytes[at + 2].toInt()
-        val isHalf = second and 0xe0 == 0xa0 && third and 0xc0 == 0x80
-        return if (isHalf) 0xd000 or (second and 0x3f shl 6) or (third and 0x3f) else 0
-    }
+    private fun fromHz(bytes: ByteArray): String? =
+        try {
+            val source = HzStream(bytes.inputStream())
+            source.readBytes().takeIf { source.isChinese }?.let { strictly(it, OF_HZ, 0) }
+        } catch (_: CharacterCodingException) {
+            null
+        }
 
     private fun guessed(
         name: String,

@@ -63,7 +63,14 @@ internal class WordBody(
             "oMath", "oMathPara" -> formula(element, into)
             "drawing" -> drawing(element, into, depth)
             "pict" -> beside.add(Piece(GROUP).also { all(element, it, depth) })
-            "fldChar" -> fields.meet(element)?.let { into.add(it) }
+            "fldChar" -> {
+                fields.meet(element)?.let { into.add(it) }
+                put(fields.shown, into)
+            }
+            "fldSimple" -> {
+                if (!hasText(element)) put(EqFields.of(element.value("instr").orEmpty()).orEmpty(), into)
+                all(element, into, depth)
+            }
             "instrText" -> fields.instruct(element.wholeText())
             "footnoteReference", "endnoteReference" -> notes.mark(element)?.let { into.add(it) }
             "AlternateContent" -> choiceOf(element)?.let { all(it, into, depth) }
@@ -96,6 +103,7 @@ internal class WordBody(
         into: Piece,
     ) {
         spend(text.length)
+        fields.see(text)
         into.add(text)
     }
 
@@ -285,7 +293,7 @@ internal class WordBody(
         val INITIALS = setOf("drop", "margin")
         val FALSE = setOf("0", "false")
         val READ_THROUGH =
-            setOf("ins", "moveTo", "customXml", "smartTag", "fldSimple", "bdo", "dir", "ruby", "rubyBase") +
+            setOf("ins", "moveTo", "customXml", "smartTag", "bdo", "dir", "ruby", "rubyBase") +
                 setOf("object", "group", "rect", "roundrect", "shape", "textbox", "txbxContent")
     }
 }

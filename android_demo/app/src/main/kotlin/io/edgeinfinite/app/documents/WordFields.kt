@@ -10,11 +10,17 @@ internal class WordFields {
         var isKnown: Boolean = false,
         var isLink: Boolean = false,
         var isTicked: Boolean? = null,
+        var equation: String? = null,
+        var hasResult: Boolean = false,
     )
 
     private val opened = ArrayList<Field>()
     private val links = ArrayList<Pair<String, String>>()
     private val instruction = StringBuilder()
+
+    /** What the field shows that has just ended, and that has no text in the file; "" for nothing. */
+    var shown = ""
+        private set
 
     /** The innermost link around: an attribute of `a` and its value; null outside of links. */
     val link: Pair<String, String>? get() = links.lastOrNull()
@@ -24,12 +30,18 @@ internal class WordFields {
         instruction.append(text)
     }
 
+    /** Text that stands there, of which the result of the innermost field may be made. */
+    fun see(text: String) {
+        if (text.isNotBlank()) opened.lastOrNull()?.takeIf { it.isKnown }?.hasResult = true
+    }
+
     /**
      * Goes over a field's beginning, middle or end.
      *
      * @return what is seen of it then; null for nothing.
      */
     fun meet(sign: Element): Piece? {
+        shown = ""
         when (sign.value("fldCharType")) {
             "begin" -> {
                 opened += Field(sign)
@@ -40,6 +52,7 @@ internal class WordFields {
                 val field = opened.removeLastOrNull() ?: return null
                 understand(field)
                 if (field.isLink) links.removeAt(links.lastIndex)
+                if (!field.hasResult) shown = field.equation.orEmpty()
                 return field.isTicked?.let(::box)
             }
         }
@@ -64,6 +77,8 @@ internal class WordFields {
             val box = field.start.child("ffData")?.child("checkBox")
             val name = if (box?.child("checked") != null) "checked" else "default"
             field.isTicked = box?.child(name)?.let { it.value() !in FALSE } ?: false
+        } else {
+            field.equation = EqFields.of("$instruction")
         }
     }
 

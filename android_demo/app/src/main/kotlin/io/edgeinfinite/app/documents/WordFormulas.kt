@@ -44,7 +44,8 @@ internal object WordFormulas {
         }
     }
 
-    private fun root(
+    /** A root on one line; without a degree the square root. */
+    fun root(
         of: String,
         degree: String,
     ) = if (degree.isEmpty()) "√${Formulas.grouped(of)}" else "${Formulas.grouped(of)}^(1/$degree)"
