@@ -49,7 +49,7 @@ CONVERSATION = Grid(
     _COLUMNS,
     (
         *(_line(8000, method) for method in _LABELS),
-        *(_line(32000, method) for method in ("edgeinfinite", "newest")),
+        *(_line(32000, m) for m in ("edgeinfinite", "streaming", "extract", "newest")),
         *(_line(128_000, method) for method in ("edgeinfinite", "newest")),
     ),
 )
@@ -59,6 +59,6 @@ CONVERSATION_GEMMA = Grid(
     (
         *(_line(8000, method, _GEMMA) for method in _LABELS),
         *(_line(32000, m, _GEMMA) for m in ("edgeinfinite", "streaming", "extract", "newest")),
-        *(_line(128_000, m, _GEMMA) for m in ("edgeinfinite", "extract", "newest")),
+        *(_line(128_000, m, _GEMMA) for m in ("edgeinfinite", "streaming", "extract", "newest")),
     ),
 )
