@@ -31,7 +31,7 @@ _MOST_ABOVE = 50
 
 def read(name: str, data: bytes, budget: Budget) -> Extracted:
     """See `document.read_document`."""
-    with reading(name, "PDF"), _quiet():
+    with reading(name, "PDF"), _heard() as heard:
         pdf_spaces.install()
         pdf_fonts.install()
         reader = _opened(data)
@@ -59,7 +59,8 @@ def read(name: str, data: bytes, budget: Budget) -> Extracted:
         "are; a text recognition (OCR) can read them"
     )
     notes = (*damage, *skipped.notes(total), *((pictures,) if empty else ()))
-    notes = (*notes, *((mute,) if pages.unknown else ()), *other)
+    cut = f"a page of {name} repeats its drawings thousands of times; not all of them are read"
+    notes = (*notes, *((mute,) if pages.unknown else ()), *((cut,) if heard.cut else ()), *other)
     return Extracted(rejoined(texts), title, notes)
 
 
@@ -157,13 +158,23 @@ def _decrypt(name: str, reader: Any) -> None:
         raise EdgeInfiniteError(f"{name} is encrypted; save a copy without a password")
 
 
+class _Heard(logging.Handler):
+    """Takes what pypdf logs, which is every oddity that it mends, and what it leaves out."""
+
+    cut = 0
+    """Times that it left forms within a page out, because there were too many."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.cut += str(record.msg).startswith("Exceeded") and "form" in str(record.msg)
+
+
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """pypdf logs every oddity of a file that it mends."""
-    logger = logging.getLogger("pypdf")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
+def _heard() -> Iterator[_Heard]:
+    logger, heard = logging.getLogger("pypdf"), _Heard()
+    propagates, logger.propagate = logger.propagate, False
+    logger.addHandler(heard)
     try:
-        yield
+        yield heard
     finally:
-        logger.setLevel(level)
+        logger.removeHandler(heard)
+        logger.propagate = propagates

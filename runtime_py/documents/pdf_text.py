@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from edgeinfinite.runtime_py.documents.budget import Budget
+from edgeinfinite.runtime_py.documents.budget import Budget, TooMuch
 from edgeinfinite.runtime_py.documents.clean import tidied
 
 _SHAPES = re.compile("[\ufb50-\ufdff\ufe70-\ufefc]")
@@ -46,18 +47,24 @@ class PageTexts:
     def of(self, page: Any) -> str:
         """A page's text. pypdf tells of each operator, so that time and text are counted inside.
 
-        Forms within forms can draw one text more often than there are atoms.
+        Forms within forms can draw one text more often than there are atoms. What ends such a page
+        is raised again behind pypdf, which takes any failure within a form for the form's own.
         """
         pieces: list[str] = []
+        failures: list[TooMuch] = []
 
         def operator(*_: object) -> None:
-            self._budget.check_time()
+            with _kept(failures):
+                self._budget.check_time()
 
         def piece(text: str, _cm: object, _tm: object, font: Any, _size: object) -> None:
-            self._budget.spend(len(text))
+            with _kept(failures):
+                self._budget.spend(len(text))
             pieces.append(self._readable(text, font))
 
         page.extract_text(visitor_operand_before=operator, visitor_text=piece)
+        if failures:
+            raise failures[0]
         found = _SHAPES.sub(lambda sign: unicodedata.normalize("NFKC", sign[0]), "".join(pieces))
         return tidied(_SPACES.sub(" ", found))
 
@@ -79,6 +86,18 @@ class PageTexts:
             return name
         self.unknown += 1
         return ""
+
+
+@contextmanager
+def _kept(failures: list[TooMuch]) -> Iterator[None]:
+    """Keeps what is raised inside, and raises what was kept: then every call fails."""
+    if failures:
+        raise failures[0]
+    try:
+        yield
+    except TooMuch as error:
+        failures.append(error)
+        raise
 
 
 def _places(font: Any) -> frozenset[str]:

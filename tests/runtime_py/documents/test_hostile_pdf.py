@@ -9,6 +9,7 @@ import pytest
 from tiny_pdf import FONT, WORDS, page, pages, pdf, stream
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.documents import budget
 from edgeinfinite.runtime_py.documents.document import document_of
 
 FORM = (
@@ -93,3 +94,27 @@ def test_pages_in_a_tree_without_an_end_are_read_and_that_is_said(tree: dict[int
     document = document_of("a.pdf", pdf(tree))
     assert document.text == "Hello words"
     assert len(document.notes) == 1 and "order of the pages is damaged" in document.notes[0]
+
+
+def _doubling() -> dict[int, bytes]:
+    """Forms of which each draws the next one twice, down to the words."""
+    forms = {
+        number: stream(b"/X Do /X Do", FORM.replace(b"6 0 R", b"%d 0 R" % (number + 1)))
+        for number in range(6, 26)
+    }
+    drawn = {3: page(b"/XObject<</X 6 0 R>>"), 4: stream(WORDS + b" /X Do")}
+    return drawn | forms | {26: stream(WORDS, FORM)}
+
+
+def test_what_the_library_leaves_out_of_a_page_is_told() -> None:
+    read = document_of("a.pdf", pdf(_doubling()))
+    assert read.text.startswith("Hello words")
+    assert "thousands of times; not all of them are read" in " ".join(read.notes)
+
+
+def test_a_budget_that_ends_within_a_form_ends_the_document(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(budget, "MOST_CHARACTERS", 1_000)
+    with pytest.raises(EdgeInfiniteError, match="becomes a text of more than"):
+        document_of("a.pdf", pdf(_doubling()))
