@@ -23,8 +23,9 @@ class Guard:
     """ASGI middleware: refuses foreign names, foreign web pages and wrong keys.
 
     A web page that rebinds its own name to 127.0.0.1 (DNS rebinding) still sends its own name as
-    Host, so a server on loopback answers to loopback's names only. A page of another origin sends
-    its Origin along, also with the simple requests that browsers don't ask about first.
+    Host, so a server on loopback answers to loopback's names only. Only HTTP/1.0 may leave Host
+    out, which no browser speaks. A page of another origin sends its Origin along, also with the
+    simple requests that browsers don't ask about first.
     """
 
     def __init__(self, app: ASGIApp, options: ServeOptions) -> None:
@@ -46,7 +47,8 @@ class Guard:
 
     def _check(self, path: str, headers: Headers) -> None:
         host = headers.get("host", "")
-        if self._is_local and not (is_loopback(name_of(host)) or self._hosts.knows(host)):
+        knows = "host" not in headers or is_loopback(name_of(host)) or self._hosts.knows(host)
+        if self._is_local and not knows:
             raise ApiProblem(
                 421,
                 f"this server answers to localhost and 127.0.0.1 only, not to {host[:80]!r}; start "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import socket
 
 import openai
 import pytest
@@ -53,6 +54,25 @@ def test_a_web_page_that_rebinds_its_name_is_refused(server):
         assert status(server, Host=host) == status(server, "/page/main.js", Host=host) == 421
     for host in ("localhost:1", "127.0.0.1", "[::1]:80", "LOCALHOST"):
         assert status(server, Host=host) == 200
+
+
+@pytest.mark.parametrize(
+    ("head", "code"),
+    [
+        (b"GET /health HTTP/1.0", b"200"),
+        (b"GET /health HTTP/1.0\r\nHost: evil.example", b"421"),
+        (b"GET /health HTTP/1.1", b"400"),  # which must name one
+        (b"GET http://localhost:%d/health HTTP/1.1\r\nHost: localhost", b"200"),
+        (b"GET HTTP://localhost/v1/nothing HTTP/1.1\r\nHost: localhost", b"404"),
+        (b"GET http://localhost/health HTTP/1.1\r\nHost: evil.example", b"421"),
+    ],
+)
+def test_requests_of_old_clients_and_through_proxies_are_taken(server, head, code):
+    if b"%d" in head:
+        head %= server.port
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+        client.sendall(head + b"\r\nConnection: close\r\n\r\n")
+        assert client.recv(99).split()[1] == code
 
 
 def test_web_pages_of_other_origins_are_refused_unless_they_are_allowed(serve, server):
