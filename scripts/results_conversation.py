@@ -50,7 +50,7 @@ CONVERSATION = Grid(
     (
         *(_line(8000, method) for method in _LABELS),
         *(_line(32000, m) for m in ("edgeinfinite", "streaming", "extract", "newest")),
-        *(_line(128_000, method) for method in ("edgeinfinite", "newest")),
+        *(_line(128_000, method) for method in ("edgeinfinite", "streaming", "newest")),
     ),
 )
 CONVERSATION_GEMMA = Grid(
