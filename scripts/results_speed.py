@@ -29,10 +29,10 @@ SPEED = Grid(
         _ours("**EdgeInfinite int4**", "carry-26.7-int8", default=True),
         _ours("`--recall-slots trained:512`", "carry-512-int8"),
         _ours("EdgeInfinite, ExecuTorch", "executorch"),
+        _ours("transformers float32", "sdpa, float32"),
         _peer("llama.cpp Q4_1", _LLAMA.format("f16")),
         _peer("llama.cpp Q4_1, q8_0 cache", _LLAMA.format("q8_0")),
         _peer("onnxruntime-genai int8", "int8"),
-        _peer("transformers float32", "sdpa, float32"),
     ),
 )
 

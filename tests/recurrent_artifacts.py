@@ -11,6 +11,7 @@ from edgeinfinite.models.configuration import NO_GATE, EdgeInfiniteConfig
 from edgeinfinite.models.recurrent_states import recurrent_layers
 from edgeinfinite.runtime_py.engines import load_engine
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
+from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.session.session import Session
 from tiny import random_tokens
 
@@ -28,6 +29,21 @@ def exported(model, folder, *options: str):
     checkpoint = tiny_checkpoint(folder / "checkpoint", model=model)
     assert export(checkpoint, folder / "artifact", "--quantize", "none", *options) == 0
     return load_engine(folder / "artifact", threads=1)
+
+
+def assert_forks_undone_turns_and_files_go_on(engine, folder, count=90, read=70):
+    """A fork, a session from a file and one whose last turn was undone go on bit for bit."""
+    tokens = random_tokens(count)
+    session = Session(engine)
+    session.append(tokens[:read])
+    save_session(session, folder / "s")
+    fork, (restored, _) = session.fork(), load_session(engine, folder / "s")
+    undo = session.mark()
+    session.append(tokens[:9])
+    undo()
+    wanted = session.append(tokens[read:])
+    np.testing.assert_array_equal(fork.append(tokens[read:]), wanted)
+    np.testing.assert_array_equal(restored.append(tokens[read:]), wanted)
 
 
 def compare_with_pytorch(engine, model, scorer=None):

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from tiny_gemma4 import LAYERS, MODELS, OWN, WINDOW
 from transformers import DynamicCache, PreTrainedModel
+from untouched import next_logits
 
 from edgeinfinite.artifact.geometry import Geometry
 from tiny import random_tokens
@@ -44,14 +45,7 @@ def untouched_after_evictions(kind: str, count: int, geometry: Geometry) -> np.n
                 values = layer.values[:, :, :kept], layer.values[:, :, start:]
                 layer.values = torch.cat(values, dim=2)
             length -= segment
-        with torch.no_grad():
-            output = model(
-                input_ids=torch.tensor([[token]]),
-                position_ids=torch.tensor([[length]]),
-                past_key_values=cache,
-                use_cache=True,
-            )
-        found.append(output.logits[0, -1].numpy())
+        found.append(next_logits(model, cache, token, length))
     assert cache.layers[0].keys.shape[2] == WINDOW - 1
     return np.stack(found)
 

@@ -11,6 +11,7 @@ from tiny_lfm2 import tiny_lfm2
 from tiny_mamba2 import tiny_bamba, tiny_falcon_h1, tiny_granite_h
 from tiny_qwen3_5 import tiny_qwen3_5, tiny_qwen3_next
 from transformers import DynamicCache, PreTrainedModel
+from untouched import next_logits
 
 from tiny import random_tokens
 
@@ -57,14 +58,7 @@ def untouched_after_evictions(kind: str, count: int) -> np.ndarray:
                 layer.keys = torch.cat((layer.keys[:, :, :S], moved), dim=2)
                 layer.values = torch.cat((layer.values[:, :, :S], layer.values[:, :, S + N :]), 2)
             length -= N
-        with torch.no_grad():
-            output = model(
-                input_ids=torch.tensor([[token]]),
-                position_ids=torch.tensor([[length]]),
-                past_key_values=cache,
-                use_cache=True,
-            )
-        found.append(output.logits[0, -1].numpy())
+        found.append(next_logits(model, cache, token, length))
     return np.stack(found)
 
 

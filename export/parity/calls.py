@@ -4,7 +4,7 @@ The artifact reads the text with its own geometry, in the same `Session` as in n
 probed call the reference computes the same step *from the artifact's own state*, and what both
 return and write is compared. So every kind of step is checked (empty cache, full cache, with
 memory, one token, many), each against a tight limit: errors of earlier steps don't add up.
-All compressions are probed. Reader and decode are sampled by default, because PyTorch is slow.
+All compressions are probed. Prefill and decode are sampled by default, because PyTorch is slow.
 """
 
 from __future__ import annotations

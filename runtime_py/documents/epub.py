@@ -189,7 +189,9 @@ def _follow_spine(
         if name not in items:
             skipped.add(str(name), "the book names it, but doesn't say where it is")
     several = [name for name in dict.fromkeys(spine) if len(items.get(name, ())) > 1]
-    book.notes += [f"the book has several parts of the name {name}" for name in several]
+    if several:
+        names = ", ".join(several[:3]) + (" and others" if len(several) > 3 else "")
+        book.notes.append(f"the book has several parts of the name {names}")
     for item in _in_order(spine, items, archive, folder):
         if _is_contents(item):
             continue

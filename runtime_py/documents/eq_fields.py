@@ -24,6 +24,7 @@ _FORMAT = re.compile(r"\\\*\s*(?:\"[^\"]*\"|[^\s\\()]+)")
 
 _SWITCH = re.compile(r"\\([abdfilorsx])(?![a-z])", re.I)
 _OPTION = re.compile(r"\s*\\(?:([lrb]c)\s*\\?(.)|[fv]c\s*\\?(.)|([a-z]{2})\s*(-?\d*))", re.I | re.S)
+_OPENS = re.compile(r"\s*\(")
 _ANY_SWITCH = re.compile(r"\\[a-z]+", re.I)
 _DEEPEST = 60
 
@@ -55,22 +56,22 @@ class _Reader:
 
     def text(self, ends: str) -> str:
         """What stands before the next of some signs, or before the end."""
-        out = ""
+        out: list[str] = []
         while self._at < len(self._source) and self._source[self._at] not in ends:
             switch = _SWITCH.match(self._source, self._at)
             sign = self._source[self._at]
             if switch is not None:
                 self._at = switch.end()
-                out = self._drawn(switch[1].lower(), out)
+                out.append(self._drawn(switch[1].lower()))
             elif sign == "\\":  # a sign that would mean something without it
-                out += self._source[self._at + 1 : self._at + 2]
+                out.append(self._source[self._at + 1 : self._at + 2])
                 self._at += 2
             else:
                 self._at += 1
-                out += sign
+                out.append(sign)
                 if sign == "(":
-                    out += self._inner()
-        return out
+                    out.append(self._inner())
+        return "".join(out)
 
     def _inner(self) -> str:
         """What stands in brackets that belong to the text."""
@@ -88,7 +89,7 @@ class _Reader:
         self._depth -= 1
         return text
 
-    def _drawn(self, switch: str, before: str) -> str:
+    def _drawn(self, switch: str) -> str:
         options: dict[str, str] = {}
         while found := _OPTION.match(self._source, self._at):
             self._at = found.end()
@@ -97,38 +98,38 @@ class _Reader:
                 options["symbol"] = symbol
             else:
                 options[(bracket or name).lower()] = sign if bracket else number
-        rest = self._source[self._at :]
-        if not rest.lstrip().startswith("("):
-            return before
-        self._at += len(rest) - len(rest.lstrip()) + 1
+        opens = _OPENS.match(self._source, self._at)
+        if opens is None:
+            return ""
+        self._at = opens.end()
         parts = self._parts()
         if switch == "s":
             lower = "do" in options and "up" not in options
             whole = " ".join(parts)
-            return scripts(before, whole) if lower else scripts(before, above=whole)
-        return before + _DRAWN[switch](parts, options)
+            return scripts("", whole) if lower else scripts("", above=whole)
+        return _DRAWN[switch](parts, options)
 
     def _parts(self) -> list[str]:
         """What stands in a switch's brackets, separated by commas or, where the comma is that of
         numbers, by semicolons.
         """
-        parts, separators = [], ""
+        parts: list[str] = []
+        separators: list[str] = []
         while True:
             parts.append(self._deeper(",;)").strip())
             sign = self._source[self._at : self._at + 1]
             self._at += 1
             if sign not in (",", ";"):
                 break
-            separators += sign
+            separators.append(sign)
         if ";" not in separators:
             return parts
-        joined = parts[:1]
+        joined = [parts[:1]]
         for sign, part in zip(separators, parts[1:], strict=True):
             if sign == ";":
-                joined.append(part)
-            else:
-                joined[-1] += f",{part}"
-        return joined
+                joined.append([])
+            joined[-1].append(part)
+        return [",".join(pieces) for pieces in joined]
 
 
 def _bracketed(parts: list[str], options: dict[str, str]) -> str:

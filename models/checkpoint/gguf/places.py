@@ -21,20 +21,14 @@ class Part:
         number: of the share, from 0.
         of: how many shares there are, of one size.
         axis: of the parameter that is shared.
-        in_turns: the shares' rows take turns; False: one share after the other.
     """
 
     number: int
     of: int = 2
     axis: int = 0
-    in_turns: bool = False
 
     def view(self, values: torch.Tensor) -> torch.Tensor:
         """The share of a parameter's values; writing to it writes to them."""
-        if self.in_turns:
-            index = [slice(None)] * values.dim()
-            index[self.axis] = slice(self.number, None, self.of)
-            return values[tuple(index)]
         size = values.shape[self.axis] // self.of
         return values.narrow(self.axis, self.number * size, size)
 
@@ -66,11 +60,6 @@ FLAT = Turn(lambda values: values.reshape(-1), _flat_shape)
 
 LOG_OF_MINUS = Turn(_log_of_minus, _flat_shape)
 """Mamba's A, which is below 0; transformers has log(-A)."""
-
-TRANSPOSED = Turn(
-    lambda values: values.swapaxes(-1, -2), lambda shape: [*shape[:-2], shape[-1], shape[-2]]
-)
-"""Experts `[E, O, I]`, where transformers has `[E, I, O]`."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -17,7 +16,7 @@ from torch.nn import functional
 pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
-from recurrent_artifacts import GEOMETRY
+from recurrent_artifacts import GEOMETRY, assert_forks_undone_turns_and_files_go_on
 from tiny_artifact import tiny_checkpoint
 from tiny_qwen3_5 import tiny_qwen3_5
 from untouched_hybrids import MODELS, N, S, W, assert_close, untouched_after_evictions
@@ -87,17 +86,7 @@ def test_in_any_split_it_is_transformers_with_the_kept_pairs(
 def test_forks_undone_turns_and_saved_sessions_hold_the_states(
     engine: ExecuTorchEngine, tmp_path: Path
 ) -> None:
-    tokens = random_tokens(60)
-    session = Session(engine)
-    session.append(tokens[:40])
-    save_session(session, tmp_path / "s")
-    fork, (restored, _) = session.fork(), load_session(engine, tmp_path / "s")
-    undo = session.mark()
-    session.append(tokens[:9])
-    undo()
-    wanted = session.append(tokens[40:])
-    np.testing.assert_array_equal(fork.append(tokens[40:]), wanted)
-    np.testing.assert_array_equal(restored.append(tokens[40:]), wanted)
+    assert_forks_undone_turns_and_files_go_on(engine, tmp_path, 60, 40)
 
 
 def test_a_layer_is_one_operator_between_two_parts_of_xnnpacks(artifact: Path, kind: str) -> None:

@@ -12,6 +12,7 @@ from transformers import Lfm2ForCausalLM, Lfm3Config, Lfm3ForCausalLM
 pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
+from recurrent_artifacts import assert_forks_undone_turns_and_files_go_on
 from tiny_artifact import VOCABULARY, tiny_checkpoint
 from tiny_lfm2 import tiny_lfm2
 
@@ -132,17 +133,7 @@ def test_lfm3_computes_the_same_with_its_windows_and_longer_kernels(tmp_path: Pa
 def test_forks_undone_turns_and_saved_sessions_hold_the_convolutions(
     engine: ExecuTorchEngine, tmp_path: Path
 ) -> None:
-    tokens = random_tokens(90)
-    session = Session(engine)
-    session.append(tokens[:70])
-    save_session(session, tmp_path / "s")
-    fork, (restored, _) = session.fork(), load_session(engine, tmp_path / "s")
-    undo = session.mark()
-    session.append(tokens[:9])
-    undo()
-    wanted = session.append(tokens[70:])
-    np.testing.assert_array_equal(fork.append(tokens[70:]), wanted)
-    np.testing.assert_array_equal(restored.append(tokens[70:]), wanted)
+    assert_forks_undone_turns_and_files_go_on(engine, tmp_path)
 
 
 def test_a_text_goes_on_in_another_back_end_and_comes_back(

@@ -7,7 +7,11 @@ import shutil
 
 import numpy as np
 import pytest
-from recurrent_artifacts import compare_with_pytorch, export
+from recurrent_artifacts import (
+    assert_forks_undone_turns_and_files_go_on,
+    compare_with_pytorch,
+    export,
+)
 from tiny_artifact import tiny_checkpoint
 from tiny_lfm2 import tiny_lfm2
 from tiny_mamba2 import tiny_bamba, tiny_falcon_h1, tiny_granite_h
@@ -18,7 +22,6 @@ from edgeinfinite.artifact.tensors import RECURRENT
 from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.session.session import Session
 from tiny import random_tokens
 
@@ -57,14 +60,7 @@ def test_a_long_text_is_what_pytorch_computes_in_any_split(engine, kind):
 
 
 def test_forks_and_saved_sessions_hold_what_layers_keep(engine, tmp_path):
-    tokens = random_tokens(90)
-    session = Session(engine)
-    session.append(tokens[:70])
-    save_session(session, tmp_path / "s")
-    fork, (restored, _) = session.fork(), load_session(engine, tmp_path / "s")
-    wanted = session.append(tokens[70:])
-    np.testing.assert_array_equal(fork.append(tokens[70:]), wanted)
-    np.testing.assert_array_equal(restored.append(tokens[70:]), wanted)
+    assert_forks_undone_turns_and_files_go_on(engine, tmp_path)
 
 
 def test_a_call_that_fails_leaves_the_state_as_it_was(engine, monkeypatch):

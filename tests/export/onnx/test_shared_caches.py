@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import onnx
 import pytest
-from recurrent_artifacts import GEOMETRY, export
+from recurrent_artifacts import GEOMETRY, assert_forks_undone_turns_and_files_go_on, export
 from tiny_artifact import tiny_checkpoint
 from tiny_gemma4 import MODELS, OWN
 from untouched_gemma4 import untouched_after_evictions
@@ -20,7 +20,6 @@ from edgeinfinite.cli import main
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.onnx.passes import split_head
 from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
 from edgeinfinite.runtime_py.session.session import Session
 from tiny import random_tokens
 
@@ -69,14 +68,7 @@ def test_in_any_split_it_computes_what_transformers_does_from_the_kept_pairs(eng
 
 
 def test_forks_and_saved_sessions_go_on_bit_for_bit(engine, tmp_path):
-    tokens = random_tokens(90)
-    session = Session(engine)
-    session.append(tokens[:70])
-    save_session(session, tmp_path / "s")
-    fork, (restored, _) = session.fork(), load_session(engine, tmp_path / "s")
-    wanted = session.append(tokens[70:])
-    np.testing.assert_array_equal(fork.append(tokens[70:]), wanted)
-    np.testing.assert_array_equal(restored.append(tokens[70:]), wanted)
+    assert_forks_undone_turns_and_files_go_on(engine, tmp_path)
 
 
 @pytest.mark.parametrize("options", ROUNDED.values(), ids=ROUNDED)

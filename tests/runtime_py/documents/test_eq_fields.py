@@ -2,6 +2,8 @@ r"""Word's `EQ` fields, whose text stands in their instruction alone."""
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from docx.oxml import parse_xml
 from tiny_documents import saved, word
@@ -42,6 +44,15 @@ def test_other_fields_and_endless_nesting_end() -> None:
     assert of_instruction(" DATE ") is None and of_instruction("EQUAL") is None
     assert of_instruction("EQ " + r"\f(" * 10_000) is not None
     assert of_instruction("EQ " + "(" * 10_000) is not None
+
+
+@pytest.mark.parametrize("piece", ["x", r"\f ", r"\r(x)", r"\s(2)", ",", "\\\\", "("])
+def test_the_time_is_linear(piece: str) -> None:
+    instruction = f"EQ {piece * 200_000}\\f({piece * 200_000};2)"
+    start = time.perf_counter()
+    of_instruction(instruction)
+    # With one text that grew by each piece it took minutes.
+    assert time.perf_counter() - start < 10
 
 
 def field(instruction: str, result: str = "") -> str:

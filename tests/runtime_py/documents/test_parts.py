@@ -269,7 +269,4 @@ def test_parts_of_one_name_are_all_read_and_told() -> None:
     )
     document = document_of("b.epub", data)
     assert document.text == "first\n\nsecond\n\nthird"
-    assert document.notes == (
-        "the book has several parts of the name c0",
-        "the book has several parts of the name c2",
-    )
+    assert document.notes == ("the book has several parts of the name c0, c2",)

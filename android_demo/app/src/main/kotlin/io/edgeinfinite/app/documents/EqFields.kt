@@ -34,23 +34,23 @@ private class EqReader(
 
     /** What stands before the next of some signs, or before the end. */
     fun text(ends: String): String {
-        var out = ""
+        val out = StringBuilder()
         while (at < source.length && source[at] !in ends) {
             val switch = SWITCH.matchAt(source, at)
             val sign = source[at]
             if (switch != null) {
                 at = switch.range.last + 1
-                out = drawn(switch.groupValues[1].lowercase(), out)
+                out.append(drawn(switch.groupValues[1].lowercase()))
             } else if (sign == '\\') { // a sign that would mean something without it
-                out += source.substring(minOf(at + 1, source.length), minOf(at + 2, source.length))
+                out.append(source, minOf(at + 1, source.length), minOf(at + 2, source.length))
                 at = minOf(at + 2, source.length)
             } else {
                 at += 1
-                out += sign
-                if (sign == '(') out += inner()
+                out.append(sign)
+                if (sign == '(') out.append(inner())
             }
         }
-        return out
+        return out.toString()
     }
 
     /** What stands in brackets that belong to the text. */
@@ -67,10 +67,7 @@ private class EqReader(
         return text(ends).also { depth -= 1 }
     }
 
-    private fun drawn(
-        switch: String,
-        before: String,
-    ): String {
+    private fun drawn(switch: String): String {
         val options = HashMap<String, String>()
         while (true) {
             val found = OPTION.matchAt(source, at) ?: break
@@ -82,15 +79,16 @@ private class EqReader(
                 else -> options[name.lowercase()] = number
             }
         }
-        val spaces = source.substring(at).takeWhile { it.isWhitespace() }.length
-        if (source.getOrNull(at + spaces) != '(') return before
-        at += spaces + 1
+        var opens = at
+        while (opens < source.length && source[opens].isWhitespace()) opens += 1
+        if (source.getOrNull(opens) != '(') return ""
+        at = opens + 1
         val parts = parts()
         if (switch == "s") {
             val isLower = "do" in options && "up" !in options
-            return before + Formulas.raised(if (isLower) "_" else "^", parts.joinToString(" "))
+            return Formulas.raised(if (isLower) "_" else "^", parts.joinToString(" "))
         }
-        return before + drawn(switch, parts, options)
+        return drawn(switch, parts, options)
     }
 
     /**
@@ -98,20 +96,20 @@ private class EqReader(
      */
     private fun parts(): List<String> {
         val parts = ArrayList<String>()
-        var separators = ""
+        val separators = StringBuilder()
         while (true) {
             parts += deeper(",;)").trim()
             val sign = source.getOrNull(at)
             at = minOf(at + 1, source.length)
             if (sign != ',' && sign != ';') break
-            separators += sign
+            separators.append(sign)
         }
         if (';' !in separators) return parts
-        val joined = ArrayList(parts.take(1))
+        val joined = arrayListOf(StringBuilder(parts[0]))
         for ((sign, part) in separators.toList().zip(parts.drop(1))) {
-            if (sign == ';') joined += part else joined[joined.lastIndex] += ",$part"
+            if (sign == ';') joined += StringBuilder(part) else joined.last().append(',').append(part)
         }
-        return joined
+        return joined.map { it.toString() }
     }
 
     private fun drawn(

@@ -71,6 +71,7 @@ class HostileWordTest {
                 "<w:p>" + "<w:r><w:fldChar w:fldCharType='begin'/></w:r>".repeat(30_000) + "$RUN</w:p>",
                 "<w:p><w:pPr><w:rPr><w:del/></w:rPr></w:pPr></w:p>".repeat(30_000) + paragraph("x"),
                 "<w:p><w:hyperlink w:anchor='a'>" + RUN.repeat(30_000) + "</w:hyperlink></w:p>",
+                "<w:p><w:fldSimple w:instr='EQ ${"x\\f ".repeat(50_000)}\\f(${",x".repeat(50_000)};2)'/>$RUN</w:p>",
             )
         for ((at, body) in bodies.withIndex()) {
             val start = System.nanoTime()
