@@ -1,9 +1,9 @@
 """A tokenizer that finds some of its added tokens under other texts only.
 
 The library can't forget an added token. So a second tokenizer shares the first one's model and gets
-the added tokens anew, the renamed ones by their other texts. It takes next to no time and memory;
-a copy by JSON takes seconds and 100 MB for a vocabulary of 262,144. The copy is for the rare models
-that make a renamed token out of plain text, because it is a word of theirs.
+the added tokens anew, the renamed ones by their other texts. It takes next to no time and memory; a
+copy by JSON takes seconds and hundreds of megabytes for a vocabulary of 262,144. The copy is for
+the rare models that make a renamed token out of plain text, because it is a word of theirs.
 """
 
 from __future__ import annotations

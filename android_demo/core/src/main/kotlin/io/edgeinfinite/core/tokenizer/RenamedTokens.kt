@@ -3,7 +3,7 @@ package io.edgeinfinite.core.tokenizer
 /**
  * Texts to the ids of a tokenizer, some of whose added tokens have other texts.
  *
- * It shares the tokenizer's model: reading one again takes seconds and 100 MB for a vocabulary of
+ * It shares the tokenizer's model: reading one again takes long, and much memory, for a vocabulary of
  * 262,144. That is done only where the model makes a renamed token out of plain text, because it is
  * a word of it.
  *
