@@ -25,24 +25,46 @@ _OF_KEYWORDS = {
 """Keywords that say nothing of other kinds of values."""
 
 
+ANNOTATIONS = frozenset(
+    ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly")
+) | {"$schema", "$id", "$comment", "$defs", "definitions"}
+"""Keywords that bound no value."""
+
+
 def arguments_of(parameters: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The schema of each argument, complete in itself.
 
     Args:
         parameters: the schema of all of them, an object.
     """
+    found = properties_of(parameters, parameters)
+    return {name: complete(schema, parameters) for name, schema in found.items()}
+
+
+def properties_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The schema of each property of an object, as it stands.
+
+    Args:
+        schema: of the object.
+        root: in which its references lead.
+    """
     found: dict[str, dict[str, Any]] = {}
-    for part in _objects(parameters, parameters, 0):
+    for part in _objects(schema, root, 0):
         properties = part.get("properties")
-        for name, schema in properties.items() if isinstance(properties, dict) else ():
-            found.setdefault(name, schema if isinstance(schema, dict) else {})
-    return {name: _complete(schema, parameters) for name, schema in found.items()}
+        for name, one in properties.items() if isinstance(properties, dict) else ():
+            found.setdefault(name, one if isinstance(one, dict) else {})
+    return found
 
 
-def required_of(parameters: Mapping[str, Any]) -> set[str]:
-    """The names of the arguments that can't be left out."""
+def required_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> set[str]:
+    """The names of the properties that can't be left out.
+
+    Args:
+        schema: of the object.
+        root: in which its references lead; None for itself.
+    """
     names: set[str] = set()
-    for part in _objects(parameters, parameters, 0):
+    for part in _objects(schema, schema if root is None else root, 0):
         required = part.get("required")
         names.update(required if isinstance(required, list) else ())
     return names
@@ -86,11 +108,21 @@ def refers(schema: Mapping[str, Any]) -> bool:
     return any("$ref" in part or "$dynamicRef" in part for _, part in parts)
 
 
-def followed(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a schema that only refers refers to, within itself; else the schema."""
+def followed(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    """What a schema that only refers refers to; else the schema.
+
+    Args:
+        schema: see there.
+        root: in which its references lead; None for itself.
+    """
     found: Any = schema
     for _ in range(_DEEPEST):
-        target = _target(found.get("$ref"), schema)
+        said = [name for name in found if name not in ANNOTATIONS]
+        alone = found["allOf"] if said == ["allOf"] else None
+        if isinstance(alone, list) and len(alone) == 1 and isinstance(alone[0], Mapping):
+            found = alone[0]
+            continue
+        target = _target(found.get("$ref"), schema if root is None else root)
         if not isinstance(target, Mapping):
             break
         found = target
@@ -111,8 +143,13 @@ def _objects(
             yield from _objects(one, root, depth + 1)
 
 
-def _complete(schema: dict[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with all that its references lead to."""
+def complete(schema: dict[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with all that its references lead to.
+
+    Args:
+        schema: a part of `root`.
+        root: in which its references lead.
+    """
     if not refers(schema):
         return schema
     base = root.get("$id")
@@ -131,7 +168,12 @@ def _complete(schema: dict[str, Any], root: Mapping[str, Any]) -> dict[str, Any]
 
 def _target(reference: Any, root: Mapping[str, Any]) -> Any:
     """What a reference within a schema leads to; None if it isn't one."""
-    if not isinstance(reference, str) or not reference.startswith("#"):
+    if not isinstance(reference, str):
+        return None
+    base = root.get("$id")
+    if isinstance(base, str) and base and reference.startswith(base.rstrip("#")):
+        reference = "#" + reference.partition("#")[2]
+    if not reference.startswith("#"):
         return None
     found: Any = root
     for name in reference[1:].split("/")[1:]:

@@ -8,25 +8,22 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from edgeinfinite.runtime_py.tools.arguments import (
     arguments_of,
+    complete,
     followed,
     kinds_of,
     required_of,
 )
+from edgeinfinite.runtime_py.tools.rules import Quote, any_of, in_order, json_rule, until
 from edgeinfinite.runtime_py.tools.tool import Call, Tool
-
-_SPACED = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-"""As `json.dumps` writes it."""
+from edgeinfinite.runtime_py.tools.written_texts import refuse_others, text_rule
 
 _NAME = re.compile(r"[\w.-]+")
-
-
-Quote = Callable[[str], str]
-"""Writes a text in a grammar: quoted, or as the special token that it is."""
+_XML_END = "\n</parameter>\n"
 
 
 class Body(Protocol):
@@ -58,24 +55,8 @@ class Body(Protocol):
         """
 
 
-def json_rule(schema: Mapping[str, Any], *, strict: bool) -> str:
-    """The part of a grammar that is JSON of a schema."""
-    return "%json " + json.dumps(dict(schema) | {"x-guidance": _SPACED | {"lenient": not strict}})
-
-
 def _parameters(tool: Tool) -> str:
     return json_rule({"type": "object"} | dict(tool.parameters), strict=tool.strict)
-
-
-def _until(rule: str, end: str, quoted: Quote) -> str:
-    """A rule for any text that ends where `end` first comes."""
-    mark = quoted(end)
-    is_special = mark.startswith("<")
-    return f"{rule}{'' if is_special else '[lazy]'}: /(?s:.*)/ {mark}"
-
-
-def _any_of(tools: Sequence[Tool]) -> str:
-    return " | ".join(f"tool_{i}" for i in range(len(tools)))
 
 
 class JsonCall:
@@ -98,7 +79,7 @@ class JsonCall:
         )
 
     def rules(self, tools: Sequence[Tool], quoted: Quote, *, parallel: bool) -> Iterator[str]:
-        yield f"body: {_any_of(tools)}"
+        yield f"body: {any_of(tools)}"
         for i, tool in enumerate(tools):
             yield f"tool_{i}: {self.rule(tool, quoted)}"
 
@@ -124,7 +105,7 @@ class JsonCalls:
     def rules(self, tools: Sequence[Tool], quoted: Quote, *, parallel: bool) -> Iterator[str]:
         more = ' (", " one)*' if parallel else ""
         yield f'body: " [" one{more} "]"'
-        yield f"one: {_any_of(tools)}"
+        yield f"one: {any_of(tools)}"
         for i, tool in enumerate(tools):
             yield f"tool_{i}: {self._one.rule(tool, quoted)}"
 
@@ -150,7 +131,7 @@ class NamedJson:
         self.streams = re.compile(rf"\s*(?P<name>[\w.-]+)\s*{re.escape(mark)}\s*(?=\{{)")
 
     def rules(self, tools: Sequence[Tool], quoted: Quote, *, parallel: bool) -> Iterator[str]:
-        yield f"body: {_any_of(tools)}"
+        yield f"body: {any_of(tools)}"
         for i, tool in enumerate(tools):
             yield f"tool_{i}: {quoted(tool.name)} {quoted(self._mark)} {_parameters(tool)}"
 
@@ -169,14 +150,14 @@ class PythonCalls:
     def rules(self, tools: Sequence[Tool], quoted: Quote, *, parallel: bool) -> Iterator[str]:
         more = ' (", " one)*' if parallel else ""
         yield f'body: "[" one{more} "]"'
-        yield f"one: {_any_of(tools)}"
+        yield f"one: {any_of(tools)}"
         for i, tool in enumerate(tools):
             yield f'tool_{i}: {quoted(tool.name + "(")} arg_{i}_0 ")"'
             values = {
                 key: f"{quoted(key + '=')} {json_rule(schema, strict=tool.strict)}"
                 for key, schema in _properties(tool)
             }
-            yield from _in_order(f"arg_{i}", values, _required(tool), '", "')
+            yield from in_order(f"arg_{i}", values, _required(tool), '", "')
 
     def calls(self, body: str, tools: Mapping[str, Tool]) -> list[Call]:
         try:
@@ -203,26 +184,47 @@ class XmlCall:
     streams: re.Pattern[str] | None = None
 
     def rules(self, tools: Sequence[Tool], quoted: Quote, *, parallel: bool) -> Iterator[str]:
-        yield f"body: {_any_of(tools)}"
-        end = "\n</parameter>\n"
-        yield _until("text", end, quoted)
+        yield f"body: {any_of(tools)}"
+        yield until("text", _XML_END, quoted)
         for i, tool in enumerate(tools):
             head = quoted(f"\n<function={tool.name}>\n")
             yield f"tool_{i}: {head} arg_{i}_0 {quoted('</function>' + chr(10))}"
+            texts: list[str] = []
             values = {
                 key: f"{quoted(f'<parameter={key}>' + chr(10))} "
-                + self._value(schema, quoted, end, strict=tool.strict)
-                for key, schema in _properties(tool)
+                f"({self._value(f'text_{i}_{j}', tool, schema, quoted, (key,), texts)})"
+                for j, (key, schema) in enumerate(_properties(tool))
             }
-            yield from _in_order(f"arg_{i}", values, _required(tool), "")
+            yield from in_order(f"arg_{i}", values, _required(tool), "")
+            yield from texts
 
-    def _value(self, schema: Mapping[str, Any], quoted: Quote, end: str, *, strict: bool) -> str:
+    def _value(
+        self,
+        name: str,
+        tool: Tool,
+        schema: Mapping[str, Any],
+        quoted: Quote,
+        path: tuple[str, ...],
+        texts: list[str],
+    ) -> str:
+        """A value and what ends it; `texts` gets the rules of texts that it needs."""
         if _is_json(schema):
-            return f"{json_rule(schema, strict=strict)} {quoted(end)}"
-        listed = followed(schema).get("enum")
+            return f"{json_rule(schema, strict=tool.strict)} {quoted(_XML_END)}"
+        found = followed(schema)
+        listed = found.get("enum", [found["const"]] if "const" in found else None)
         if isinstance(listed, list):
-            return f"({' | '.join(quoted(str(one)) for one in listed)}) {quoted(end)}"
-        return "text"
+            return f"({' | '.join(quoted(str(one)) for one in listed)}) {quoted(_XML_END)}"
+        if isinstance(choices := found.get("anyOf", found.get("oneOf")), list) and choices:
+            refuse_others(tool, found, ("type", "anyOf", "oneOf"), ("properties", *path))
+            each = (complete(one, schema) if isinstance(one, dict) else {} for one in choices)
+            return " | ".join(
+                self._value(f"{name}_{i}", tool, one, quoted, (*path, str(i)), texts)
+                for i, one in enumerate(each)
+            )
+        if not kinds_of(found):
+            return "text"
+        texts += text_rule(name, tool, found, _XML_END, quoted, ("properties", *path))
+        return name
 
     def calls(self, body: str, tools: Mapping[str, Tool]) -> list[Call]:
         found = re.fullmatch(r"\s*<function=([^>\n]+)>(.*?)</function>\s*", body, re.DOTALL)
@@ -241,96 +243,6 @@ def _read(value: str, schema: Mapping[str, Any]) -> Any:
     """An argument's value; where it may be null, a text that says so is."""
     is_null = value.strip() == "null" and "null" in kinds_of(schema)
     return json.loads(value) if is_null or _is_json(schema) else value
-
-
-class GemmaCall:
-    """`call:name{key:<escape>text<escape>,other:1}`."""
-
-    marks: tuple[str, ...] = ("<escape>",)
-    lists = False
-    streams: re.Pattern[str] | None = None
-
-    def rules(self, tools: Sequence[Tool], quoted: Quote, *, parallel: bool) -> Iterator[str]:
-        yield f"body: {_any_of(tools)}"
-        yield _until("text_end", "<escape>", quoted)
-        yield r"INTEGER: /-?(0|[1-9][0-9]*)/"
-        yield r"NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/"
-        yield f"text: {quoted('<escape>')} text_end"
-        yield 'any: text | NUMBER | "true" | "false" | "null" | list | object'
-        yield 'list: "[" (any ("," any)*)? "]"'
-        yield 'object: "{" (pair ("," pair)*)? "}"'
-        yield r'pair: /[^{}\[\],:<]+/ ":" any'
-        for i, tool in enumerate(tools):
-            yield f'tool_{i}: {quoted(f"call:{tool.name}{{")} arg_{i}_0 "}}"'
-            values = {
-                key: f"{quoted(key + ':')} ({self._value(schema, quoted)})"
-                for key, schema in _properties(tool)
-            }
-            yield from _in_order(f"arg_{i}", values, _required(tool), '","')
-
-    def _value(self, schema: Mapping[str, Any], quoted: Quote) -> str:
-        schema = followed(schema)
-        if isinstance(schema.get("enum"), list):
-            return " | ".join(self._constant(one, quoted) for one in schema["enum"])
-        kind = schema.get("type")
-        if kind == "array":
-            items = schema.get("items")
-            one = self._value(items, quoted) if isinstance(items, dict) else "any"
-            return f'"[" (({one}) ("," ({one}))*)? "]"'
-        plain = {"string": "text", "integer": "INTEGER", "number": "NUMBER", "object": "object"}
-        if kind == "boolean":
-            return '"true" | "false"'
-        return plain.get(kind, "any") if isinstance(kind, str) else "any"
-
-    def _constant(self, value: Any, quoted: Quote) -> str:
-        if isinstance(value, str):
-            return f"{quoted('<escape>')} {quoted(value)} {quoted('<escape>')}"
-        return quoted(json.dumps(value))
-
-    def calls(self, body: str, tools: Mapping[str, Tool]) -> list[Call]:
-        found = re.match(r"\s*call:([\w.-]+)\s*", body)
-        if found is None:
-            raise ValueError("no call")
-        value, end = _gemma_value(body, found.end())
-        if body[end:].strip() or not isinstance(value, dict):
-            raise ValueError("more than a call")
-        return [(found[1], value)]
-
-
-def _gemma_value(text: str, at: int) -> tuple[Any, int]:
-    """A value of Gemma's notation, and where it ends."""
-    if text.startswith("<escape>", at):
-        end = text.index("<escape>", at + 8)
-        return text[at + 8 : end], end + 8
-    if text[at : at + 1] not in ("{", "["):
-        found = re.compile(r"[^,}\]]*").match(text, at)
-        assert found is not None
-        return _plain(found[0].strip()), found.end()
-    close = {"{": "}", "[": "]"}[text[at]]
-    pairs: dict[str, Any] = {}
-    values: list[Any] = []
-    is_object, at = text[at] == "{", at + 1
-    while not text.startswith(close, at):
-        key = ""
-        if is_object:
-            colon = text.index(":", at)
-            key, at = text[at:colon].strip().removeprefix("<escape>"), colon + 1
-            key = key.removesuffix("<escape>")
-        value, at = _gemma_value(text, at)
-        pairs[key] = value
-        values.append(value)
-        if text.startswith(",", at):
-            at += 1
-        elif not text.startswith(close, at):
-            raise ValueError("unclosed")
-    return (pairs if is_object else values), at + 1
-
-
-def _plain(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _call_of(given: Any) -> Call:
@@ -377,21 +289,3 @@ def _is_json(schema: Mapping[str, Any]) -> bool:
     """Whether a value is written as JSON, and not as the text that it is."""
     kinds = kinds_of(schema)
     return bool(kinds) and "string" not in kinds
-
-
-def _in_order(
-    rule: str, values: Mapping[str, str], required: set[str], separator: str
-) -> Iterator[str]:
-    """Rules for arguments in their order, those that aren't required perhaps left out.
-
-    `RULE_i` is what may follow at argument i with nothing before it, `RULE_more_i` with something.
-    """
-    keys = list(values)
-    for i, key in enumerate(keys):
-        more = f"{rule}_more_{i + 1}"
-        leave_out = key not in required
-        yield f"{rule}_{i}: {values[key]} {more}" + (f" | {rule}_{i + 1}" if leave_out else "")
-        follows = f"{separator} {values[key]} {more}".strip()
-        yield f"{rule}_more_{i}: {follows}" + (f" | {more}" if leave_out else "")
-    yield f'{rule}_{len(keys)}: ""'
-    yield f'{rule}_more_{len(keys)}: ""'

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from edgeinfinite.runtime_py.tools import bodies
 from edgeinfinite.runtime_py.tools.bodies import Body
+from edgeinfinite.runtime_py.tools.gemma import GemmaCall
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ HERMES = ToolForm(
 FORMS = (
     ToolForm(
         *("gemma", ("<start_function_call>",), "<start_function_call>", "<end_function_call>"),
-        bodies.GemmaCall(),
+        GemmaCall(),
         between="",
     ),
     ToolForm(

@@ -10,9 +10,9 @@ from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.answer.grammars.guidance import Guidance, TokenGrammar
 from edgeinfinite.runtime_py.answer.grammars.json_schemas import understood
 from edgeinfinite.runtime_py.tools.arguments import refers
-from edgeinfinite.runtime_py.tools.bodies import json_rule
 from edgeinfinite.runtime_py.tools.forms import ToolForm
 from edgeinfinite.runtime_py.tools.reader import THINK, THOUGHT
+from edgeinfinite.runtime_py.tools.rules import json_rule
 from edgeinfinite.runtime_py.tools.tool import Tool, Tools
 
 _ANY = "/(?s:.*)/"

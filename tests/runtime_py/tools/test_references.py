@@ -78,8 +78,9 @@ def test_a_strict_tool_is_held_to_what_it_refers_to(kind: str, tokenizer, guidan
         ("lfm2", "[do({})]"),
         ("qwen-xml", "\n<function=do>\n{}</function>\n"),
         ("hermes", '\n{{"name": "do", "arguments": {{{}}}}}\n'),
+        ("gemma", "call:do{{{}}}"),
     ):
-        given = {"lfm2": "v={}", "qwen-xml": "<parameter=v>\n{}\n</parameter>\n"}
+        given = {"gemma": "v:{}", "lfm2": "v={}", "qwen-xml": "<parameter=v>\n{}\n</parameter>\n"}
         argument = given.get(form, '"v": {}')
 
         def taken(value: str, form: str = form, body: str = body, argument: str = argument) -> bool:
@@ -95,6 +96,9 @@ def test_a_schema_that_refers_to_itself_means_the_tools(tokenizer, guidance) -> 
     for inner, is_right in (('{"v": 5}', True), ("5", False), ('{"v": 5, "in": {"v": 2}}', False)):
         body = f"[do(v=5, in={inner})]"
         assert accepts(tokenizer, guidance, ITSELF, "lfm2", body) is is_right, inner
+        plain = inner.replace('"', "").replace(" ", "")
+        body = f"call:do{{v:5,in:{plain}}}"
+        assert accepts(tokenizer, guidance, ITSELF, "gemma", body) is is_right, inner
 
 
 @pytest.mark.parametrize("form", ["lfm2", "qwen-xml", "gemma", "hermes"])
