@@ -39,10 +39,11 @@ SPEED = Grid(
 
 def _gemma(tokens: int, file: str) -> tuple[Line, ...]:
     systems = {
-        "26.4 MB, float16": "gemma-26.7",
-        "12.8 MB, int8": "gemma-13-int8",
-        "26.7 MB, int8": "gemma-26.7-int8",
-        "llama.cpp, `swa_full` on": "flash attention, f16 cache, swa_full on",
+        "**8.3 MB, the default**": "gemma-default",
+        "12.8 MB": "gemma-13",
+        "26.7 MB": "gemma-26.7",
+        "llama.cpp": _LLAMA.format("f16"),
+        "llama.cpp, q8_0 cache": _LLAMA.format("q8_0"),
     }
     return tuple(
         Line((f"{tokens:,}", label), file, {"settings": settings, "prompt_tokens": tokens})
