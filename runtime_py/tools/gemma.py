@@ -108,8 +108,8 @@ class _Values:
             if isinstance(choices, list) and choices:
                 refuse_others(self._tool, schema, ("type", keyword), path)
                 places = ((*path, keyword, str(i)) for i in range(len(choices)))
-                names = map(self._value, map(_schema, choices), places)
-                self._rules.append(f"{name}: {' | '.join(names)}")
+                found = map(self._value, map(_schema, choices), places)
+                self._rules.append(f"{name}: {' | '.join(found)}")
                 return
         kinds = sorted(kinds_of(schema, self._root))
         if not kinds:
