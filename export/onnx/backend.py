@@ -53,6 +53,7 @@ from edgeinfinite.export.onnx.passes.skip_norm import fuse_skip_norms
 from edgeinfinite.export.onnx.passes.split_head import split_head
 from edgeinfinite.export.onnx.passes.state_space import fused_state_space
 from edgeinfinite.export.onnx.passes.tied_head import untransposed_head
+from edgeinfinite.export.onnx.passes.whole_cache import fewer_passes
 from edgeinfinite.export.onnx.quantize import quantize, take_over
 from edgeinfinite.export.onnx.signature import check_signatures
 from edgeinfinite.export.onnx.state import OnnxState
@@ -153,6 +154,7 @@ class OnnxBackend:
                     else CompressMemory(model, state)
                 )
                 traced = trace(compress)
+                applied[fewer_passes.__name__] = fewer_passes(traced)
                 halve_constants(traced)
                 operators[COMPRESS] = operators_of(traced)
                 file.save(traced, FILES[COMPRESS])
