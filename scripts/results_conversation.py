@@ -49,8 +49,8 @@ CONVERSATION = Grid(
     _COLUMNS,
     (
         *(_line(8000, method) for method in _LABELS),
-        *(_line(32000, m) for m in ("edgeinfinite", "streaming", "extract", "newest")),
-        *(_line(128_000, method) for method in ("edgeinfinite", "streaming", "newest")),
+        *(_line(32000, method) for method in _LABELS if method != "empty"),
+        *(_line(128_000, m) for m in ("edgeinfinite", "streaming", "extract", "newest")),
     ),
 )
 CONVERSATION_GEMMA = Grid(
