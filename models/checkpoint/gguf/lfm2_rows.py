@@ -26,7 +26,7 @@ _CONVOLUTION = {
     "shortconv.in_proj": "conv.in_proj",
     "shortconv.out_proj": "conv.out_proj",
 }
-_EXPERTS = {
+_EXPERTS: dict[str, str | To] = {
     "ffn_gate_inp": "feed_forward.gate",
     "exp_probs_b.bias": To("feed_forward.expert_bias"),
     **experts("feed_forward.experts"),

@@ -105,7 +105,7 @@ def _named(header: Header, config: PretrainedConfig) -> dict[str, tuple[Place, .
     row = header.row
     less = 1.0 if row.norm_offset else 0.0
     norm, module = row.last_norm
-    found = {
+    found: dict[str, tuple[Place, ...]] = {
         _EMBEDDING: (Place("model.embed_tokens.weight"),),
         _HEAD: (Place("lm_head.weight"),),
         f"{norm}.weight": (Place(f"{module}.weight", less=less),),
@@ -137,10 +137,11 @@ def _of_layer(
     row: GgufArchitecture, config: PretrainedConfig, tensors: Mapping[str, str | To], layer: int
 ) -> dict[str, tuple[Place, ...]]:
     """The places of one layer's tensors, by their names in it."""
-    heads = {}
+    heads: dict[str, int] = {}
     if row.pairs:
         heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
-    start, less, found = f"model.layers.{layer}.", 1.0 if row.norm_offset else 0.0, {}
+    start, less = f"model.layers.{layer}.", 1.0 if row.norm_offset else 0.0
+    found: dict[str, tuple[Place, ...]] = {}
     for name, to in whole_names(tensors).items():
         order = heads.get(name.removesuffix(".weight"), 0)
         found[name] = places_at(start, to, config, order, less if "norm" in name else 0.0)

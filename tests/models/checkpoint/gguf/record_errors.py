@@ -37,6 +37,8 @@ def main(output: Path, names: list[str]) -> None:
             rows[-1]["errors"] = errors
             path.unlink()
             print(json.dumps(rows[-1]), file=sys.stderr)
+    order = {case.label: number for number, case in enumerate(EVERY)}
+    rows.sort(key=lambda row: order[row["file"]])
     lines = ",\n".join(f" {json.dumps(row)}" for row in rows)
     output.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
