@@ -174,7 +174,7 @@ ARCHITECTURES: Mapping[str, GgufArchitecture] = {
 
 _NO_ROPE = "it has no rotary position embedding (RoPE)"
 _RECURRENT = "it has layers that don't attend"
-_DELTA_RULE = "its gated delta rule isn't read from GGUF; give the model's folder or hub id"
+_DELTA_RULE = "its experts beside a gated delta rule aren't read from GGUF"
 REFUSED: Mapping[str, str] = {
     "bloom": _NO_ROPE,
     "gpt2": _NO_ROPE,

@@ -216,6 +216,7 @@ def test_a_missing_tensor_is_named(name, tmp_path):
         ("falcon", "doesn't use the attention interface"),
         ("mamba", "layers that don't attend"),
         ("minimax-m2", "its experts are chosen with biases"),
+        ("qwen3next", "experts beside a gated delta rule"),
         ("made-up", "isn't read from GGUF, only .*gemma, gemma2"),
     ],
 )
