@@ -236,6 +236,39 @@ HYBRIDS = (
 )
 """Granite 4 H and Falcon-H1."""
 
+GEMMAS = (
+    Case("gemma3n second base", "gemma3n", {"rope.freq_base_swa": 500.0}),
+    Case("gemma3n yarn", "gemma3n", SHORT_YARN),
+    Case("gemma4 second base", "gemma4", {"rope.freq_base_swa": 500.0}),
+    Case("gemma4 window", "gemma4", {"attention.sliding_window": 40}),
+    Case("gemma4 no cap", "gemma4", {"final_logit_softcapping": 0.0}),
+    Case("gemma4 default cap", "gemma4", {"final_logit_softcapping": None}),
+    Case("gemma4 whole rope", "gemma4", more={tiny_gguf.ROPE_FREQS: np.ones(16, np.float32)}),
+)
+"""Gemma 3n and 4."""
+
+SPARSE = (
+    Case("olmoe yarn", "olmoe", SHORT_YARN),
+    Case("olmoe biases", "olmoe", more=_biases("olmoe", *QKV)),
+    Case("granitemoe longrope", "granitemoe", SHORT_LONGROPE, _factors(8)),
+    Case("granitemoe one expert", "granitemoe", {"expert_used_count": 1}),
+    Case("gpt-oss yarn", "gpt-oss", SHORT_YARN),
+    Case("gpt-oss window", "gpt-oss", {"attention.sliding_window": 40}),
+    Case("gpt-oss pattern", "gpt-oss", {"attention.sliding_window_pattern": 4}),
+    Case("lfm2moe all experts", "lfm2moe", {"expert_used_count": 4}),
+)
+"""Those that are only known with experts."""
+
+DELTAS = (
+    Case("qwen35 by interval", "qwen35", {"attention.recurrent_layers": None}),
+    Case("qwen35 wide sections", "qwen35", {"rope.dimension_sections": [11, 11, 10, 0]}),
+    Case("qwen35 yarn", "qwen35", SHORT_YARN),
+    Case("qwen35 biases", "qwen35", more=_biases("qwen35", *QKV)),
+)
+"""Qwen3.5."""
+
+FAMILIES = (*HYBRIDS, *GEMMAS, *SPARSE, *DELTAS)
+
 LLAMA3 = {tiny_gguf.ROPE_FREQS: llama3_factors(16, 10000.0, 8.0, 2048)}
 LONG_CASES = (
     *(Case(f"{name} long", name, tokens=LONG) for name in tiny_gguf.ARCHITECTURES),
@@ -257,9 +290,10 @@ LONG_CASES = (
 
 _LONG_RECORDED = ("llama long freqs", "qwen2 long yarn", "gemma3 long linear", "phi3 long longrope")
 RECORDED = (
-    *(case for case in BASES if case.name in PLAIN),
+    *BASES,
     *ROPES,
     *OTHERS,
+    *FAMILIES,
     *(case for case in LONG_CASES if case.label in _LONG_RECORDED),
 )
-EVERY = (*BASES, *ROPES, *OTHERS, *HYBRIDS, *LONG_CASES)
+EVERY = (*BASES, *ROPES, *OTHERS, *FAMILIES, *LONG_CASES)

@@ -5,15 +5,22 @@ Weights are drawn per tensor from its name, so a file with one more tensor has t
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tiny_gguf_deltas as deltas
+import tiny_gguf_experts as sparse
+import tiny_gguf_gemmas as gemmas
 import tiny_gguf_hybrids as hybrids
 from gguf import GGMLQuantizationType, GGUFValueType, GGUFWriter
 from gguf.quants import quantize
+from tiny_gguf_deltas import DELTAS
+from tiny_gguf_experts import SPARSE
+from tiny_gguf_gemmas import GEMMAS
 from tiny_gguf_hybrids import HYBRIDS
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
@@ -30,9 +37,9 @@ _HEADS = {  # heads, KV heads, dimensions of a head
     "mixtral": (4, 2, 16),
 }
 _LAYER_NORM = ("starcoder2", "nemotron")
-_GEMMAS = ("gemma", "gemma2", "gemma3")
+_GEMMAS = ("gemma", "gemma2", "gemma3", *GEMMAS)
 _MOE = ("mixtral", "qwen2moe", "qwen3moe")
-LATER = (*HYBRIDS,)
+LATER = (*HYBRIDS, *GEMMAS, *SPARSE, *DELTAS)
 ARCHITECTURES = (
     "llama", "mixtral", "mistral3", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "gemma", "gemma2",
     "gemma3", "phi3", "granite", "smollm3", "olmo2", "starcoder2", "nemotron",
@@ -42,13 +49,14 @@ ARCHITECTURES = (
 
 def layers_of(name: str) -> int:
     """How many layers a tiny file of this architecture has."""
-    return ({"gemma3": 6, "smollm3": 4, "lfm2": 4} | hybrids.LAYERS).get(name, LAYERS)
+    known = {"gemma3": 6, "smollm3": 4, "lfm2": 4} | hybrids.LAYERS | gemmas.LAYERS
+    return (known | sparse.LAYERS | deltas.LAYERS).get(name, LAYERS)
 
 
 def architecture_of(name: str) -> str:
     """As the file calls it."""
     names = {"mixtral": "llama", "granitehybrid-experts": "granitehybrid"}
-    return names.get(name, name.removesuffix("-norm"))
+    return names.get(name, re.sub("-(norm|shared|plain|predicting)$", "", name))
 
 
 def keys_of(name: str) -> dict[str, Any]:
@@ -84,6 +92,12 @@ def keys_of(name: str) -> dict[str, Any]:
         keys |= {"attention.head_count_kv": [0, kv_heads, 0, kv_heads], "shortconv.l_cache": 3}
     if name in HYBRIDS:
         keys |= hybrids.keys_of(name)
+    if name in GEMMAS:
+        keys |= gemmas.keys_of(name)
+    if name in SPARSE:
+        keys |= sparse.keys_of(name)
+    if name in DELTAS:
+        keys |= deltas.keys_of(name)
     return keys
 
 
@@ -143,11 +157,19 @@ def shapes_of(name: str) -> dict[str, tuple[int, ...]]:
         parts = _convolution(layer) if name == "lfm2" and index % 2 == 0 else layer
         if name in HYBRIDS:
             parts = hybrids.layer_of(name, index, layer)
+        if name in GEMMAS:
+            parts = gemmas.layer_of(name, index, layer)
+        if name in SPARSE:
+            parts = sparse.layer_of(name, index, layer)
+        if name in DELTAS:
+            parts = deltas.layer_of(index, layer)
         found |= {f"blk.{index}.{part}": shape for part, shape in parts.items()}
-    found["token_embd_norm.weight" if name == "lfm2" else "output_norm.weight"] = (WIDTH,)
+    found["token_embd_norm.weight" if name.startswith("lfm2") else "output_norm.weight"] = (WIDTH,)
+    if name in GEMMAS:
+        found |= gemmas.others_of(name)
     if name in _LAYER_NORM:
         found["output_norm.bias"] = (WIDTH,)
-    if name in ("olmo2", "nemotron", "qwen2moe", "mistral3"):
+    if name in ("olmo2", "nemotron", "qwen2moe", "mistral3", "olmoe", "gpt-oss"):
         found["output.weight"] = (VOCABULARY, WIDTH)
     return found
 
@@ -167,10 +189,16 @@ def drawn(tensor: str, shape: tuple[int, ...], name: str = "") -> np.ndarray:
     """A tensor's values: matrices keep the size of what they multiply, norms are near 1."""
     random = np.random.default_rng(zlib.crc32(tensor.encode()))
     values = random.standard_normal(shape)
+    if name.startswith("gemma3n") and "post_ffw_norm" in tensor:
+        return np.float32(values / 20)
     if "norm.weight" in tensor or tensor.endswith("ffn_norm"):
         return np.float32(1 + values / 4)
+    if tensor == ROPE_FREQS:
+        return gemmas.divisors()
+    if tensor.endswith(("layer_output_scale.weight", "altup_correct_scale.weight")):
+        return np.float32(1 + values / 4)
     if tensor.endswith("ssm_a"):  # decays from fast to so slow that a text's begin still counts
-        return np.float32(-np.exp(np.linspace(-6, 1, shape[0]))[:, None])
+        return np.float32(-np.exp(np.linspace(-6, 1, shape[0]))).reshape(shape)
     if tensor.endswith(".bias"):
         return np.float32(values / 2)
     if tensor == "token_embd.weight":
@@ -198,7 +226,7 @@ def write(
         more: further or other tensors.
         without: a tensor to leave out.
         split: at most so many tensors a part.
-        kind: of the matrices, `Q8_0` and the like; norms and convolutions are float32.
+        kind: of the matrices, `Q8_0` and the like; norms, biases and convolutions are float32.
     """
     architecture = architecture_of(name)
     writer = GGUFWriter(path, architecture, split_max_tensors=split)
@@ -215,7 +243,7 @@ def write(
         if (
             kind != "F32"
             and values.ndim > 1
-            and not part.endswith(("conv.weight", "conv1d.weight"))
+            and not part.endswith(("conv.weight", "conv1d.weight", ".bias"))
         ):
             form = GGMLQuantizationType[kind]
             writer.add_tensor(part, quantize(values, form), raw_dtype=form)

@@ -66,6 +66,12 @@ class GgufArchitecture:
             whole name of a tensor to what is no module's weight as it is.
         other_layer: those of a layer that doesn't attend, which has no KV heads in the header;
             none: every layer attends.
+        types_apart: which layers attend is in other keys than that of KV heads, as the family's
+            settings say.
+        predicting: further tensors of a last block that predicts a second token, which nothing is
+            computed with; its other tensors are those of `layer`. None: there is no such block.
+        model: tensors outside of layers beside the usual ones, as `layer`, to the decoder's parts.
+        by_layer: KV heads and inner width may differ by layer, as the family's settings say.
         last_norm: the tensor of the last norm, and its module.
         biases: those of `layer` that may have a bias, each in any layer or none.
         needs_biases: all of `biases`, and of the norms, must be there.
@@ -75,12 +81,15 @@ class GgufArchitecture:
         other_type: how transformers' `layer_types` call a layer that doesn't attend.
         expert_names: the configuration's names for how many experts there are, how many a token
             has, and their inner width; the last is "" if that is `feed_forward_length`.
+        gating: the number of the only `expert_gating_func` that is read.
+        dense: what the configuration's first `num_dense_layers` have in the place of experts.
         layer_norms: the norms are LayerNorm, not RMSNorm.
         bias_setting: of the configuration, on if there is a bias of q, k, v or the output.
         mlp_bias_setting: the same of the MLP.
         pairs: RoPE turns neighbouring dimensions, so the rows of Q and K are in another order.
         norm_offset: the file's norms are transformers' plus one.
         partial: RoPE may turn a part of a head.
+        sections: angles are shared among an image's grids, as the family's settings say.
         rope_by_factors: transformers' configuration knows scaled RoPE as `longrope` only.
         own_head: the size of a head may differ from the width divided by the heads.
         rope_tensors: which of `rope_freqs` (not with LongRoPE) and `rope_factors` it reads.
@@ -91,6 +100,10 @@ class GgufArchitecture:
     model_type: str
     layer: Mapping[str, str | To] = field(default_factory=lambda: MappingProxyType(DENSE))
     other_layer: Mapping[str, str | To] = field(default_factory=dict)
+    types_apart: bool = False
+    predicting: tuple[str, ...] = ()
+    model: Mapping[str, str | To] = field(default_factory=dict)
+    by_layer: bool = False
     other_type: str = "conv"
     last_norm: tuple[str, str] = ("output_norm", "model.norm")
     biases: tuple[str, ...] = ()
@@ -102,12 +115,15 @@ class GgufArchitecture:
         "num_experts_per_tok",
         "moe_intermediate_size",
     )
+    gating: int = 1
+    dense: Mapping[str, str | To] = field(default_factory=dict)
     layer_norms: bool = False
     bias_setting: str | None = "attention_bias"
     mlp_bias_setting: str | None = None
     pairs: bool = False
     norm_offset: bool = False
     partial: bool = False
+    sections: bool = False
     rope_by_factors: bool = False
     own_head: bool = False
     rope_tensors: tuple[str, ...] = ()

@@ -22,15 +22,12 @@ from edgeinfinite.models.checkpoint.gguf.architecture import (
     SHARED_EXPERT,
     GgufArchitecture,
 )
+from edgeinfinite.models.checkpoint.gguf.delta_rows import DELTAS
+from edgeinfinite.models.checkpoint.gguf.expert_rows import SPARSE
+from edgeinfinite.models.checkpoint.gguf.gemma_rows import GEMMAS
 from edgeinfinite.models.checkpoint.gguf.hybrid_rows import HYBRIDS
+from edgeinfinite.models.checkpoint.gguf.lfm2_rows import LFM2S
 
-_LFM2_BOTH = {
-    "attn_norm": "operator_norm",
-    "ffn_norm": "ffn_norm",
-    "ffn_gate": "feed_forward.w1",
-    "ffn_up": "feed_forward.w3",
-    "ffn_down": "feed_forward.w2",
-}
 _WINDOW = {"attention.sliding_window": "llama.cpp has no window here, whatever the converter wrote"}
 _LLAMA = GgufArchitecture(
     "llama",
@@ -43,7 +40,11 @@ _LLAMA = GgufArchitecture(
 )
 
 ARCHITECTURES: Mapping[str, GgufArchitecture] = {
+    **DELTAS,
     **HYBRIDS,
+    **GEMMAS,
+    **LFM2S,
+    **SPARSE,
     "llama": _LLAMA,
     "llama with experts": GgufArchitecture(
         "mixtral",
@@ -169,32 +170,11 @@ ARCHITECTURES: Mapping[str, GgufArchitecture] = {
         norm_offset=True,
         partial=True,
     ),
-    "lfm2": GgufArchitecture(
-        "lfm2",
-        layer={
-            "attn_q": "self_attn.q_proj",
-            "attn_k": "self_attn.k_proj",
-            "attn_v": "self_attn.v_proj",
-            "attn_output": "self_attn.out_proj",
-            "attn_q_norm": "self_attn.q_layernorm",
-            "attn_k_norm": "self_attn.k_layernorm",
-            **_LFM2_BOTH,
-        },
-        other_layer={
-            "shortconv.conv": "conv.conv",
-            "shortconv.in_proj": "conv.in_proj",
-            "shortconv.out_proj": "conv.out_proj",
-            **_LFM2_BOTH,
-        },
-        last_norm=("token_embd_norm", "model.embedding_norm"),
-        settings={"block_auto_adjust_ff_dim": False, "conv_bias": False},
-        epsilon="norm_eps",
-        bias_setting=None,
-    ),
 }
 
 _NO_ROPE = "it has no rotary position embedding (RoPE)"
 _RECURRENT = "it has layers that don't attend"
+_DELTA_RULE = "its experts beside a gated delta rule aren't read from GGUF"
 REFUSED: Mapping[str, str] = {
     "bloom": _NO_ROPE,
     "gpt2": _NO_ROPE,
@@ -206,14 +186,11 @@ REFUSED: Mapping[str, str] = {
     "nomic-bert": "it is an encoder",
     "mamba": _RECURRENT,
     "mamba2": _RECURRENT,
-    "lfm2moe": "its experts are chosen with biases that aren't read from GGUF",
-    "qwen3next": _RECURRENT,
+    "qwen3next": _DELTA_RULE,
+    "qwen35moe": _DELTA_RULE,
     "falcon": "transformers' model doesn't use the attention interface",
     "stablelm": "transformers' model doesn't use the attention interface",
     "deci": "its layers differ in heads, and transformers has no such model",
-    "gpt-oss": "its attention has learned sinks",
-    "gemma4": "its layers differ in heads or their size",
-    "gemma3n": "its layers share KV caches",
     "deepseek2": "its KV cache is a latent one (MLA)",
     "minimax-m2": "its experts are chosen with biases that aren't read from GGUF",
     "clip": "it is the image part of a model; give the model's own file",

@@ -9,22 +9,28 @@ import numpy as np
 from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 
+from edgeinfinite.models.checkpoint.gguf.delta_settings import qwen3_5
 from edgeinfinite.models.checkpoint.gguf.family_settings import (
     FULL,
     SLIDING,
     Ropes,
     gemma2,
     gemma3,
+    gpt_oss,
     granite,
+    granite_moe,
     lfm2,
+    lfm2_moe,
     olmo2,
 )
 from edgeinfinite.models.checkpoint.gguf.file import GgufFile, check_general, refusal
+from edgeinfinite.models.checkpoint.gguf.gemma_settings import gemma3n, gemma4
 from edgeinfinite.models.checkpoint.gguf.header import Header
 from edgeinfinite.models.checkpoint.gguf.hybrid_settings import falcon_h1, granite_hybrid
 from edgeinfinite.models.checkpoint.gguf.rope import read_rope, rope_tensor_names
+from edgeinfinite.models.rotary_embedding import rotary_embedding
 
-_SOFTMAX = 1
+_GATINGS = {1: "softmax", 2: "sigmoid"}
 
 
 def read_config(file: GgufFile) -> tuple[PretrainedConfig, Header, Ropes]:
@@ -74,7 +80,7 @@ def check_frequencies(model: PreTrainedModel, ropes: Ropes) -> None:
     Raises:
         AssertionError: transformers computes other angles from the configuration.
     """
-    rotary: Any = model.get_decoder().rotary_emb
+    rotary: Any = rotary_embedding(model.get_decoder())
     assert (rotary is None) == (not ropes)
     for kind, rope in ropes.items():
         start = "" if hasattr(rotary, "inv_freq") else f"{kind}_"
@@ -93,7 +99,7 @@ def _check_plain(header: Header) -> None:
 
 
 def _sizes(header: Header, file: GgufFile) -> dict[str, Any]:
-    heads, layers = header.positive("attention.head_count"), header.positive("block_count")
+    heads, layers = header.positive("attention.head_count"), header.layers
     kv_heads, types = _kv_heads(header, layers, heads)
     if heads % kv_heads:
         raise header.refuse("attention.head_count_kv", f"is {kv_heads}, of {heads} heads")
@@ -113,7 +119,7 @@ def _sizes(header: Header, file: GgufFile) -> dict[str, Any]:
         "max_position_embeddings": header.positive("context_length"),
         "hidden_size": header.positive("embedding_length"),
         "num_hidden_layers": layers,
-        "intermediate_size": header.positive("feed_forward_length"),
+        "intermediate_size": _inner(header, layers),
         "num_attention_heads": heads,
         "num_key_value_heads": kv_heads,
         "vocab_size": vocabulary,
@@ -128,7 +134,9 @@ def _sizes(header: Header, file: GgufFile) -> dict[str, Any]:
 def _kv_heads(header: Header, layers: int, heads: int) -> tuple[int, dict[str, Any]]:
     """KV heads of the layers that attend, and, where others are known, the type of each layer."""
     key = "attention.head_count_kv"
-    if not header.row.other_layer:
+    if header.row.by_layer:
+        return max(1, header.by_layer(key, layers, heads)[0]), {}
+    if not header.row.other_layer or header.row.types_apart:
         return header.positive(key, heads), {}
     found = header.by_layer(key, layers, heads)
     counts = set(found) - {0}
@@ -137,6 +145,12 @@ def _kv_heads(header: Header, layers: int, heads: int) -> tuple[int, dict[str, A
     return counts.pop(), {
         "layer_types": [FULL if count else header.row.other_type for count in found]
     }
+
+
+def _inner(header: Header, layers: int) -> int:
+    """The inner width of the MLPs, of the first layer's where they differ."""
+    key = "feed_forward_length"
+    return header.by_layer(key, layers)[0] if header.row.by_layer else header.positive(key)
 
 
 def _head(header: Header, width: int, heads: int) -> int:
@@ -190,7 +204,8 @@ def _experts(header: Header, settings: Mapping[str, Any]) -> dict[str, Any]:
     count = header.positive("expert_count")
     if not 0 < used <= count:
         raise header.refuse("expert_used_count", f"is {used}, of {count} experts")
-    header.must_be("expert_gating_func", _SOFTMAX, "only softmax (1) is read")
+    gating = header.row.gating
+    header.must_be("expert_gating_func", gating, f"only {_GATINGS[gating]} ({gating}) is read")
     for key in ("expert_group_count", "expert_group_used_count"):
         if header.whole(key, 0) > 1:
             raise header.refuse(key, "isn't 1: groups of experts aren't read")
@@ -225,8 +240,14 @@ _SPECIAL: Mapping[str, Callable[[Header, dict[str, Any], Ropes], dict[str, Any]]
     "falcon-h1": falcon_h1,
     "gemma2": gemma2,
     "gemma3": gemma3,
+    "gemma3n": gemma3n,
+    "gemma4": gemma4,
+    "gpt-oss": gpt_oss,
     "granite": granite,
     "granitehybrid": granite_hybrid,
+    "granitemoe": granite_moe,
     "lfm2": lfm2,
+    "lfm2moe": lfm2_moe,
     "olmo2": olmo2,
+    "qwen35": qwen3_5,
 }

@@ -108,6 +108,29 @@ def lfm2(header: Header, _settings: dict[str, Any], _ropes: Ropes) -> dict[str, 
     return {"conv_L_cache": kernel}
 
 
+def lfm2_moe(header: Header, settings: dict[str, Any], ropes: Ropes) -> dict[str, Any]:
+    """LFM2 with experts in all layers but the first ones."""
+    dense = header.whole("leading_dense_block_count", 0)
+    return lfm2(header, settings, ropes) | {"num_dense_layers": dense}
+
+
+def gpt_oss(header: Header, settings: dict[str, Any], ropes: Ropes) -> dict[str, Any]:
+    """GPT-OSS, every second layer of which has a window."""
+    base = ropes[FULL].base
+    header.must_be("rope.freq_base_swa", base, "GPT-OSS with one base for all layers is read")
+    header.positive("attention.sliding_window")
+    return window(header, settings, 2)
+
+
+def granite_moe(header: Header, settings: dict[str, Any], ropes: Ropes) -> dict[str, Any]:
+    """Granite with experts, and with one that all tokens have or without."""
+    found = granite(header, settings, ropes)
+    shared = header.whole("expert_shared_feed_forward_length", 0)
+    if shared:
+        found |= {"model_type": "granitemoeshared", "shared_intermediate_size": shared}
+    return found
+
+
 def olmo2(header: Header, settings: dict[str, Any], ropes: Ropes) -> dict[str, Any]:
     """OLMo 2, or OLMo 3, whose window says so."""
     if not header.whole("attention.sliding_window", 0):

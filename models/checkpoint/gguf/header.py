@@ -58,12 +58,26 @@ class Header:
                 "model's folder or hub id",
             )
         if bool(experts) != ("ffn_gate_inp" in row.layer):
-            raise self.refuse("expert_count", f"is {experts}, and {name} is read without experts")
+            read = "without" if experts else "with"
+            raise self.refuse("expert_count", f"is {experts}, and {name} is read {read} experts")
         return row
 
     def refuse(self, key: str, reason: str) -> EdgeInfiniteError:
         """The error for a key whose value can't be right."""
         return refusal(self._path, f"its {self.architecture}.{key} {reason}")
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks of tensors there are."""
+        return self.positive("block_count")
+
+    @property
+    def layers(self) -> int:
+        """How many of the blocks are layers; others predict further tokens."""
+        others = self.whole("nextn_predict_layers", 0) if self.row.predicting else 0
+        if others >= self.blocks:
+            raise self.refuse("nextn_predict_layers", f"is {others}, of {self.blocks} blocks")
+        return self.blocks - others
 
     def has(self, key: str) -> bool:
         """Whether the file states it; doesn't count as used."""
@@ -90,7 +104,7 @@ class Header:
             found = found[0]
         return self._checked(key, found)
 
-    def by_layer(self, key: str, layers: int, default: int) -> list[int]:
+    def by_layer(self, key: str, layers: int, default: int | None = None) -> list[int]:
         """A whole number from 0 for each layer; one number in the file is that of all."""
         found = self.value(key, default)
         if not isinstance(found, list):

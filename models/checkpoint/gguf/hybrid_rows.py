@@ -36,7 +36,7 @@ def _shared_mlp(end: str) -> dict[str, str | To]:
     }
 
 
-_GRANITE_EXPERTS: dict[str, str | To] = {
+GRANITE_EXPERTS: dict[str, str | To] = {
     "ffn_gate_inp": "block_sparse_moe.router",
     **experts("block_sparse_moe.experts"),
     **_shared_mlp("_shexp"),
@@ -58,7 +58,7 @@ def _granite(mlp: Mapping[str, str | To]) -> GgufArchitecture:
 
 HYBRIDS: Mapping[str, GgufArchitecture] = {
     "granitehybrid": _granite(_shared_mlp("")),
-    "granitehybrid with experts": _granite(_GRANITE_EXPERTS),
+    "granitehybrid with experts": _granite(GRANITE_EXPERTS),
     "falcon-h1": GgufArchitecture(
         "falcon_h1",
         layer={

@@ -120,7 +120,7 @@ def float_parts(data: np.ndarray, kind: Any) -> Iterator[tuple[slice, np.ndarray
 def _fill(
     model: PreTrainedModel,
     tensors: Sequence[ReaderTensor],
-    places: Mapping[str, Place | None],
+    places: Mapping[str, tuple[Place, ...]],
     zero: set[str],
     memory: FileMemory | None,
     done: Callable[[], None],
@@ -135,13 +135,10 @@ def _fill(
         memory: see `load_gguf`.
         done: called after each tensor.
     """
-    weights = dict(model.named_parameters())
+    weights = dict(model.named_parameters()) | dict(model.named_buffers())
     begun: set[str] = set()
-    for tensor in tensors:
-        place = places[tensor.name]
-        if place is None:
-            continue
-        weight, held = weights[place.parameter], _floats(tensor, memory)
+    for tensor, place in ((one, place) for one in tensors for place in places[one.name]):
+        weight, held = weights[place.parameter], _floats(tensor, place.entry, memory)
         made = torch.from_numpy(_written_to(held, place.values(held)))
         if place.part is None:
             weight.data = made.reshape(weight.shape)
@@ -156,12 +153,12 @@ def _fill(
         weights[name].data = torch.zeros(weights[name].shape)
 
 
-def _floats(tensor: Any, memory: FileMemory | None) -> np.ndarray:
-    """All weights of a tensor, in memory of their own."""
-    data = tensor.data
+def _floats(tensor: Any, entry: int | None, memory: FileMemory | None) -> np.ndarray:
+    """The weights of a tensor, or of one entry of its first axis, in memory of their own."""
+    data = tensor.data if entry is None else tensor.data[entry]
     if data.ndim < 2:
         return np.concatenate([part for _, part in float_parts(data, tensor.tensor_type)])
-    shape = tuple(int(size) for size in reversed(tensor.shape))
+    shape = tuple(int(size) for size in reversed(tensor.shape))[entry is not None :]
     values = np.empty(shape, np.float32) if memory is None else memory.zeros(*shape).numpy()
     for rows, part in float_parts(data, tensor.tensor_type):
         values[rows] = part

@@ -6,11 +6,12 @@ Letters: H heads, D head dimension, I inputs, O outputs, E experts, F inner widt
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from gguf.gguf_reader import ReaderTensor
+from transformers import PretrainedConfig
 
 
 @dataclass(frozen=True)
@@ -21,14 +22,20 @@ class Part:
         number: of the share, from 0.
         of: how many shares there are, of one size.
         axis: of the parameter that is shared.
+        in_turns: the shares' rows take turns; False: one share after the other.
     """
 
     number: int
     of: int = 2
     axis: int = 0
+    in_turns: bool = False
 
     def view(self, values: torch.Tensor) -> torch.Tensor:
         """The share of a parameter's values; writing to it writes to them."""
+        if self.in_turns:
+            index = [slice(None)] * values.dim()
+            index[self.axis] = slice(self.number, None, self.of)
+            return values[tuple(index)]
         size = values.shape[self.axis] // self.of
         return values.narrow(self.axis, self.number * size, size)
 
@@ -61,6 +68,11 @@ FLAT = Turn(lambda values: values.reshape(-1), _flat_shape)
 LOG_OF_MINUS = Turn(_log_of_minus, _flat_shape)
 """Mamba's A, which is below 0; transformers has log(-A)."""
 
+TRANSPOSED = Turn(
+    lambda values: values.swapaxes(-1, -2), lambda shape: [*shape[:-2], shape[-1], shape[-2]]
+)
+"""Experts `[E, O, I]`, where transformers has `[E, I, O]`."""
+
 
 @dataclass(frozen=True)
 class To:
@@ -70,11 +82,21 @@ class To:
         parameter: of the layer, its whole name.
         part: of the parameter; None: all of it.
         turn: what is done with the numbers; None: nothing.
+        order: of the configuration, which of the tensor's rows each of the parameter's is; None:
+            they are in order.
+        axis: 1: the same of columns.
+        offset: of a norm, whether the file's are transformers' plus one where the others are.
+        each: the tensor's first axis has so many parameters, `{}` in the name is the number of
+            each; 0: it is one.
     """
 
     parameter: str
     part: Part | None = None
     turn: Turn | None = None
+    order: Callable[[PretrainedConfig], np.ndarray] | None = None
+    axis: int = 0
+    offset: bool = True
+    each: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,7 +108,9 @@ class Place:
         heads: of a tensor whose rows are in the order of RoPE's pairs; 0: they are in order.
         less: what is subtracted from its values.
         part: of the parameter that it fills; None: all of it.
-        turn: see `To`.
+        turn, axis: see `To`.
+        order: which of the tensor's rows each of the parameter's is; None: they are in order.
+        entry: of the tensor's first axis; None: all of it.
     """
 
     parameter: str
@@ -94,10 +118,15 @@ class Place:
     less: float = 0.0
     part: Part | None = None
     turn: Turn | None = None
+    order: np.ndarray | None = None
+    axis: int = 0
+    entry: int | None = None
 
     def shape(self, tensor: ReaderTensor, wanted: Sequence[int]) -> list[int]:
         """The shape that the parameter would have, going by the tensor."""
         found = [int(size) for size in reversed(tensor.shape)]
+        if self.entry is not None:
+            found = found[1:] if self.entry < found[0] else []
         if self.turn is not None:
             found = self.turn.shape(found)
         if self.part is not None and self.part.axis < len(found):
@@ -113,11 +142,35 @@ class Place:
             held = pairs.swapaxes(1, 2).reshape(held.shape)
         if self.turn is not None:
             held = self.turn.values(held)
+        if self.order is not None:
+            held = held.take(self.order, self.axis)
         return held - np.float32(self.less) if self.less else held
 
 
+def places_at(
+    start: str, to: To, config: PretrainedConfig, heads: int = 0, less: float = 0.0
+) -> tuple[Place, ...]:
+    """The places of one tensor; `start` stands before the parameter's name."""
+    order = None if to.order is None else to.order(config)
+    place = Place(
+        f"{start}{to.parameter}",
+        heads,
+        less if to.offset else 0.0,
+        part=to.part,
+        turn=to.turn,
+        order=order,
+        axis=to.axis,
+    )
+    if not to.each:
+        return (place,)
+    return tuple(
+        replace(place, parameter=place.parameter.format(entry), entry=entry)
+        for entry in range(to.each)
+    )
+
+
 def whole_names(layer: Mapping[str, str | To]) -> dict[str, To]:
-    """A layer's tensors by their names with suffix; see `GgufArchitecture.layer`."""
+    """Tensors by their names with suffix; see `GgufArchitecture.layer`."""
     return {
         name if isinstance(to, To) else f"{name}.weight": (
             to if isinstance(to, To) else To(f"{to}.weight")

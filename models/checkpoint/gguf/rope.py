@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ class Rope:
         attention: the factor of cos and sin.
         original: positions before scaling.
         positions: positions that the model takes.
+        unturned: of so many angles, the last ones, transformers' proportional RoPE has none; None:
+            it isn't proportional.
         short, long: each angle's divisor for texts up to `original` and for longer ones; None: 1.
     """
 
@@ -47,12 +49,15 @@ class Rope:
     attention: float
     original: int
     positions: int
+    unturned: int | None = None
     short: np.ndarray | None = None
     long: np.ndarray | None = None
 
     def frequencies(self, factors: np.ndarray | None) -> np.ndarray:
         """Angles at position 1, `[n / 2]` float64."""
         plain = self._plain()
+        if self.unturned:
+            plain[-self.unturned :] = 0
         if factors is not None:
             plain = plain / factors.astype(np.float64)
         if self.yarn is None:
@@ -82,6 +87,11 @@ class Rope:
 
     def _named(self) -> dict[str, Any] | None:
         """The scaling by its own name; None if it has none, or none without a warning."""
+        if self.unturned is not None:
+            angles = self.head // 2
+            share = (angles - self.unturned) / angles
+            share += 1e-9 if int(share * self.head // 2) < angles - self.unturned else 0
+            return {"rope_type": "proportional", "partial_rotary_factor": share}
         if self.short is not None or self.long is not None:
             return self._llama3()
         if self.factor < 1:
@@ -171,10 +181,11 @@ def read_rope(header: Header, head: int, positions: int, tensors: Mapping[str, n
         raise header.refuse("rope.scaling.finetuned", "is false: Granite without RoPE")
     header.value("rope.scaling.finetuned", False)  # elsewhere a note
     sections = header.value("rope.dimension_sections", [0])
-    if any(sections) if isinstance(sections, list) else sections:
+    if not header.row.sections and (any(sections) if isinstance(sections, list) else sections):
         raise header.refuse("rope.dimension_sections", "isn't 0: positions of images")
     short, long = _tensors(header, turned, tensors)
-    return Rope(base, head, turned, factor, yarn, attention, original, positions, short, long)
+    rope = Rope(base, head, turned, factor, yarn, attention, original, positions)
+    return replace(rope, short=short, long=long)
 
 
 def _factor(header: Header) -> float:

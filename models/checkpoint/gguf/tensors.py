@@ -8,33 +8,46 @@ from collections.abc import Mapping
 from transformers import PretrainedConfig, PreTrainedModel
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.models.checkpoint.gguf.architecture import GgufArchitecture
 from edgeinfinite.models.checkpoint.gguf.file import GgufFile, refusal
 from edgeinfinite.models.checkpoint.gguf.header import Header
-from edgeinfinite.models.checkpoint.gguf.places import Part, Place, whole_names
+from edgeinfinite.models.checkpoint.gguf.places import Part, Place, To, places_at, whole_names
 from edgeinfinite.models.checkpoint.gguf.rope import rope_tensor_names
 
 _EMBEDDING, _HEAD = "token_embd.weight", "output.weight"
 
 
-def places_of(file: GgufFile, header: Header, config: PretrainedConfig) -> dict[str, Place | None]:
-    """Each tensor's place by its name; None for those that the configuration already holds.
+_READ_FROM_OTHERS = ("attn_k.weight", "attn_v.weight", "attn_k_norm.weight")
+"""Of layers that read an earlier one's cache: in files, but nothing is computed with them."""
+
+
+_OF_EXPERTS = re.compile(r"ffn_gate_inp|exp_probs_b|ffn_\w+_exps")
+
+
+def places_of(
+    file: GgufFile, header: Header, config: PretrainedConfig
+) -> dict[str, tuple[Place, ...]]:
+    """Each tensor's places by its name; none for those that the configuration already holds.
 
     Raises:
         EdgeInfiniteError: a tensor isn't known.
     """
     known = _named(header, config)
     rope = rope_tensor_names(header)
-    found: dict[str, Place | None] = {}
+    found: dict[str, tuple[Place, ...]] = {}
     for tensor in file.tensors:
         name = tensor.name
         if name not in known and name not in rope:
             raise _unknown(file, header, name, config.num_hidden_layers)
-        found[name] = known.get(name)
+        found[name] = known.get(name, ())
     return found
 
 
 def check_complete(
-    file: GgufFile, header: Header, places: Mapping[str, Place | None], model: PreTrainedModel
+    file: GgufFile,
+    header: Header,
+    places: Mapping[str, tuple[Place, ...]],
+    model: PreTrainedModel,
 ) -> set[str]:
     """Makes sure that the tensors are the model's, one by one, before a weight is read.
 
@@ -51,11 +64,9 @@ def check_complete(
     """
     weights = dict(model.named_parameters())
     filled: set[tuple[str, Part | None]] = set()
-    for tensor in file.tensors:
-        place = places[tensor.name]
-        if place is None:
-            continue
-        weight = weights.get(place.parameter)
+    held = weights | dict(model.named_buffers())
+    for tensor, place in ((one, place) for one in file.tensors for place in places[one.name]):
+        weight = held.get(place.parameter)
         if weight is None:
             raise _unknown(file, header, tensor.name, model.config.num_hidden_layers)
         wanted = list(weight.shape)
@@ -67,7 +78,8 @@ def check_complete(
                 f"{wanted}",
             )
         filled.add((place.parameter, place.part))
-    named = {(at.parameter, at.part): name for name, at in _named(header, model.config).items()}
+    known = _named(header, model.config).items()
+    named = {(at.parameter, at.part): name for name, places in known for at in places}
     shared = {parameter for parameter, part in named if part is not None}
     whole = {key for key in named if key[0] in weights}
     whole |= {(name, None) for name in weights.keys() - shared}
@@ -76,9 +88,9 @@ def check_complete(
     if missing := sorted(
         (name, named.get((name, part), "")) for name, part in lacking if name not in zero
     ):
-        parameter, known = missing[0]
+        parameter, tensor_name = missing[0]
         raise refusal(
-            file.path, f"it lacks the tensor {known} for {parameter}; download the file again"
+            file.path, f"it lacks the tensor {tensor_name} for {parameter}; download the file again"
         )
     return zero
 
@@ -88,39 +100,56 @@ def _may_lack(header: Header, parameter: str) -> bool:
     return parameter.endswith(".bias") and "norm" not in parameter and not header.row.needs_biases
 
 
-def _named(header: Header, config: PretrainedConfig) -> dict[str, Place]:
-    """The place of every tensor that such a file may have."""
+def _named(header: Header, config: PretrainedConfig) -> dict[str, tuple[Place, ...]]:
+    """The places of every tensor that such a file may have."""
     row = header.row
     less = 1.0 if row.norm_offset else 0.0
     norm, module = row.last_norm
-    found = {
-        _EMBEDDING: Place("model.embed_tokens.weight"),
-        _HEAD: Place("lm_head.weight"),
-        f"{norm}.weight": Place(f"{module}.weight", less=less),
+    found: dict[str, tuple[Place, ...]] = {
+        _EMBEDDING: (Place("model.embed_tokens.weight"),),
+        _HEAD: (Place("lm_head.weight"),),
+        f"{norm}.weight": (Place(f"{module}.weight", less=less),),
     }
     if row.layer_norms:
-        found[f"{norm}.bias"] = Place(f"{module}.bias")
+        found[f"{norm}.bias"] = (Place(f"{module}.bias"),)
     if config.tie_word_embeddings:
         del found[_HEAD]
-    heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
+    found |= {name: places_at("model.", to, config) for name, to in whole_names(row.model).items()}
     types = config.layer_types if row.other_layer else []
+    own = config.num_hidden_layers - (getattr(config, "num_kv_shared_layers", None) or 0)
     for layer in range(config.num_hidden_layers):
         attends = not types or types[layer] == "full_attention"
-        own = row.layer if attends else row.other_layer
-        for tensor, to in whole_names(own).items():
-            order = heads.get(tensor.removesuffix(".weight"), 0) if row.pairs else 0
-            found[f"blk.{layer}.{tensor}"] = Place(
-                f"model.layers.{layer}.{to.parameter}",
-                order,
-                less if "norm" in tensor else 0.0,
-                to.part,
-                to.turn,
-            )
-        for tensor in row.biases:
-            bias, biased = f"{tensor}.bias", own.get(tensor)
-            if isinstance(biased, str):
-                order = heads.get(tensor, 0) if row.pairs else 0
-                found[f"blk.{layer}.{bias}"] = Place(f"model.layers.{layer}.{biased}.bias", order)
+        tensors = row.layer if attends else row.other_layer
+        if row.dense and layer < config.num_dense_layers:
+            kept = {name: to for name, to in tensors.items() if not _OF_EXPERTS.match(name)}
+            tensors = kept | row.dense
+        of_layer = _of_layer(row, config, tensors, layer)
+        if layer >= own:
+            of_layer |= dict.fromkeys(_READ_FROM_OTHERS, ())
+        found |= {f"blk.{layer}.{name}": places for name, places in of_layer.items()}
+    for layer in range(config.num_hidden_layers, header.blocks):
+        unused = (*_of_layer(row, config, row.layer, layer), *row.predicting)
+        found |= {f"blk.{layer}.{name}": () for name in unused}
+    return found
+
+
+def _of_layer(
+    row: GgufArchitecture, config: PretrainedConfig, tensors: Mapping[str, str | To], layer: int
+) -> dict[str, tuple[Place, ...]]:
+    """The places of one layer's tensors, by their names in it."""
+    heads: dict[str, int] = {}
+    if row.pairs:
+        heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
+    start, less = f"model.layers.{layer}.", 1.0 if row.norm_offset else 0.0
+    found: dict[str, tuple[Place, ...]] = {}
+    for name, to in whole_names(tensors).items():
+        order = heads.get(name.removesuffix(".weight"), 0)
+        found[name] = places_at(start, to, config, order, less if "norm" in name else 0.0)
+    for name in row.biases:
+        module = tensors.get(name)
+        if isinstance(module, str):
+            bias = Place(f"{start}{module}.bias", heads.get(name, 0))
+            found[f"{name}.bias"] = (bias,)
     return found
 
 

@@ -53,7 +53,8 @@ def read_gguf_weights(
 
     Returns:
         Tensors in Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K. Other types, and parameters
-        whose rows don't match the file's, are left out.
+        whose rows don't match the file's, are left out. A parameter may be two tensors of one
+        format, one's rows behind the other's (Granite's gates and values).
     """
     formats = _formats()
     by_shape = defaultdict(list)
@@ -61,16 +62,43 @@ def read_gguf_weights(
         if tensor.tensor_type.name in formats and len(tensor.shape) == 2:
             by_shape[int(tensor.shape[1]), int(tensor.shape[0])].append(tensor)
     found = {}
-    for name, parameter in model.named_parameters():
-        shape = tuple(parameter.shape)
-        candidates = by_shape.get((shape[0], shape[-1]), []) if len(shape) == 2 else []
+
+    def taken(rows: torch.Tensor) -> GroupedWeight | None:
+        candidates = by_shape.get((rows.shape[0], rows.shape[1]), [])
         for tensor in candidates:
-            weight = _weight(tensor, formats[tensor.tensor_type.name], parameter, done, codes)
+            weight = _weight(tensor, formats[tensor.tensor_type.name], rows, done, codes)
             if weight is not None:
-                found[name] = weight
                 candidates.remove(tensor)
-                break
+                return weight
+        return None
+
+    for name, parameter in model.named_parameters():
+        if parameter.dim() != 2:
+            continue
+        weight = taken(parameter)
+        if weight is None and len(parameter) % 2 == 0:
+            weight = _joined([taken(half) for half in parameter.chunk(2)], codes)
+        if weight is not None:
+            found[name] = weight
     return found
+
+
+def _joined(halves: Sequence[GroupedWeight | None], with_codes: bool) -> GroupedWeight | None:
+    """Two weights, one's rows behind the other's; None if one is, or they differ in format."""
+    first, second = halves
+    if first is None or second is None:
+        return None
+    if (first.bits, first.group, first.symmetric) != (second.bits, second.group, second.symmetric):
+        return None
+    rows, columns = 2 * len(first.codes), first.codes.shape[1]
+    codes = torch.zeros((), dtype=torch.uint8).expand(rows, columns)
+    if with_codes:
+        codes = torch.cat([first.codes, second.codes])
+    levels = None
+    if first.levels is not None and second.levels is not None:
+        levels = torch.cat([first.levels, second.levels])
+    scales = torch.cat([first.scales, second.scales])
+    return GroupedWeight(first.bits, first.group, codes, scales, levels)
 
 
 def _weight(

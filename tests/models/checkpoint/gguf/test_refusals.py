@@ -15,6 +15,7 @@ from edgeinfinite.models.checkpoint.gguf import loading as gguf_loading
 from edgeinfinite.models.checkpoint.loading import load_backbone
 
 ONES = np.ones(64, np.float32)
+LINEAR = {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0}
 YARN = {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0}
 
 
@@ -98,7 +99,41 @@ def test_one_more_tensor_is_refused_by_its_name(name, tmp_path):
         ("granitehybrid", {"rope.dimension_count": 8}, "but granitehybrid turns whole heads"),
         ("granitehybrid-experts", {"expert_shared_feed_forward_length": None}, "without a shared"),
         ("falcon-h1", {"attention.scale": 0.5}, r"falcon-h1\.attention\.scale isn't known"),
+        ("gemma3n", {"altup.num_inputs": 3}, "num_inputs is 3: llama.cpp computes with 4"),
+        ("gemma3n", {"attention.shared_kv_layers": 2}, "shared_kv_layers is 2: llama.cpp"),
+        ("gemma3n", {"activation_sparsity_scale": [0.5] * 6}, "isn't that of a sparsity of 0.95"),
+        (
+            "gemma3n-shared",
+            {"attention.sliding_window_pattern": [index % 5 < 3 for index in range(22)]},
+            "cache is read by others",
+        ),
+        ("gemma4", {"attention.sliding_window_pattern": [True] * 7}, "ends with a sliding layer"),
+        ("gemma4", {"attention.shared_kv_layers": 2}, "layer 4, whose cache is read by others"),
+        ("gemma4", {"attention.head_count_kv": [2, 2, 1, 1, 2, 2, 1]}, "among layers of one type"),
+        ("gemma4-plain", {"attention.head_count_kv": [2, 1, 2, 1]}, "with keys as values alone"),
+        ("gemma4", {"feed_forward_length": [96] * 6 + [192]}, "twice as much where caches are"),
+        ("gemma4", {"rope.dimension_count_swa": None}, "dimension_count_swa isn't 16"),
+        ("gemma4", LINEAR, "scaling.type scales: Gemma 4 with scaled RoPE"),
+        ("gemma4", {"expert_count": 4}, "expert_count is 4, and gemma4 is read without"),
+        ("olmoe", {"expert_count": None}, "expert_count is 0, and olmoe is read with experts"),
+        ("granitemoe", {"logit_scale": None}, r"lacks the key granitemoe\.logit_scale"),
+        ("gpt-oss", {"rope.freq_base_swa": 500.0}, "one base for all layers is read"),
+        ("lfm2moe", {"expert_gating_func": 1}, r"gating_func is 1: only sigmoid \(2\) is read"),
+        ("lfm2moe", {"expert_weights_scale": 2.0}, r"lfm2moe\.expert_weights_scale isn't known"),
         ("lfm2", {"expert_count": 4}, "expert_count is 4, and lfm2 is read without"),
+        ("qwen35", {"attention.layer_norm_rms_epsilon": 1e-5}, "delta rule with another than"),
+        ("qwen35", {"ssm.group_count": 4}, "group_count is 4, of 6 heads"),
+        ("qwen35", {"ssm.inner_size": 64}, "inner_size is 64: 6 heads have 16 dimensions"),
+        ("qwen35", {"ssm.conv_kernel": 1}, "conv_kernel is 1; it must be 2 or more"),
+        ("qwen35", {"attention.recurrent_layers": [True]}, "doesn't say which of 4 blocks"),
+        ("qwen35", {"rope.dimension_sections": [8, 0, 0, 0]}, "angle 1 has no position"),
+        ("qwen35", {"rope.dimension_sections": None}, r"lacks the key qwen35\.rope\.dimension_sec"),
+        ("qwen35-predicting", {"nextn_predict_layers": 5}, "nextn_predict_layers is 5, of 5"),
+        (
+            "qwen35-predicting",
+            {"nextn_predict_layers": None},
+            r"blk\.4\.nextn\.\w+\.weight isn't one",
+        ),
     ],
 )
 def test_a_setting_that_cant_be_right_is_refused_with_its_reason(name, keys, says, tmp_path):
@@ -120,6 +155,12 @@ def test_a_setting_that_cant_be_right_is_refused_with_its_reason(name, keys, say
         ("granitehybrid", "rope_freqs.weight", r"rope_freqs\.weight isn't one"),
         ("falcon-h1", "blk.0.attn_output.bias", r"attn_output\.bias isn't one"),
         ("falcon-h1", "blk.0.ssm_norm.weight", r"ssm_norm\.weight as .* has shape"),
+        ("gemma3n", "blk.0.attn_q.bias", r"blk\.0\.attn_q\.bias isn't one"),
+        ("gemma4", "rope_freqs.weight", "isn't 16 positive numbers"),
+        ("gemma4", "blk.3.attn_v.weight", "differs by layer, which is read with keys as values"),
+        ("gemma4-plain", "per_layer_proj_norm.weight", r"per_layer_proj_norm\.weight isn't one"),
+        ("granitemoe", "blk.0.ffn_up_shexp.weight", r"ffn_up_shexp\.weight isn't one"),
+        ("lfm2moe", "blk.0.ffn_gate_inp.weight", r"blk\.0\.ffn_gate_inp\.weight isn't one"),
         ("mixtral", "blk.0.attn_q.bias", r"blk\.0\.attn_q\.bias isn't one"),
         ("llama", "blk.2.attn_norm.weight", r"block_count is 2, and the file has .*blk\.2"),
         ("llama", "blk.0.attn_q.bias", None),
@@ -148,9 +189,15 @@ def test_a_missing_convolution_is_named(tmp_path):
         ("granitehybrid-experts", "blk.1.ffn_gate_exps.weight", "experts.gate_up_proj"),
         ("falcon-h1", "blk.1.ssm_a", "mamba.A_log"),
         ("falcon-h1-norm", "blk.1.ssm_norm.weight", "mamba.norm"),
+        ("gemma3n", "blk.4.altup_router.weight", "altup.modality_router"),
+        ("gemma4", "blk.0.attn_v.weight", "self_attn.v_proj"),
+        ("gpt-oss", "blk.1.attn_sinks.weight", "self_attn.sinks"),
+        ("gpt-oss", "blk.1.ffn_up_exps.bias", "experts.gate_up_proj_bias"),
+        ("lfm2moe", "blk.1.ffn_up.weight", "feed_forward.w3"),
+        ("qwen35", "blk.1.ssm_beta.weight", "linear_attn.in_proj_b"),
     ],
 )
-def test_a_missing_part_of_a_hybrid_is_named(name, lacking, says, tmp_path):
+def test_a_missing_part_of_a_layer_is_named(name, lacking, says, tmp_path):
     path = write(tmp_path / "tiny.gguf", name, without=lacking)
     refused(path, f"lacks the tensor {lacking} for model.layers.{lacking[4]}.*{says}")
 
@@ -168,7 +215,8 @@ def test_a_missing_tensor_is_named(name, tmp_path):
         ("gpt2", "no rotary position embedding"),
         ("falcon", "doesn't use the attention interface"),
         ("mamba", "layers that don't attend"),
-        ("lfm2moe", "its experts are chosen with biases"),
+        ("minimax-m2", "its experts are chosen with biases"),
+        ("qwen3next", "experts beside a gated delta rule"),
         ("made-up", "isn't read from GGUF, only .*gemma, gemma2"),
     ],
 )

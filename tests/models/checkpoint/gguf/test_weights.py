@@ -90,6 +90,24 @@ def test_tensors_of_equal_shape_are_told_apart(tmp_path):
         assert np.array_equal(found[name].dequantized().numpy(), weight)
 
 
+@pytest.mark.parametrize("second", ["Q4_0", "Q4_1", "Q8_0"])
+def test_a_parameter_of_two_tensors_has_the_integers_of_both(second, tmp_path):
+    """If they have one format; else it is rounded anew."""
+    kinds = {"gate": "Q4_0", "up": second}
+    data = {name: blocks(kind, seed) for seed, (name, kind) in enumerate(kinds.items())}
+    path = write(tmp_path / "m.gguf", {name: (kinds[name], data[name]) for name in kinds})
+    halves = [dequantize(data[name], GGMLQuantizationType[kind]) for name, kind in kinds.items()]
+    model = model_of({"joined": np.concatenate(halves)})
+    found = read_gguf_weights(GGUFReader(path).tensors, model)
+    counted = read_gguf_weights(GGUFReader(path).tensors, model, codes=False)
+    if second != "Q4_0":
+        assert found == counted == {}
+        return
+    assert np.array_equal(found["joined"].dequantized().numpy(), np.concatenate(halves))
+    assert torch.equal(counted["joined"].scales, found["joined"].scales)
+    assert counted["joined"].codes.shape == found["joined"].codes.shape
+
+
 def test_parameters_that_are_not_in_the_file_are_left_out(tmp_path):
     data = blocks("Q8_0")
     path = write(
