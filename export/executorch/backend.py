@@ -71,11 +71,6 @@ class ExecuTorchBackend:
                 f"the back end executorch doesn't run experts yet, as {facts.name} has them "
                 f"({facts.experts}); use --backend onnx"
             )
-        if any(layer.sinks for layer in facts.layers):
-            raise EdgeInfiniteError(
-                f"the back end executorch doesn't attend with learned sinks yet, as {facts.name} "
-                "does; use --backend onnx"
-            )
 
     def export_graphs(
         self, request: WeightRequest, folder: Path, target: str, progress: Progress
