@@ -17,6 +17,7 @@ pytest.importorskip("executorch")
 pytest.importorskip("torchao")
 
 from recurrent_artifacts import GEOMETRY, assert_forks_undone_turns_and_files_go_on
+from ssm_drift import drift
 from tiny_artifact import tiny_checkpoint
 from tiny_qwen3_5 import tiny_qwen3_5
 from untouched_hybrids import MODELS, N, S, W, assert_close, untouched_after_evictions
@@ -131,6 +132,11 @@ def test_rounded_weights_caches_and_recall_slots_pass_their_own_checks(
     assert {spec.dtype for spec in held} == {"float32"}
     assert manifest.parity["parity:recurrent_state"] < 0.1
     assert manifest.parity["exact:recurrent_state"] < 1e-4
+
+
+def test_after_a_long_text_the_state_is_no_farther_off_than_transformers(tmp_path: Path) -> None:
+    errors = drift(tmp_path, 3_000, "--backend", "executorch")
+    assert errors["artifact"] <= 2 * errors["transformers"] + 1e-6, errors
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 40])
