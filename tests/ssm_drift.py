@@ -25,14 +25,16 @@ FIRST_ALONE = ("linear_attention", "full_attention")
 """What the first layer keeps depends on the tokens alone, whatever is evicted after it."""
 
 
-def drift(folder: Path, count: int) -> dict[str, float]:
+def drift(folder: Path, count: int, *options: str) -> dict[str, float]:
     """The relative error of what the first layer keeps after a text, against float64.
 
     Args:
         folder: for a checkpoint and its artifact.
         count: tokens of the text.
+        options: of the export.
     """
-    tokens, session = random_tokens(count), Session(exported(tiny_granite_h(FIRST_ALONE), folder))
+    tokens = random_tokens(count)
+    session = Session(exported(tiny_granite_h(FIRST_ALONE), folder, *options))
     session.append(tokens)
     model = tiny_granite_h(FIRST_ALONE)
     layer = model.model.layers[0]

@@ -23,6 +23,9 @@ LAYERS = [_S, _F, _S, _S, _F, _S, _F]
 OWN = 4
 """The first layers; of those after them two read the fourth's cache, and one the second's."""
 
+FEW = {"num_hidden_layers": 4, "layer_types": [_S, _F, _S, _F], "num_kv_shared_layers": 2}
+"""Layers of which the last two read the caches of the first two."""
+
 _SIZES: dict[str, Any] = {
     "vocab_size": VOCABULARY,
     "vocab_size_per_layer_input": VOCABULARY,
@@ -50,17 +53,20 @@ _OF_4 = {
 }
 
 
-def tiny_gemma3n() -> PreTrainedModel:
+def tiny_gemma3n(**layers: Any) -> PreTrainedModel:
     """Embeddings by layer, AltUp, Laurel, and MLPs of which some layers' are sparse."""
-    sparse = [0.9, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]
-    wide = {"intermediate_size": [96] * len(LAYERS), "activation_sparsity_pattern": sparse}
-    config = Gemma3nTextConfig(**_SIZES | wide, altup_num_inputs=3, laurel_rank=8)
+    sizes = _SIZES | layers
+    count = sizes["num_hidden_layers"]
+    sparse = [0.9, 0.0, 0.5, *[0.0] * (count - 3)]
+    wide = {"intermediate_size": [96] * count, "activation_sparsity_pattern": sparse}
+    config = Gemma3nTextConfig(**sizes | wide, altup_num_inputs=3, laurel_rank=8)
     return _made(Gemma3nForCausalLM, config)
 
 
-def tiny_gemma4() -> PreTrainedModel:
+def tiny_gemma4(**layers: Any) -> PreTrainedModel:
     """Embeddings by layer; layers that see everything have other heads, and RoPE in a quarter."""
-    return _made(Gemma4ForCausalLM, Gemma4TextConfig(**_SIZES, **_OF_4, use_double_wide_mlp=True))
+    sizes = _SIZES | _OF_4 | layers
+    return _made(Gemma4ForCausalLM, Gemma4TextConfig(**sizes, use_double_wide_mlp=True))
 
 
 def tiny_gemma4_unified() -> PreTrainedModel:
@@ -73,6 +79,10 @@ MODELS: dict[str, Callable[[], PreTrainedModel]] = {
     "gemma3n": tiny_gemma3n,
     "gemma4": tiny_gemma4,
     "gemma4_unified": tiny_gemma4_unified,
+}
+SMALL: dict[str, Callable[[], PreTrainedModel]] = {
+    "small gemma3n": lambda: tiny_gemma3n(**FEW),
+    "small gemma4": lambda: tiny_gemma4(**FEW),
 }
 
 

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 import torch
-from tiny_gemma4 import LAYERS, MODELS, OWN, WINDOW
+from tiny_gemma4 import MODELS, SMALL, WINDOW
 from transformers import DynamicCache, PreTrainedModel
 from untouched import next_logits
 
@@ -32,14 +32,14 @@ def untouched_after_evictions(kind: str, count: int, geometry: Geometry) -> np.n
     back by the N positions that the text has lost.
     """
     sinks, segment = geometry.sink_length, geometry.segment_length
-    model, found = MODELS[kind](), []
-    cache = DynamicCache(config=model.config)
-    full = LAYERS.index("full_attention")
+    model, found = (MODELS | SMALL)[kind](), []
+    cache, types = DynamicCache(config=model.config), model.config.layer_types
+    own, full = len(types) - model.config.num_kv_shared_layers, types.index("full_attention")
     for token in random_tokens(count):
         length = cache.layers[full].keys.shape[2] if found else 0
         if length == geometry.capacity:
-            for layer, type_ in zip(cache.layers, LAYERS[:OWN], strict=False):
-                kept, start = (sinks, sinks + segment) if type_ == LAYERS[full] else (0, 0)
+            for layer, type_ in zip(cache.layers, types[:own], strict=False):
+                kept, start = (sinks, sinks + segment) if type_ == types[full] else (0, 0)
                 moved = _turned_back(model, type_, layer.keys[:, :, start:], segment)
                 layer.keys = torch.cat((layer.keys[:, :, :kept], moved), dim=2)
                 values = layer.values[:, :, :kept], layer.values[:, :, start:]

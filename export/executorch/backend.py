@@ -66,20 +66,10 @@ class ExecuTorchBackend:
 
     def check_architecture(self, facts: Architecture, geometry: Geometry) -> None:
         """See `export.backend.Backend.check_architecture`."""
-        if facts.readers or facts.heads:
-            raise EdgeInfiniteError(
-                f"the back end executorch can't read the caches of {facts.name} yet, whose layers "
-                "share them or differ in heads; use --backend onnx"
-            )
         if facts.experts:
             raise EdgeInfiniteError(
                 f"the back end executorch doesn't run experts yet, as {facts.name} has them "
                 f"({facts.experts}); use --backend onnx"
-            )
-        if any(layer.sinks for layer in facts.layers):
-            raise EdgeInfiniteError(
-                f"the back end executorch doesn't attend with learned sinks yet, as {facts.name} "
-                "does; use --backend onnx"
             )
 
     def export_graphs(

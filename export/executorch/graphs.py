@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 
 from edgeinfinite.artifact.tensors import GraphSpec, OutputSpec, TensorSpec
 from edgeinfinite.export.executorch.codes import nearest, numbers_of
-from edgeinfinite.export.executorch.state import DecodeState, LayerKind, PrefillState
+from edgeinfinite.export.executorch.state import DecodeState, LayerKind, PrefillState, Spreading
 from edgeinfinite.export.graphs.carry import CarryMemory
 from edgeinfinite.export.graphs.compress import CompressMemory
 from edgeinfinite.export.graphs.shape import ModelShape
@@ -76,18 +76,26 @@ class ExecuTorchDecode(DecodeStep):
 
     def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
         super().__init__(model, self._state_over, state, ())
-        heads, kv_heads, dim = self.shape.query_heads, self.shape.kv_heads, self.shape.head_dim
-        own = torch.eye(kv_heads).repeat_interleave(heads // kv_heads, 0)
-        spread = torch.eye(dim).repeat(kv_heads, 1)
-        self.register_buffer("blocks", own.repeat_interleave(dim, 1), persistent=False)
-        self.register_buffer("spread", spread, persistent=False)
-        self.register_buffer("gathered", spread.t().contiguous(), persistent=False)
+        every = [self.shape.heads_of(layer) for layer in range(self.shape.layers)]
+        self._numbers = {heads: number for number, heads in enumerate(dict.fromkeys(every))}
+        self._heads = every
+        for (kv_heads, dim), number in self._numbers.items():
+            own = torch.eye(kv_heads).repeat_interleave(self.shape.query_heads // kv_heads, 0)
+            spread = torch.eye(dim).repeat(kv_heads, 1)
+            blocks = own.repeat_interleave(dim, 1)
+            constants = Spreading(blocks, spread, spread.t().contiguous())
+            for name, constant in zip(_spreading_names(number), constants, strict=True):
+                self.register_buffer(name, constant, persistent=False)
 
     def _state_over(self, given: StateTensors) -> DecodeState:
-        constants = dict(self.named_buffers(recurse=False))
+        by_heads = {
+            heads: Spreading(*map(self.get_buffer, _spreading_names(number)))
+            for heads, number in self._numbers.items()
+        }
+        spreading = [by_heads[heads] for heads in self._heads]
         longest = self.shape.geometry.longest_layer
         scales = cache_scales_of(self.model)
-        return DecodeState(given, _kinds_of(self.model), longest, scales, **constants)
+        return DecodeState(given, _kinds_of(self.model), longest, scales, spreading)
 
     def example_inputs(self) -> tuple[Any, ...]:
         """Arguments of `forward` for tracing."""
@@ -200,6 +208,11 @@ def graphs_of(model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> list[Gra
     elif shape.reads_memory:
         graphs.append(ExecuTorchCompress(model, state))
     return graphs
+
+
+def _spreading_names(number: int) -> list[str]:
+    """Of the buffers for the layers with some heads; the first have no number."""
+    return [f"{name}_{number}" if number else name for name in Spreading._fields]
 
 
 def _kinds_of(model: PreTrainedModel) -> list[LayerKind]:

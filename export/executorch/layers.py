@@ -90,22 +90,24 @@ class PartedLinear(nn.Module):
 
 
 class QuantizedEmbedding(nn.Module):
-    """An embedding of int8 rows with one scale each.
+    """An embedding of int8 rows with one scale each, or one for each of several layers.
 
     Args:
         weight: `[V, d]` float32.
         factor: what some models (Gemma) multiply an embedding with.
+        width: numbers that share a scale, d by default.
     """
 
     weight: torch.Tensor
     scales: torch.Tensor
 
-    def __init__(self, weight: torch.Tensor, factor: float = 1.0) -> None:
+    def __init__(self, weight: torch.Tensor, factor: float = 1.0, width: int = 0) -> None:
         super().__init__()
         self._factor = factor
-        rows = IntxUnpackedToInt8Tensor.from_hp(weight.detach(), (1, weight.shape[1]), torch.int8)
+        block = 1, width or weight.shape[1]
+        rows = IntxUnpackedToInt8Tensor.from_hp(weight.detach(), block, torch.int8)
         self.register_buffer("weight", rows.qdata)
-        self.register_buffer("scales", rows.scale.flatten())
+        self.register_buffer("scales", rows.scale if width else rows.scale.flatten())
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Rows `[1, T, d]` float32 of tokens `[1, T]` int64."""

@@ -45,9 +45,11 @@ from edgeinfinite.export.executorch.layers import (
 )
 from edgeinfinite.export.mixing.grids import offset_steps
 from edgeinfinite.export.recipes import Recipe, WeightFormat
+from edgeinfinite.models.layer_inputs import table_of
 from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 
 _ROWS = "int8 symmetric, one scale a row"
+_ROWS_BY_LAYER = "int8 symmetric, one scale a row and layer"
 _GROUPS = f"int4 symmetric g{GROUP}"
 _OFFSETS = f"{_GROUPS} with int8 offsets"
 _DIVIDED_BYTES = 800
@@ -112,9 +114,13 @@ def stored_bytes(model: PreTrainedModel, recipe: Recipe, integers: Integers | No
         weight = module.weight
         chosen = recipe.format_of(names[id(weight)])
         is_table = isinstance(module, nn.Embedding) and weight is embedding
-        if chosen is None or (isinstance(module, nn.Embedding) and not is_table):
+        by_layer = module is table_of(model)
+        if chosen is None or (isinstance(module, nn.Embedding) and not (is_table or by_layer)):
             continue
         left.pop(id(weight), None)
+        if by_layer:
+            total += weight.numel() + 4 * weight.numel() // _layer_width(model)
+            continue
         if is_table:
             total += _rows_bytes(weight, chosen.leading)
             continue
@@ -194,12 +200,23 @@ def _packed(
             factor = float(getattr(module, "embed_scale", 1.0))
             table, packed[f"{name}.weight"] = _packed_table(module.weight, factor, chosen.leading)
             twin.set_input_embeddings(table)
+        elif chosen and module is table_of(model):
+            factor = float(getattr(module, "embed_scale", 1.0))
+            table = QuantizedEmbedding(module.weight, factor, _layer_width(model))
+            twin.set_submodule(name, table)
+            packed[f"{name}.weight"] = _ROWS_BY_LAYER
         elif isinstance(module, nn.Linear) and chosen:
             known = integers.get(names[id(weight)])
             layer, packed[f"{name}.weight"] = _packed_linear(module, chosen, known)
             twin.set_submodule(name, layer)
     left = [name for name, _ in model.named_parameters() if name not in packed]
     return twin, QuantizationInfo(recipe.name, packed, left)
+
+
+def _layer_width(model: PreTrainedModel) -> int:
+    """P, what each layer gets of a row of the table of embeddings for every layer."""
+    width: int = model.config.get_text_config().hidden_size_per_layer_input
+    return width
 
 
 def _packed_linear(

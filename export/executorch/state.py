@@ -46,6 +46,20 @@ class LayerKind(NamedTuple):
     window: int = 0
 
 
+class Spreading(NamedTuple):
+    """Constants by which one token attends in layers of K heads of D dimensions.
+
+    Args:
+        blocks: `[H, K D]`, 1 in the columns of a query head's KV head, else 0.
+        spread: `[K D, D]`, one identity per KV head.
+        gathered: the transpose of `spread`, `[D, K D]`.
+    """
+
+    blocks: torch.Tensor
+    spread: torch.Tensor
+    gathered: torch.Tensor
+
+
 class _ExecuTorchState:
     """What prefill and decode have in common.
 
@@ -76,6 +90,7 @@ class _ExecuTorchState:
         for start in self._starts.values():
             torch._check(start >= 0)
         self._new: list[tuple[int, torch.Tensor, torch.Tensor]] = []
+        self._pairs: dict[int, NewPairs] = {}
 
     def _length_of(self, layer: int) -> torch.Tensor:
         """Slots in use, `[1]` int64."""
@@ -95,9 +110,14 @@ class _ExecuTorchState:
         return one_memory, norm.narrow(0, layer, 1).reshape(kv_heads, dim)
 
     def _new_pairs(self, call: AttentionCall) -> NewPairs:
-        """K, V of the new tokens as attention sees them; keeps what is written until `outputs`."""
+        """K, V of the new tokens as attention sees them; keeps what is written until `outputs`.
+
+        A layer that reads another one's cache gets that one's, which came before it.
+        """
         layer = call.layer
-        pairs = NewPairs.of(call.key, call.value, self._scales[layer])
+        if call.reads_another:
+            return self._pairs[layer]
+        pairs = self._pairs[layer] = NewPairs.of(call.key, call.value, self._scales[layer])
         both = self._given.k_cache, self._given.v_cache
         for new, caches in zip(pairs.written, both, strict=True):
             self._new.append((self._like[layer], new, caches[layer]))
@@ -149,9 +169,7 @@ class DecodeState(_ExecuTorchState):
 
     Args:
         given, kinds, longest_layer, scales: as in the base class.
-        blocks: `[H, K D]`, 1 in the columns of a query head's KV head, else 0.
-        spread: `[K D, D]`, one identity per KV head.
-        gathered: the transpose of `spread`, `[D, K D]`.
+        spreading: of every layer.
     """
 
     def __init__(
@@ -160,13 +178,10 @@ class DecodeState(_ExecuTorchState):
         kinds: list[LayerKind],
         longest_layer: int,
         scales: Sequence[CacheScales | None],
-        *,
-        blocks: torch.Tensor,
-        spread: torch.Tensor,
-        gathered: torch.Tensor,
+        spreading: Sequence[Spreading],
     ) -> None:
         super().__init__(given, kinds, longest_layer, scales)
-        self._blocks, self._spread, self._gathered = blocks, spread, gathered
+        self._spreading = spreading
         self._places = {
             layer: _Places.of(
                 given.k_cache[layer].shape[1], self._length_of(layer), kinds[layer].window
@@ -181,6 +196,7 @@ class DecodeState(_ExecuTorchState):
     def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`."""
         layer, scale = call.layer, self._scales[call.layer]
+        spreading = self._spreading[layer]
         pairs = self._new_pairs(call)
         _, heads, _, dim = call.query.shape
         new_key, new_value = (new.reshape(1, -1) for new in (pairs.key, pairs.value))
@@ -190,22 +206,26 @@ class DecodeState(_ExecuTorchState):
         # linear(x, y) is a product with the rows of y.
         own = (call.query * call.scaling).reshape(heads, dim)
         places = self._places[self._like[layer]]
-        queries = functional.linear(own, self._spread) * self._blocks
+        queries = functional.linear(own, spreading.spread) * spreading.blocks
         if scale is not None:
             queries = queries * scale.key.reshape(1, -1)
         new_scores = functional.linear(queries, new_key)
         old_scores = functional.linear(queries, keys) * places.elsewhere
         if call.softcap is None:
-            weights = (old_scores + (new_scores * places.here + places.mask)).softmax(-1)
+            scores = old_scores + (new_scores * places.here + places.mask)
         else:
             scores = _capped(old_scores + new_scores * places.here, call.softcap)
-            weights = (scores + places.mask).softmax(-1)
+            scores = scores + places.mask
+        weights = scores.softmax(-1)
         new_weights = functional.linear(weights, places.here)
         old = torch.bmm((weights * places.elsewhere).unsqueeze(0), values).reshape(heads, width)
-        found = (old + new_weights * new_value) * self._blocks
+        found = (old + new_weights * new_value) * spreading.blocks
         if scale is not None:
             found = found * scale.value.reshape(1, -1)
-        return functional.linear(found, self._gathered).reshape(1, heads, 1, dim)
+        attended = functional.linear(found, spreading.gathered)
+        if call.sinks is not None:
+            attended = attended * _share_beside(call.sinks, scores, places)
+        return attended.reshape(1, heads, 1, dim)
 
 
 class PrefillState(_ExecuTorchState):
@@ -214,7 +234,7 @@ class PrefillState(_ExecuTorchState):
     No operator waits for a cache to be written: the new keys are joined to the old ones, empty
     slots are masked, and the caches are written when all layers are done. So the whole model is one
     XNNPACK partition. On many tokens its products are several times as fast as
-    `llama::custom_sdpa`.
+    `llama::custom_sdpa`. A learned sink is one more column of the scores, whose value is 0.
     """
 
     def __init__(
@@ -225,7 +245,8 @@ class PrefillState(_ExecuTorchState):
         scales: Sequence[CacheScales | None],
     ) -> None:
         super().__init__(given, kinds, longest_layer, scales)
-        self._masks: dict[int, torch.Tensor] = {}
+        self._masks: dict[tuple[int, int, bool], torch.Tensor] = {}
+        self._joined: dict[int, list[torch.Tensor]] = {}
 
     def positions(self, tokens: int) -> torch.Tensor:
         """See `AttentionState.positions`."""
@@ -233,47 +254,88 @@ class PrefillState(_ExecuTorchState):
 
     def attend(self, call: AttentionCall) -> torch.Tensor:
         """See `AttentionState.attend`."""
-        caches = self._given.k_cache[call.layer], self._given.v_cache[call.layer]
         scale = self._scales[call.layer]
         pairs = self._new_pairs(call)
-        _, heads, tokens, dim = call.query.shape
-        kv_heads = call.key.shape[1]
-        like = self._like[call.layer]
-        if like not in self._masks:
-            self._masks[like] = self._mask_for(like, tokens, heads // kv_heads)
-        joined = [
-            torch.cat([numbers_of(cache).reshape(-1, kv_heads, dim).transpose(0, 1), new[0]], dim=1)
-            for cache, new in zip(caches, (pairs.key, pairs.value), strict=True)
-        ]
-        keys, values = joined
+        heads, queries = call.query.shape[1:3]
+        _, kv_heads, tokens, dim = pairs.key.shape
+        mask = self._mask_of(call.layer, tokens, heads // kv_heads, queries != tokens)
+        keys, values = self._joined_with(pairs, call.layer)
         grouped = (call.query * call.scaling).reshape(kv_heads, -1, dim)
         if scale is not None:
             grouped = grouped * scale.key.unsqueeze(1)
         scores = torch.bmm(grouped, keys.transpose(1, 2))
         if call.softcap is not None:
             scores = _capped(scores, call.softcap)
-        scores = scores + self._masks[like]
+        scores = scores + mask
+        if call.sinks is not None:
+            each = (
+                call.sinks.reshape(kv_heads, -1, 1)
+                + torch.arange(queries, dtype=torch.float32) * 0.0
+            )
+            scores = torch.cat([scores, each.reshape(kv_heads, -1, 1)], dim=-1)
+            values = torch.cat([values, torch.zeros(kv_heads, 1, dim)], dim=1)
         attended = torch.bmm(scores.softmax(-1), values)
         if scale is not None:
             attended = attended * scale.value.unsqueeze(1)
         return attended.reshape(1, heads, -1, dim)
 
-    def _mask_for(self, layer: int, tokens: int, groups: int) -> torch.Tensor:
+    def _joined_with(self, pairs: NewPairs, layer: int) -> list[torch.Tensor]:
+        """K and V of a layer's cache and the new ones behind them, `[K, U + T, D]`."""
+        if layer not in self._joined:
+            caches = self._given.k_cache[layer], self._given.v_cache[layer]
+            _, kv_heads, _, dim = pairs.key.shape
+            self._joined[layer] = [
+                torch.cat(
+                    [numbers_of(cache).reshape(-1, kv_heads, dim).transpose(0, 1), new[0]], dim=1
+                )
+                for cache, new in zip(caches, (pairs.key, pairs.value), strict=True)
+            ]
+        return self._joined[layer]
+
+    def _mask_of(self, layer: int, tokens: int, groups: int, newest: bool) -> torch.Tensor:
         """Additive mask `[1, R T, U + T]`: 0 where a token sees a slot, else `MASKED`.
 
-        It uses float arithmetic only, which XNNPACK takes. A token sees the slots whose number is
-        at most its own. Empty slots get a very large number (`FUTURE`).
+        Args:
+            layer: any of a kind.
+            tokens: T.
+            groups: R.
+            newest: whether the newest token alone asks, so that R rows are left.
+        """
+        like = self._like[layer]
+        known = like, groups, newest
+        if known not in self._masks:
+            self._masks[known] = self._mask_for(like, tokens, groups, newest)
+        return self._masks[known]
+
+    def _mask_for(self, layer: int, tokens: int, groups: int, newest: bool) -> torch.Tensor:
+        """It uses float arithmetic only, which XNNPACK takes. A token sees the slots whose number
+        is at most its own. Empty slots get a very large number (`FUTURE`).
         """
         length = self._length_of(layer).to(torch.float32)
         old = torch.arange(self._given.k_cache[layer].shape[1], dtype=torch.float32)
         empty = (old - length + 1.0).clamp(0.0, 1.0)
-        new = length + torch.arange(tokens, dtype=torch.float32)
+        times = torch.arange(tokens, dtype=torch.float32)
+        new = length + times
         seen = torch.cat([old + FUTURE * empty, new]).reshape(1, 1, -1)
-        rows = (new + torch.zeros(groups, 1)).reshape(1, -1, 1)
+        asking = length + times[-1:] if newest else new
+        rows = (asking + torch.zeros(groups, 1)).reshape(1, -1, 1)
         hidden = (rows - seen).clamp(-1.0, 0.0)
         if window := self._kinds[layer].window:
             hidden = hidden + (seen - rows + (window - 1.0)).clamp(-1.0, 0.0)
         return hidden * -MASKED
+
+
+def _share_beside(sinks: torch.Tensor, scores: torch.Tensor, places: _Places) -> torch.Tensor:
+    """What a softmax leaves to the scores `[H, U]` beside each head's sink: `[H, 1]`.
+
+    So the sinks change no weight's place, and no cache gets another row: e^s / (sum e^s + e^sink)
+    is softmax(s) times this share.
+    """
+    with_sinks = torch.cat([scores, sinks.reshape(-1, 1)], dim=-1).softmax(-1)
+    # A product with computed rows, which XNNPACK takes only where no constant is joined to them.
+    nothing = functional.linear(places.elsewhere, places.here)
+    slots = torch.cat([places.here + places.elsewhere, nothing], dim=-1)
+    return functional.linear(with_sinks, slots)
 
 
 def _capped(scores: torch.Tensor, softcap: float) -> torch.Tensor:

@@ -28,9 +28,10 @@ class RopeTables(nn.Module):
         kinds: types of layers that have angles of their own; () for one table.
     """
 
-    def __init__(self, rotary: nn.Module, capacity: int, kinds: Sequence[str] = ()) -> None:
+    def __init__(self, rotary: Any, capacity: int, kinds: Sequence[str] = ()) -> None:
         super().__init__()
         positions = torch.arange(capacity).unsqueeze(0)
+        self.config = getattr(rotary, "config", None)  # some models ask for it
         self.layer_types = list(kinds)  # as transformers' own module has them: LFM3 asks for it
         self._dims: dict[str, int] = {}
         for kind in kinds or (None,):
@@ -72,16 +73,20 @@ def _names(kind: str | None) -> tuple[str, str]:
 def rope_tables(model: PreTrainedModel, capacity: int) -> Iterator[None]:
     """Inside, the model takes its angles from tables; they depend on the position alone.
 
-    A model without RoPE (Granite 4 H) has no module for them.
+    A model without RoPE (Granite 4 H) has no module for them, and Granite with windows one for each
+    base of its layers' angles, beside one that it doesn't use.
     """
     decoder = model.get_decoder()
-    original = decoder.rotary_emb
-    if original is None:
-        yield
-        return
-    kinds = sorted({kind for kind in kinds_of(model) if kind is not None})
-    decoder.rotary_emb = RopeTables(original, capacity, kinds)
+    originals = {name: getattr(decoder, name, None) for name in ("rotary_emb", "rotary_embs")}
+    several: Any = originals["rotary_embs"]
+    if several is not None:
+        decoder.rotary_embs = nn.ModuleList(RopeTables(one, capacity) for one in several)
+    elif originals["rotary_emb"] is not None:
+        kinds = sorted({kind for kind in kinds_of(model) if kind is not None})
+        decoder.rotary_emb = RopeTables(originals["rotary_emb"], capacity, kinds)
     try:
         yield
     finally:
-        decoder.rotary_emb = original
+        for name, original in originals.items():
+            if original is not None:
+                setattr(decoder, name, original)

@@ -12,29 +12,16 @@ pytest.importorskip("torchao")
 from architectures import ARCHITECTURES
 from exported import assert_both_policies_compute_what_pytorch_does
 
-from edgeinfinite.artifact.geometry import Geometry
-from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.export.backend import WeightRequest
 from edgeinfinite.export.executorch import BACKEND
 from edgeinfinite.export.recipes import recipe_named
-from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.runtime_py.engines.executorch_engine import ExecuTorchEngine
-from tiny import tiny_family
 
 PARTITIONS = {"Phi-3": 2}
 """XNNPACK's parts of `decode_step`, where it is more than one."""
 
-REFUSED = {"Granite with windows": "learned sinks"}
 
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_an_architecture_is_refused_by_name(name: str) -> None:
-    geometry = Geometry(segment_length=8, sink_length=4, window_length=8, policy="carry")
-    with pytest.raises(EdgeInfiniteError, match=f"executorch doesn't .*{REFUSED[name]}"):
-        BACKEND.check_architecture(architecture_of(tiny_family(name)), geometry)
-
-
-@pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name not in REFUSED])
+@pytest.mark.parametrize("name", ARCHITECTURES)
 def test_an_architecture_computes_the_same_on_executorch(name: str, tmp_path: Path) -> None:
     carry = assert_both_policies_compute_what_pytorch_does(
         name,

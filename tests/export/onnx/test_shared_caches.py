@@ -107,9 +107,8 @@ def _assert_embeddings_by_layer_are_looked_up_where_they_lie(artifact):
     [
         (("--target", "qnn-htp", "--soc", "sm8650"), "export it for the CPU"),
         (("--gate", "untrained"), "give --gate none"),
-        (("--backend", "executorch"), "use --backend onnx"),
     ],
-    ids=["npu", "gate", "executorch"],
+    ids=["npu", "gate"],
 )
 def test_what_cannot_read_such_caches_is_refused_in_a_line(
     checkpoint, tmp_path, capsys, options, said
