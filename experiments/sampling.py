@@ -5,17 +5,18 @@
 Questions: a paragraph of SQuAD and what somebody asked about it; right if the gold answer stands in
 the answer. Prompts: how many answers end by themselves, end in a loop, and how many pairs of
 neighbouring words are different ones. A prompt's number is its seed; further seeds of a question
-are thousands apart.
+are thousands apart. A base model is asked without a template, in the form `RAW_QUESTION`.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import random
 import re
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
@@ -51,6 +52,9 @@ TOPICS = (
 )
 LATER_TOPICS = ("rain", "bridges", "tea", "maps", "volcanoes", "a birthday party", "swimming")
 """Behind the others, so that fewer prompts are the same ones as before these came."""
+
+RAW_QUESTION = "{}\nAnswer:"
+"""How a paragraph and its question stand before a base model, which only goes on with text."""
 
 ANSWER, WRITING = 64, 256
 """Most tokens of an answer to a question, and of a free one."""
@@ -93,46 +97,75 @@ def loops(tokens: list[int]) -> bool:
     )
 
 
+def ask(conversation: Conversation, message: str, gold: str) -> list[int]:
+    """The tokens of a message, in the template where there is one."""
+    if conversation.tokenizer.has_chat_template:
+        return conversation.turn(message)
+    return conversation.tokenizer.encode_text(RAW_QUESTION.format(message) if gold else message)
+
+
+def row(name: str, found: dict[str, list[float]]) -> dict[str, object]:
+    """What one setting's answers were, as the rows in benchmarks/sampling have it.
+
+    Returns:
+        The setting; of questions `answers` and how many are `right`; of prompts how many there are
+        (`prompts`), how many answers `ended` and ended in `loops`, and the mean share of
+        `distinct` pairs.
+    """
+    options = {key: value for key, value in asdict(SETTINGS[name]).items() if key in _SHOWN}
+    told: dict[str, object] = {"setting": name, **options}
+    if right := found["right"]:
+        told |= {"answers": len(right), "right": int(sum(right))}
+    if ended := found["ended"]:
+        told |= {"prompts": len(ended), "ended": int(sum(ended)), "loops": int(sum(found["loop"]))}
+        told["distinct"] = fmean(found["distinct"])
+    return told
+
+
+_SHOWN = {"temperature", "top_p", "repetition_penalty"}
+
+
 def main() -> None:
     """Prints a line for each setting."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("artifact", type=Path)
     parser.add_argument("--squad", type=Path, required=True)
     parser.add_argument("--questions", type=int, default=100)
+    parser.add_argument("--skip", type=int, default=0, help="questions that others were asked")
     parser.add_argument("--prompts", type=int, default=40)
     parser.add_argument("--seeds", type=int, default=1, help="answers to each question")
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--json", type=Path, help="the lines as rows")
     asked = parser.parse_args()
     settings = {name: SETTINGS[name] for name in asked.settings}
     conversation = Conversation.open(asked.artifact, threads=asked.threads)
-    found: dict[str, list[float]] = defaultdict(list)
-    tasks = questions(asked.squad, asked.questions) + prompts(asked.prompts)
-    for seed, (message, gold) in enumerate(tasks):
+    found: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in settings}
+    drawn = questions(asked.squad, asked.skip + asked.questions)[asked.skip :]
+    for seed, (message, gold) in enumerate(drawn + prompts(asked.prompts)):
         conversation.reset()
-        tokens = conversation.turn(message)
+        tokens = ask(conversation, message, gold)
         conversation.session.append(tokens[:-1])
         base = conversation.fork()
-        runs = itertools.product(settings.items(), range(asked.seeds))
-        for (name, options), again in runs:
+        for (name, options), again in itertools.product(settings.items(), range(asked.seeds)):
             if again and not (gold and options.temperature):
                 continue  # the likeliest tokens are the same for every seed
             fork, most = base.fork(), ANSWER if gold else WRITING
             seeded = Sampler(replace(options, seed=seed + 1000 * again))
             text = "".join(fork.answer(tokens[-1:], sampler=seeded, max_new_tokens=most))
             if gold:
-                found[f"{name} right"].append(plain(gold) in plain(text))
+                found[name]["right"].append(plain(gold) in plain(text))
                 continue
             said, words = fork.statistics().token_ids, text.lower().split()
             pairs = list(pairwise(words))
-            found[f"{name} ended"].append(len(said) < most)
-            found[f"{name} loop"].append(loops(said))
-            found[f"{name} distinct"].append(len(set(pairs)) / max(1, len(pairs)))
-    for name in settings:
-        right, ended = found[f"{name} right"], found[f"{name} ended"]
-        line = f"{name:26} right {sum(right):.0f} of {len(right)}, ended {sum(ended):.0f}"
-        line += f", loops {sum(found[f'{name} loop']):.0f} of {len(ended)}"
-        print(line + f", distinct {fmean(found[f'{name} distinct'] or [0]):.2f}")
+            found[name]["ended"].append(len(said) < most)
+            found[name]["loop"].append(loops(said))
+            found[name]["distinct"].append(len(set(pairs)) / max(1, len(pairs)))
+    rows = [row(name, found[name]) for name in settings]
+    for told in rows:
+        print(", ".join(f"{key} {value}" for key, value in told.items()))
+    if asked.json:
+        asked.json.write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

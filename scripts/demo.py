@@ -1,72 +1,53 @@
-"""The demo: two questions about the first page of a book, asked after three of its stories.
+"""The demo: the house book of a holiday cottage is read, and a guest asks what its first page says.
 
     python scripts/demo.py ARTIFACT STREAMING
 
-Both artifacts read the text once and answer the questions from the same state. `scripts/demo.sh`
-exports the artifacts and calls this.
+It does what `edgeinfinite read` and a question in `edgeinfinite chat --from` do: each artifact
+reads the text once, and answers every question from that state, in the chat template, sampled by
+default, with several seeds. `scripts/demo.sh` exports the artifacts and calls this.
 """
 
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tqdm import tqdm
 
+from edgeinfinite import Conversation
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import read_manifest
 from edgeinfinite.process_memory import peak_rss_bytes
-from edgeinfinite.runtime_py.answer.generation import Generation
-from edgeinfinite.runtime_py.answer.sampling import Sampler, SamplingOptions
-from edgeinfinite.runtime_py.engines import load_engine
-from edgeinfinite.runtime_py.session.saved_session import load_session, save_session
-from edgeinfinite.runtime_py.session.session import Session
+from edgeinfinite.runtime_py.answer.sampling import Sampler
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer, load_tokenizer
 
-TEXT = Path(__file__).parents[1] / "examples" / "draculas_guest.txt"
+TEXT = Path(__file__).parents[1] / "examples" / "house_book.txt"
 TRAINED_ON = 8192  # tokens, SmolLM2-135M-Instruct
-MOST_TOKENS = 24  # of an answer, which ends with its line
+MOST_TOKENS = 32  # of an answer
+SEEDS = range(8)
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question in the form that small models answer: with the first words of the answer.
+    """A question as a user types it.
 
     Args:
-        ask: stands after the text.
-        opening: the first words of the answer.
-        answer: how the answer goes on, as the book has it.
-        last_said: the book's last mention of it.
+        ask: the message after the text.
+        answer: what a right answer has in it; the text says it once.
     """
 
     ask: str
-    opening: str
     answer: str
-    last_said: str
-
-    @property
-    def prompt(self) -> str:
-        """What is appended to the text."""
-        return f"\n\nQuestion: {self.ask}\nAnswer: {self.opening}"
 
 
 QUESTIONS = (
-    Question(
-        "What was the name of the maître d'hôtel?",
-        "The name of the maître d'hôtel was Herr",
-        " Delbrück",
-        "Delbrück,' I enquired, 'how and why was",
-    ),
-    Question(
-        "Which story begins on page 67?",
-        '"The Secret of the',
-        ' Growing Gold"',
-        "Growing Gold                  67",
-    ),
+    Question("What is the password of the Wi-Fi?", "marigold77"),
+    Question("What is the name of the doctor in the village?", "Okafor"),
 )
+"""examples/README.md says which others were tried."""
 
 
 @dataclass(frozen=True)
@@ -74,52 +55,60 @@ class Reading:
     """The results of one artifact.
 
     Args:
-        answers: one for each question: its first line.
+        answers: for each question one of each seed of `SEEDS`.
         tokens: of the text.
         read_s: seconds that reading it took.
-        answer_s: seconds from the first question to the end of the last answer.
-        slots: of the cache, in an average layer.
+        answer_s: seconds from a question to the end of its answer, on average.
         state_bytes: of the state, whatever the text's length.
     """
 
-    answers: tuple[str, ...]
+    answers: tuple[tuple[str, ...], ...]
     tokens: int
     read_s: float
     answer_s: float
-    slots: int
     state_bytes: int
 
 
 def text() -> str:
-    """Three stories, and the first pages of the book that holds them."""
-    return TEXT.read_text(encoding="utf-8").rstrip()
+    """The house book."""
+    return TEXT.read_text(encoding="utf-8").strip()
 
 
 def tokens_before_the_end(tokenizer: TextTokenizer, question: Question) -> int:
-    """Tokens from the book's last word about the answer to the end of the prompt."""
-    rest = text()[text().rindex(question.last_said) :]
-    return len(tokenizer.encode_text(rest + question.prompt))
+    """Tokens from the answer's only place in the text to the text's end."""
+    whole = text()
+    if whole.count(question.answer) != 1:
+        raise ValueError(f"{question.answer} stands {whole.count(question.answer)} times in {TEXT}")
+    return len(tokenizer.encode_text(whole[whole.index(question.answer) :]))
 
 
-def read(artifact: Path) -> Reading:
+def read(conversation: Conversation) -> Reading:
     """Reads the text once, then answers every question from the resulting state."""
-    engine, tokenizer = load_engine(artifact), load_tokenizer(artifact)
-    tokens = tokenizer.encode_text(text())
-    session = Session(engine)
-    start = time.perf_counter()
-    with tqdm(total=len(tokens), desc="reading", unit=" tokens", leave=False, disable=None) as bar:
-        session.append(tokens, progress=bar.update)
-    read_s = time.perf_counter() - start
-    answers = []
-    with tempfile.TemporaryDirectory() as folder:
-        saved = Path(folder) / "text.session"
-        save_session(session, saved)
+    with tqdm(desc="reading", unit=" tokens", leave=False, disable=None) as bar:
         start = time.perf_counter()
-        for question in QUESTIONS:
-            answers.append(_answer(load_session(engine, saved)[0], tokenizer, question))
-        answer_s = time.perf_counter() - start
-    slots = slots_of(engine.geometry)
-    return Reading(tuple(answers), len(tokens), read_s, answer_s, slots, session.state_bytes)
+        conversation.attach(text(), progress=bar.update)
+        read_s = time.perf_counter() - start
+    tokens = conversation.session.tokens_read
+    start = time.perf_counter()
+    answers = tuple(
+        tuple(answer(conversation, question, seed) for seed in SEEDS) for question in QUESTIONS
+    )
+    answer_s = (time.perf_counter() - start) / (len(QUESTIONS) * len(SEEDS))
+    return Reading(answers, tokens, read_s, answer_s, conversation.session.state_bytes)
+
+
+def answer(conversation: Conversation, question: Question, seed: int) -> str:
+    """Answers from what was read, which stays as it is; in one line, "..." where it goes on."""
+    sampler, fork = Sampler(replace(conversation.sampling, seed=seed)), conversation.fork()
+    said = "".join(fork.ask(question.ask, sampler=sampler, max_new_tokens=MOST_TOKENS))
+    statistics = fork.statistics()
+    is_cut = statistics is not None and len(statistics.token_ids) == MOST_TOKENS
+    return " ".join(said.split()) + (" ..." if is_cut else "")
+
+
+def right(question: Question, answers: Sequence[str]) -> int:
+    """How many answers have the text's words in them."""
+    return sum(question.answer in said for said in answers)
 
 
 def slots_of(geometry: Geometry) -> int:
@@ -127,33 +116,15 @@ def slots_of(geometry: Geometry) -> int:
     return geometry.capacity - geometry.most_slots + geometry.average_slots
 
 
-def _answer(session: Session, tokenizer: TextTokenizer, question: Question) -> str:
-    said, stream = "", tokenizer.stream()
-    generation = Generation(
-        session,
-        tokenizer.encode_text(question.prompt),
-        sampler=Sampler(SamplingOptions()),
-        stop_ids=tokenizer.stop_ids,
-        max_new_tokens=MOST_TOKENS,
-        cancelled=lambda: "\n" in said,
-    )
-    for token in generation:
-        said += stream.push(token)
-    return (said + stream.flush()).partition("\n")[0]
-
-
 def _show(reading: Reading) -> None:
-    for question, answer in zip(QUESTIONS, reading.answers, strict=True):
-        verdict = "right" if answer.startswith(question.answer) else "wrong"
-        print(f"  {verdict:<18}...{answer}")
-    slots, rate = reading.slots, reading.tokens / reading.read_s
-    rows = (
-        ("state", f"{reading.state_bytes / 1e6:.1f} MB, {slots:,} slots in an average layer"),
-        ("text read in", f"{reading.read_s:.1f} s, {rate:,.0f} tokens/s"),
-        ("both answered in", f"{reading.answer_s:.1f} s"),
+    for question, answers in zip(QUESTIONS, reading.answers, strict=True):
+        print(f"> {question.ask}   (right: {right(question, answers)} of {len(answers)} seeds)")
+        print(f"  {answers[0]}")
+    rate = reading.tokens / reading.read_s
+    print(
+        f"  {reading.state_bytes / 1e6:.1f} MB of state; read in {reading.read_s:.0f} s "
+        f"({rate:,.0f} tokens/s), an answer takes {reading.answer_s:.1f} s"
     )
-    for name, value in rows:
-        print(f"  {name:<18}{value}")
 
 
 def main(artifact: Path, streaming: Path) -> None:
@@ -165,20 +136,16 @@ def main(artifact: Path, streaming: Path) -> None:
             "compared; remove both and run this again"
         )
     tokenizer = load_tokenizer(artifact)
+    before = [tokens_before_the_end(tokenizer, question) for question in QUESTIONS]
     length = len(tokenizer.encode_text(text()))
-    print(f"examples/{TEXT.name} has {length:,} tokens. Asked after them, the answer begun:")
-    for question in QUESTIONS:
-        before = tokens_before_the_end(tokenizer, question)
-        print(f"  {question.ask} {question.opening} ...")
-        print(f"      the book says it last {before:,} tokens before the end")
-    print(f"The model was trained on {TRAINED_ON:,} tokens: full attention can't read so many.")
-
+    print(f"examples/{TEXT.name} has {length:,} tokens; the model was trained on {TRAINED_ON:,}.")
+    print(f"What is asked stands once in it, at least {min(before):,} tokens before its end.")
     print("\nEdgeInfinite, the default", flush=True)
-    _show(read(artifact))
+    _show(read(Conversation.open(artifact)))
     if peak := peak_rss_bytes():
-        print(f"  {'peak memory':<18}{peak / 1e6:.0f} MB, of the whole process")
+        print(f"  {peak / 1e6:.0f} MB is the most that the whole process took")
     print("\nStreamingLLM: as many slots, all for sinks and a window", flush=True)
-    _show(read(streaming))
+    _show(read(Conversation.open(streaming)))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     edgeinfinite serve build/demo --port 8391    # fresh, so that it has read nothing yet
     python scripts/page_pictures.py http://127.0.0.1:8391
 
-The pictures are kept only if the model's answer is what the document says.
+The pictures are kept only if the model's answers are what the document says.
 """
 
 from __future__ import annotations
@@ -16,24 +16,28 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 ROOT = Path(__file__).parents[1]
-DOCUMENT = ROOT / "examples" / "dogs.txt"
-QUESTION = "What did the fish weigh? Answer in one sentence."
-ANSWER = "seventeen pounds"
-"""As the document's last line has it: "a hake; it weighed seventeen pounds"."""
+DOCUMENT = ROOT / "examples" / "house_book.txt"
+QUESTIONS = {
+    "What is the password of the Wi-Fi?": "marigold77",
+    "What is the name of the doctor in the village?": "Dr. Okafor",
+}
+"""Of a conversation each, and what the answer must have in it: the book's first page has it."""
 
 LARGEST = 150_000  # bytes of a picture
 HOURS = 3_600_000  # milliseconds; reading takes a minute
 
 
 def main(url: str) -> int:
-    """Returns 1 if the answer is wrong or a picture is too large."""
+    """Returns 1 if an answer is wrong or a picture is too large."""
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"))
         reading = _picture_of_reading(browser, url)
-        answer, answered = _picture_of_answer(browser, url)
+        answers, answered = _picture_of_answer(browser, url)
         browser.close()
-    print(answer)
-    if ANSWER not in answer or max(len(reading), len(answered)) > LARGEST:
+    print(*answers, f"{len(reading)} and {len(answered)} bytes", sep="\n")
+    rights = QUESTIONS.values()
+    is_right = all(right in answer for right, answer in zip(rights, answers, strict=True))
+    if not is_right or max(len(reading), len(answered)) > LARGEST:
         return 1
     (ROOT / "docs" / "page-reading.png").write_bytes(reading)
     (ROOT / "docs" / "page.png").write_bytes(answered)
@@ -62,22 +66,23 @@ def _picture_of_reading(browser: Browser, url: str) -> bytes:
     return picture
 
 
-def _picture_of_answer(browser: Browser, url: str) -> tuple[str, bytes]:
+def _picture_of_answer(browser: Browser, url: str) -> tuple[list[str], bytes]:
     """On a desk, with a second conversation about the same document."""
     page = _open(browser, url, 900, 560)
     page.get_by_role("button", name="Settings").click()
     page.get_by_label("Temperature").fill("0")
     page.get_by_role("button", name="Save").click()
-    _ask(page, "How much did the hake weigh?")
+    wifi, doctor = QUESTIONS
+    answers = [_ask(page, wifi)]
     page.get_by_role("button", name="New chat about it").click()
     page.get_by_role("button", name="Rename").first.click()
-    page.get_by_label("Name of the conversation").fill("dogs.txt, the fish")
+    page.get_by_label("Name of the conversation").fill("The doctor in the village")
     page.keyboard.press("Enter")
-    answer = _ask(page, QUESTION)
+    answers.append(_ask(page, doctor))
     page.mouse.click(600, 500)
     picture = page.screenshot()
     page.close()
-    return answer, picture
+    return answers, picture
 
 
 def _ask(page: Page, question: str) -> str:

@@ -8,7 +8,7 @@
 #   build.sh package        the APK without any test, for a release (scripts/release.sh)
 #   build.sh bundle         the libraries for a Maven repository: target/edgeinfinite-maven.zip
 #   build.sh executorch     packs the app's flavour with ExecuTorch (after maven)
-#   build.sh screenshots ARTIFACT TEXT [QUESTION]     the README's pictures, of a real model (after maven)
+#   build.sh screenshots ARTIFACT TEXT [QUESTION...]  the README's pictures, of a real model (after maven)
 #
 #   PYTHON=...   an interpreter with edgeinfinite[onnx] installed (default: the repository's .venv)
 #   PROJECT_PAGE=https://...   of bundle: the project's address, for url and scm of the poms
@@ -182,13 +182,13 @@ screenshots() {
     artifact=$1 text=$2
     maven -pl app -am test -Dtest=ScreenshotTest -Dsurefire.failIfNoSpecifiedTests=false \
         -Dedgeinfinite.screenshots.model="$artifact" -Dedgeinfinite.screenshots.text="$text" \
-        ${3:+-Dedgeinfinite.screenshots.question="$3"}
+        ${3:+-Dedgeinfinite.screenshots.questions="$(printf '%s\n' "${@:3}")"}
     mkdir -p ../screenshots
     cp app/target/screenshots/*.png ../screenshots/
 }
 
 usage() {
-    echo "usage: build.sh [${STEPS[*]}] | api | bundle | executorch | package | screenshots ARTIFACT TEXT [QUESTION]" >&2
+    echo "usage: build.sh [${STEPS[*]}] | api | bundle | executorch | package | screenshots ARTIFACT TEXT [QUESTION...]" >&2
     exit 2
 }
 

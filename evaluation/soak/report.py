@@ -87,14 +87,20 @@ def plot(rows: Sequence[SoakRow], path: Path) -> None:
     panels[0].set(ylabel="resident memory (MB)")
     panels[1].plot(tokens, [row.tokens_per_s for row in rows])
     panels[1].set(ylabel="tokens per second")
-    for kind in rows[-1].rms:
-        panels[2].plot(tokens, [row.rms.get(kind, 0.0) for row in rows], label=kind)
-    panels[2].set(ylabel="rms of the state", yscale="log")
-    panels[2].legend(fontsize=8)
+    sizes = {kind: [row.rms.get(kind, 0.0) for row in rows] for kind in rows[-1].rms}
+    for kind, values in sizes.items():
+        panels[2].plot(tokens, values, label=kind.replace("_", " "))
+    panels[2].set(ylabel="root mean square of the state")
+    drawn = [value for values in sizes.values() for value in values if value > 0]
+    if drawn and max(drawn) > 100 * min(drawn):  # sums of a memory beside keys: no common scale
+        panels[2].set_yscale("log")
+    figure.legend(loc="outside lower right", ncols=len(sizes), fontsize=8)
     for panel in panels:
         panel.set(xlabel="tokens read")
+        panel.locator_params(axis="x", nbins=3)
+        panel.xaxis.set_major_formatter("{x:,.0f}")
         panel.grid(alpha=0.3)
-    for panel in panels[:2]:
-        panel.set_ylim(bottom=0)
+        if panel.get_yscale() == "linear":
+            panel.set_ylim(bottom=0)
     save_figure(figure, path)
     pyplot.close(figure)

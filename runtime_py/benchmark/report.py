@@ -85,7 +85,7 @@ def _detail(row: Row, rows: Sequence[Row]) -> list[str]:
 
 
 def _label(row: Row) -> str:
-    return f"{row.system} {row.quantization}".strip()
+    return row.system if row.quantization in ("", "none") else f"{row.system} {row.quantization}"
 
 
 def _number(value: float | None, digits: int, factor: float = 1.0) -> str:

@@ -31,6 +31,7 @@ const SHAPES = {
   rename: "M5 19l1-4L16 5l3 3L9 18l-4 1z",
   remove: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
   attach: "M8 12l5-5a3 3 0 0 1 4 4l-7 7a5 5 0 0 1-7-7l7-7",
+  download: "M12 4v11M7 11l5 5 5-5M5 20h14",
   down: "M12 5v14M6 13l6 6 6-6",
   close: "M6 6l12 12M18 6L6 18",
 };

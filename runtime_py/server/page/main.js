@@ -7,11 +7,13 @@ import { prepareContextBar } from "./context_bar.js";
 import { prepareDocumentCard } from "./document_card.js";
 import { at } from "./dom.js";
 import { prepareDrop } from "./drop.js";
+import { prepareFind } from "./find.js";
 import { follow } from "./follow.js";
 import { openLibrary } from "./library.js";
 import { prepareMessages } from "./messages.js";
 import { prepareSettings } from "./settings.js";
 import { prepareSidebar } from "./sidebar.js";
+import { prepareTranscript } from "./transcript.js";
 import { bytes } from "./words.js";
 
 on("model", () => {
@@ -26,6 +28,8 @@ prepareMessages();
 prepareDocumentCard();
 prepareContextBar();
 prepareSidebar(focusComposer);
+prepareFind();
+prepareTranscript();
 prepareSettings();
 prepareComposer(toEnd);
 prepareDrop();

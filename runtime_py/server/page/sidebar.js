@@ -2,6 +2,7 @@
 
 import { app, jobOf, on } from "./app.js";
 import { at, icon, iconButton, make } from "./dom.js";
+import { clearFind, found } from "./find.js";
 import { listed, remove, rename, show, startNew } from "./library.js";
 import { toast } from "./toast.js";
 
@@ -13,6 +14,7 @@ export function prepareSidebar(afterwards) {
   at("menu").addEventListener("click", () => open(!isOpen()));
   at("shade").addEventListener("click", () => open(false));
   at("new").addEventListener("click", () => {
+    clearFind();
     startNew();
     open(false);
     afterwards();
@@ -27,7 +29,10 @@ export function prepareSidebar(afterwards) {
 
   function draw() {
     const focused = document.activeElement?.dataset?.focus;
-    at("conversations").replaceChildren(...listed().map(row));
+    const rows = found(listed()).map(row);
+    const isNone = app.conversations.size && !rows.length;
+    at("conversations").replaceChildren(
+      ...isNone ? [make("li", { class: "quiet", text: "None has these words." })] : rows);
     if (focused) at("conversations").querySelector(`[data-focus="${focused}"]`)?.focus();
     at("title").textContent = app.current.title;
     document.title = app.current.title === "New chat" ? "EdgeInfinite"

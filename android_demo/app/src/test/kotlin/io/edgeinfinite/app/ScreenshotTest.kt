@@ -50,15 +50,16 @@ class ScreenshotTest {
         app.services.settings.update { it.copy(maxNewTokens = ANSWER, sampling = SamplingOptions()) }
         val chat = ChatScreen.open(app.services.home.newChat(model.name).id).waitUntilReady()
         forEachLook { look -> drawAgain(look, "new-chat", ChatScreen.open(chat.id).controller) }
-        chat.ask("Hello! What can you do for me?")
-        val book = folder.newFile("dogs.txt").apply { writeText(text()) }
+        val book = folder.newFile(bookName).apply { writeText(text()) }
         chat.attach(PickedFiles.file(book))
         waitUntil(seconds = SLOW) { chat.state.tokensRead > text().length / READING_SHARE }
         forEachLook { look -> drawAgain(look, "reading", ChatScreen.open(chat.id).controller) }
         waitUntil(seconds = SLOW) { !chat.state.canStop }
-        chat.send(question)
-        waitUntil(seconds = SLOW) { chat.state.canStop }
-        waitUntil(seconds = SLOW) { !chat.state.canStop }
+        for (question in questions) {
+            chat.send(question)
+            waitUntil(seconds = SLOW) { chat.state.canStop }
+            waitUntil(seconds = SLOW) { !chat.state.canStop }
+        }
         forEachLook { look ->
             drawAgain(look, "chat", ChatScreen.open(chat.id).controller)
             draw(look, "memory", MemoryActivity::class.java, chat.id)
@@ -104,10 +105,15 @@ class ScreenshotTest {
         source
     }
 
-    private fun text(): String =
-        System.getProperty("edgeinfinite.screenshots.text")?.let { File(it).readText() } ?: Fixture.longText(TEXT)
+    private val shown = System.getProperty("edgeinfinite.screenshots.text")?.let(::File)
 
-    private val question = System.getProperty("edgeinfinite.screenshots.question") ?: "Who is this text about?"
+    private val bookName = shown?.name ?: "dogs.txt"
+
+    private fun text(): String = shown?.readText() ?: Fixture.longText(TEXT)
+
+    /** One a line. */
+    private val questions =
+        (System.getProperty("edgeinfinite.screenshots.questions") ?: "Who is this text about?").lines()
 
     private fun forEachLook(action: (Look) -> Unit) = LOOKS.forEach(action)
 
