@@ -11,6 +11,8 @@ PACKAGES := $(wildcard artifact/__init__.py training/__init__.py evaluation/__in
 PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 CHECKED := $(wildcard edgeinfinite artifact models export runtime_py training evaluation optimum_edgeinfinite tests scripts experiments setup.py)
 
+ANDROID := PYTHON=$(CURDIR)/$(BIN)/python android_demo/ci/build.sh
+
 QUICK := tests/test_*.py tests/artifact tests/cli/test_parser.py tests/cli/test_errors.py \
 	tests/runtime_py/session/test_session.py tests/runtime_py/session/test_policies.py
 
@@ -29,13 +31,14 @@ demo: setup  ## exports the demo model, reads a long text, asks for what stood a
 	@mkdir -p build
 	@scripts/demo.sh
 
-# Maven and its compilers seldom keep two cores busy, so they work beside the tests in Python.
-test: lint  ## everything that proves the product
+# Maven and its compilers seldom keep two cores busy, so they work beside the tests in Python, and begin while pip
+# installs what those need; where that fails, Maven would wait for it for ever.
+test:  ## everything that proves the product
 	@mkdir -p build
 	@echo "the Android app is built and tested beside this: build/android.log"
-	@$(MAKE) --no-print-directory android >build/android.log 2>&1 & android=$$!; \
-	$(MAKE) --no-print-directory typecheck results-check pytest && $(MAKE) --no-print-directory test-other-cpu; \
-	python=$$?; \
+	@READY="$(MAKE) --silent --question --directory $(CURDIR) setup" $(ANDROID) >build/android.log 2>&1 & android=$$!; \
+	$(MAKE) --no-print-directory lint typecheck results-check pytest && $(MAKE) --no-print-directory test-other-cpu; \
+	python=$$?; $(MAKE) --silent --question setup || kill $$android; \
 	wait $$android; kotlin=$$?; tail -n 1 build/android.log; \
 	[[ $$kotlin == 0 ]] || cat build/android.log; [[ $$python == 0 && $$kotlin == 0 ]]
 
@@ -97,7 +100,7 @@ test-other-cpu: setup  ## the cache, memory and sessions again with the kernels 
 		$(addprefix tests/runtime_py/session/,test_forks.py test_policies.py test_session.py test_state.py)
 
 android: setup  ## builds and tests android_demo/ with Maven, no Android SDK (see its README)
-	PYTHON=$(CURDIR)/$(BIN)/python android_demo/ci/build.sh
+	$(ANDROID)
 
 release: setup  ## app, model, wheel, sdist, Maven bundle, their sums and a page: build/release (see scripts/release.sh)
 	scripts/release.sh
