@@ -8,12 +8,14 @@ any.
 
 from __future__ import annotations
 
+import functools
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 from fuzz.changes import changed
-from fuzz.readers import CORPUS, READERS, TOKENIZER_FILES, refusal
+from fuzz.readers import CORPUS, READERS, TOKENIZER_FILES, refusal, refusal_of_corpus
 
 DOCUMENT = "document"
 
@@ -30,22 +32,26 @@ def write_fuzzed(folder: Path) -> None:
     """Writes them."""
     for reader in SHARED:
         whole = sorted((CORPUS / reader / "read").iterdir())
-        files = {path.name: path.read_bytes() for path in sorted((CORPUS / reader).glob("*/*"))}
         dice = random.Random(reader)
+        files: dict[str, tuple[bytes, Callable[[], str | None]]] = {}
+        for path in sorted((CORPUS / reader).glob("*/*")):
+            refused = functools.partial(refusal_of_corpus, path.relative_to(CORPUS))
+            files[path.name] = path.read_bytes(), refused
         for number in range(CHANGED):
             source = dice.choice(whole)
             made = changed(reader, source.read_bytes(), dice)
-            files[f"changed-{number:03}{source.suffix}"] = made
-        for name, data in files.items():
-            path = folder / reader / _outcome(reader, data) / name
+            refused = functools.partial(refusal, READERS[reader], made)
+            files[f"changed-{number:03}{source.suffix}"] = made, refused
+        for name, (data, refused) in files.items():
+            path = folder / reader / _outcome(reader, data, refused) / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
 
 
-def _outcome(reader: str, data: bytes) -> str:
+def _outcome(reader: str, data: bytes, refused: Callable[[], str | None]) -> str:
     if reader == DOCUMENT:
         return "read" if _is_text(data) else "refused"
-    line = refusal(READERS[reader], data)
+    line = refused()
     if reader == "tokenizer" and (
         _ids_stand_twice(data) or any(s in (line or "") for s in _LIBRARY_S)
     ):

@@ -71,8 +71,9 @@ def largest_difference(folder: Path, artifact: Path) -> float:
     """Reads a fixture's text with another artifact: the largest relative error of logits and
     state, as the tests on the Kotlin side measure it."""
     recorded = json.loads((folder / "steps.json").read_text(encoding="utf-8"))
-    first = load_engine(folder / "artifact", threads=1)
-    session = Session(load_engine(artifact, threads=1), chunk_length=recorded["chunk_length"])
+    engine, own = load_engine(artifact, threads=1), folder / "artifact"
+    first = engine if artifact == own else load_engine(own, threads=1)
+    session = Session(engine, chunk_length=recorded["chunk_length"])
     rows = iter(np.fromfile(folder / "logits.f32", "<f4").reshape(-1, first.vocabulary))
     worst = 0.0
     for step in recorded["steps"]:

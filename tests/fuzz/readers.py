@@ -11,9 +11,11 @@ import functools
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextvars import ContextVar
 from pathlib import Path
 
 import msgspec
+import pytest
 import transformers
 from fuzz.state_only import StateOnly
 from torch import nn
@@ -45,7 +47,7 @@ from edgeinfinite.runtime_py.server.requests import (
 )
 from edgeinfinite.runtime_py.session.notes import notes_of
 from edgeinfinite.runtime_py.session.saved_session import load_session
-from edgeinfinite.runtime_py.text import chat_template
+from edgeinfinite.runtime_py.text import answer_ends, chat_template
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer, load_tokenizer
 from edgeinfinite.runtime_py.tools.forms import HERMES
 from edgeinfinite.runtime_py.tools.grammar import tool_grammar
@@ -57,8 +59,11 @@ VOCABULARY, LAYERS, HEADS, KV_HEADS, HEAD_DIM = 258, 1, 2, 1, 8
 """Of the tiny model that all files in the corpus belong to."""
 
 REFUSALS = (EdgeInfiniteError, ApiProblem)
-MOST_SECONDS = 1.0
+MOST_SECONDS = ContextVar("seconds", default=1.0)
 """For a chat template here; users wait longer."""
+
+REFUSED_SECONDS = 0.1
+"""For one that the corpus has as refused: half of those have no end."""
 
 CONVERSATION = [
     {"role": "system", "content": "Be brief."},
@@ -89,6 +94,20 @@ def refusal(reader: Reader, data: bytes) -> str | None:
         assert line.isprintable(), repr(line)
         return line
     return None
+
+
+def refusal_of_corpus(path: Path) -> str | None:
+    """`refusal` of a file of the corpus, by its place there.
+
+    Args:
+        path: `READER/read/NAME` or `READER/refused/NAME`.
+    """
+    reader, known, _ = path.parts
+    before = MOST_SECONDS.set(REFUSED_SECONDS if known == "refused" else MOST_SECONDS.get())
+    try:
+        return refusal(READERS[reader], (CORPUS / path).read_bytes())
+    finally:
+        MOST_SECONDS.reset(before)
 
 
 @functools.cache
@@ -155,14 +174,13 @@ def _used(tokenizer: TextTokenizer) -> None:
 def _tokenizer_part(kind: str, data: bytes) -> None:
     folder = _tokenizer_folder(kind)
     (folder / TOKENIZER_FILES[kind]).write_bytes(data)
-    seconds = chat_template.SECONDS
-    chat_template.SECONDS = MOST_SECONDS if kind == "chat_template" else seconds
-    try:
+    with pytest.MonkeyPatch.context() as patched:
+        if kind == "chat_template":
+            patched.setattr(chat_template, "SECONDS", MOST_SECONDS.get())
+            patched.setattr(answer_ends, "_SECONDS", MOST_SECONDS.get())
         tokenizer = load_tokenizer(folder, vocabulary=VOCABULARY)
         SamplingOptions(**conversation_sampling(folder))
         _used(tokenizer)
-    finally:
-        chat_template.SECONDS = seconds
 
 
 def _gate() -> nn.Module:

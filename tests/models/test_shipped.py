@@ -84,7 +84,7 @@ def test_a_shipped_gate_is_small_and_says_what_it_was_made_from(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("geometry", [Geometry(512, 64, 64), Geometry()])
-def test_the_demo_model_has_one(geometry):
+def test_the_demo_model_has_one_for_each_geometry():
     digest = parameters_digest(load_backbone(DEMO_MODEL).model, gates=False)
-    assert shipped_gate(digest, geometry) is not None
+    for geometry in (Geometry(512, 64, 64), Geometry()):
+        assert shipped_gate(digest, geometry) is not None

@@ -56,9 +56,13 @@ class FuzzedFilesTest {
     @Test
     fun `chat templates`() {
         val usual = mostNanoseconds
-        mostNanoseconds = MOST_NANOSECONDS
         try {
-            check("chat_template") { use("chat_template.jinja", it) }
+            check("chat_template") { file ->
+                // Half of those that Python refuses have no end.
+                val known = file.parentFile.name == "refused"
+                mostNanoseconds = if (known) REFUSED_NANOSECONDS else MOST_NANOSECONDS
+                use("chat_template.jinja", file)
+            }
         } finally {
             mostNanoseconds = usual
         }
@@ -161,6 +165,7 @@ class FuzzedFilesTest {
     private companion object {
         const val VOCABULARY = 258
         const val MOST_NANOSECONDS = 500_000_000L
+        const val REFUSED_NANOSECONDS = 50_000_000L
         const val NOT_HERE = "which this app doesn't have"
         val MOST_TIME: Duration = Duration.ofSeconds(30)
         val TOKENIZER_FILES =
