@@ -32,13 +32,14 @@ demo: setup  ## exports the demo model, reads a long text, asks for what stood a
 	@scripts/demo.sh
 
 # Maven and its compilers seldom keep two cores busy, so they work beside the tests in Python, and begin while pip
-# installs what those need; where that fails, Maven would wait for it for ever.
+# installs what those need.
 test:  ## everything that proves the product
 	@mkdir -p build
 	@echo "the Android app is built and tested beside this: build/android.log"
 	@READY="$(MAKE) --silent --question --directory $(CURDIR) setup" $(ANDROID) >build/android.log 2>&1 & android=$$!; \
-	$(MAKE) --no-print-directory lint typecheck results-check pytest && $(MAKE) --no-print-directory test-other-cpu; \
-	python=$$?; $(MAKE) --silent --question setup || kill $$android; \
+	$(MAKE) --no-print-directory lint || { kill $$android; exit 1; }; \
+	$(MAKE) --no-print-directory typecheck results-check pytest && $(MAKE) --no-print-directory test-other-cpu; \
+	python=$$?; \
 	wait $$android; kotlin=$$?; tail -n 1 build/android.log; \
 	[[ $$kotlin == 0 ]] || cat build/android.log; [[ $$python == 0 && $$kotlin == 0 ]]
 
