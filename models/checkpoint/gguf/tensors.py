@@ -122,7 +122,7 @@ def _named(header: Header, config: PretrainedConfig) -> dict[str, tuple[Place, .
         tensors = row.layer if attends else row.other_layer
         if row.dense and layer < config.num_dense_layers:
             kept = {name: to for name, to in tensors.items() if not _OF_EXPERTS.match(name)}
-            tensors = kept | row.dense
+            tensors = {**kept, **row.dense}
         of_layer = _of_layer(row, config, tensors, layer)
         if layer >= own:
             of_layer |= dict.fromkeys(_READ_FROM_OTHERS, ())
