@@ -6,6 +6,8 @@ XNNPACK takes neither. The batch is 1, so a reshape does the same.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.export import ExportedProgram
 
@@ -31,7 +33,8 @@ def matmul_as_bmm(program: ExportedProgram) -> int:
         rows, columns = shape_of(left), shape_of(right)
         if len(rows) != 4 or rows[0] != 1 or list(columns[:-2]) not in ([rows[1]], [1, rows[1]]):
             continue
-        kv_heads, count, inner, outer = rows[1], -1, rows[3], columns[-1]
+        kv_heads: Any = rows[1]
+        count, inner, outer = -1, rows[3], columns[-1]
         if not isinstance(kv_heads, int):
             kv_heads, count = -1, rows[2]
         flat = insert_view(node, left, [kv_heads, count, inner])

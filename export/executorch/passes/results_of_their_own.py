@@ -88,7 +88,7 @@ def _write_part(node: Node, part: Node) -> bool:
 
 def _bounds(part: Node) -> tuple[Node, int, int, int]:
     whole, axis, start, end, *_ = (*part.args, 0, 0, 2**63 - 1)[: max(4, len(part.args))]
-    return whole, axis, start, end  # type: ignore[return-value]
+    return whole, axis, start, end
 
 
 def _is_result(x: Node) -> bool:
