@@ -58,7 +58,7 @@ CONVERSATION_GEMMA = Grid(
     _COLUMNS,
     (
         *(_line(8000, method, _GEMMA) for method in _LABELS),
-        *(_line(32000, m, _GEMMA) for m in ("edgeinfinite", "streaming", "extract", "newest")),
+        *(_line(32000, method, _GEMMA) for method in _LABELS if method != "empty"),
         *(_line(128_000, m, _GEMMA) for m in ("edgeinfinite", "streaming", "extract", "newest")),
     ),
 )
