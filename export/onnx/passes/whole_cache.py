@@ -97,8 +97,8 @@ def _sizes(value: ir.Value | None) -> list[int]:
     """A value's sizes; empty where one isn't fixed."""
     if value is None or value.shape is None:
         return []
-    sizes = list(value.shape)
-    return [int(size) for size in sizes] if all(isinstance(size, int) for size in sizes) else []
+    sizes = [size for size in value.shape if isinstance(size, int)]
+    return sizes if len(sizes) == len(value.shape) else []
 
 
 def _initializer(graph: ir.Graph, name: str, values: np.ndarray) -> ir.Value:
