@@ -123,8 +123,11 @@ class OnnxEngine:
 
     @contextmanager
     def reading(self, tokens: int) -> Iterator[Reader | None]:
-        with self._prefill.reading(tokens) as reader:
-            yield reader and (lambda chunk, state: self._logits(reader, chunk, state))
+        def read(chunk: np.ndarray, state: State) -> np.ndarray:
+            return self._logits(self._prefill.reader, chunk, state)
+
+        with self._prefill.reading(tokens) as is_long:
+            yield read if is_long else None
 
     def _logits(self, graph: Any, tokens: np.ndarray, state: State) -> np.ndarray:
         logits: np.ndarray = graph.logits(state, tokens)

@@ -60,18 +60,26 @@ class ReadingGraph:
             self._graph = self._opens()
         return self._graph
 
+    @property
+    def reader(self) -> Any:
+        """The one for long texts while one is read, else None.
+
+        Who keeps it beyond that has both in memory when `graph` is opened.
+        """
+        return self._reader
+
     @contextmanager
-    def reading(self, tokens: int) -> Iterator[Any]:
-        """The graph for a text of so many tokens, None if it is `graph`; for several at once."""
+    def reading(self, tokens: int) -> Iterator[bool]:
+        """Whether a text of so many tokens is read by `reader` now; for several at once."""
         if self._opens_reader is None or tokens < LONG or _identity(self._files) != self._seen:
-            yield None
+            yield False
             return
         if self._reader is None:
             self._graph = None
             self._reader = self._opens_reader()
         self._readings += 1
         try:
-            yield self._reader
+            yield True
         finally:
             self._readings -= 1
             if not self._readings:

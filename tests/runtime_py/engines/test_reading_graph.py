@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,6 +105,28 @@ def test_a_single_token_of_a_long_text_opens_no_other_graph(artifact: Path, leng
     session, seen = Session(engine), []
     session.append(TOKENS[:length], progress=lambda _: seen.append(engine._prefill._graph is None))
     assert all(seen) and session.tokens_read == length
+
+
+def test_the_reader_is_gone_before_the_other_graph_is_opened_again(artifact: Path) -> None:
+    """Whoever still held it would have both in memory: 160 MB more for SmolLM2-135M."""
+    engine = opened(artifact)
+    places, readers, alive = engine._prefill, [], []
+    opens, opens_reader = places._opens, places._opens_reader
+    assert opens_reader is not None
+
+    def reader() -> object:
+        made = opens_reader()
+        readers.append(weakref.ref(made))
+        return made
+
+    def graph() -> object:
+        alive.extend(one() for one in readers)
+        return opens()
+
+    places._opens, places._opens_reader = graph, reader
+    for session in (Session(engine), Session(SharedEngine(engine))):
+        session.append(TOKENS)
+    assert alive == [None, None, None]
 
 
 def test_few_products_with_4_bits_are_not_worth_another_graph(artifact: Path) -> None:
