@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from results_cases import CASES
 from results_conversation import CONVERSATION, CONVERSATION_GEMMA
+from results_curve import CURVE
 from results_exact import EXACT_4096, EXACT_AND_FIXED, EXACT_BUDGET, EXACT_GEMMA, EXACT_OLD
 from results_models import DEVICES
 from results_quantization import (
@@ -17,7 +18,7 @@ from results_quantization import (
 )
 from results_recall import DIGITS, OTHER_TASKS, README_RECALL, RECALL
 from results_server import HEALTH, SESSIONS, TURNS, WAIT, WAIT_SHORT
-from results_speed import EXECUTORCH, GEMMA, INT8, SIZES, SPEED
+from results_speed import EXECUTORCH, GEMMA, INT8, SPEED
 from results_tables import BENCHMARKS, Grid, document, markdown
 from results_trust import ARM64, CLIENTS, CROSS_ENGINE, DOCUMENTS, GGUF, ROUTES
 
@@ -28,7 +29,7 @@ GRIDS: dict[str, Grid] = {
     "recall/digits": DIGITS,
     "recall/results": RECALL,
     "recall/other-tasks": OTHER_TASKS,
-    "recall/sizes": SIZES,
+    "recall/curve": CURVE,
     "recall/speed-int8": INT8,
     "conversation/smollm2": CONVERSATION,
     "conversation/gemma": CONVERSATION_GEMMA,

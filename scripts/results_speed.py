@@ -115,15 +115,3 @@ INT8 = Grid(
     SPEED.columns,
     tuple(line for tokens in (512, 2048, 8000) for line in _int8(tokens)),
 )
-
-SIZES = Grid(
-    ("`export` with",),
-    SPEED.columns,
-    (
-        _ours("`--recall-slots trained:512`", "carry-512-int8"),
-        _ours("nothing, the default", "carry-26.7-int8", default=True),
-        _ours("`--state-mb 40`", "carry-40-int8"),
-        _ours("`--state-mb 58.7`", "carry-58.7-int8"),
-        _ours("`--recall-slots trained:512 --cache-type float16`", "carry-512-float16"),
-    ),
-)
