@@ -113,20 +113,23 @@ def _summary(file: Path) -> str:
     """What a reader wants of a step's rows; the tables of `make results` say the rest."""
     held = json.loads(file.read_text("utf-8"))
     rows = held["rows"] if isinstance(held, dict) else held
+    lengths = {row.get("prompt_tokens", 0) for row in rows}
+    # A benchmark's prompts have each a length of their own; what tells its rows apart is the method.
+    by = "prompt_tokens" if len(lengths) < 6 and 2 * len(lengths) <= len(rows) else "method"
     found = []
-    for length in sorted({row.get("prompt_tokens", 0) for row in rows}):
-        of_it = [row for row in rows if row.get("prompt_tokens", 0) == length]
-        parts = [f"{length:,}:"] if length and "correct" in of_it[0] else []
+    for group in sorted({row.get(by, 0) for row in rows}):
+        of_it = [row for row in rows if row.get(by, 0) == group]
+        parts = [f"{group:,}:" if isinstance(group, int) else f"{group}:"] if group else []
         for field, form in (("correct", "{:.0%}"), ("score", "{:.2f}")):
             values = [row[field] for row in of_it if row.get(field) is not None]
             parts += [form.format(fmean(values))] if values else []
-        for field in ("nats_per_digit_token", "nats_per_answer_token", "nats_per_token", "loss"):
+        for field in ("nats_per_digit_token", "answer_nats", "nats_per_token", "loss"):
             values = [row[field] for row in of_it if row.get(field) is not None]
             if values:
                 parts.append(f"{fmean(values):.3f} nats of {len(values)}")
                 break
         found.append(" ".join(parts))
-    return "; ".join(found) if len(found) < 6 else f"{len(rows)} rows"
+    return "; ".join(found)
 
 
 if __name__ == "__main__":

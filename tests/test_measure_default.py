@@ -37,3 +37,14 @@ def test_texts_are_those_that_the_scorer_never_saw() -> None:
     card = measure_default.CARD.read_text(encoding="utf-8")
     held_out = card.partition("Sixteen\ndocuments were held out:")[2].partition("**Training.**")[0]
     assert len(names) == 16 and all(name in held_out for name in names)
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        ("default.json", "7,500: 81% 0.320 nats of 48"),
+        ("default-longbench.json", "artifact: 2.486 nats of 42"),
+    ],
+)
+def test_a_step_is_summed_up_by_length_or_by_method(file: str, says: str) -> None:
+    assert says in measure_default._summary(ROOT / "benchmarks" / "recall" / file)
