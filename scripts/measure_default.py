@@ -114,7 +114,7 @@ def _summary(file: Path) -> str:
     held = json.loads(file.read_text("utf-8"))
     rows = held["rows"] if isinstance(held, dict) else held
     lengths = {row.get("prompt_tokens", 0) for row in rows}
-    # A benchmark's prompts have each a length of their own; what tells its rows apart is the method.
+    # A benchmark's prompts have each a length of their own; methods tell its rows apart.
     by = "prompt_tokens" if len(lengths) < 6 and 2 * len(lengths) <= len(rows) else "method"
     found = []
     for group in sorted({row.get(by, 0) for row in rows}):
