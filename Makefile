@@ -11,8 +11,6 @@ PACKAGES := $(wildcard artifact/__init__.py training/__init__.py evaluation/__in
 PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 CHECKED := $(wildcard edgeinfinite artifact models export runtime_py training evaluation optimum_edgeinfinite tests scripts experiments setup.py)
 
-ANDROID := PYTHON=$(CURDIR)/$(BIN)/python android_demo/ci/build.sh
-
 QUICK := tests/test_*.py tests/artifact tests/cli/test_parser.py tests/cli/test_errors.py \
 	tests/runtime_py/session/test_session.py tests/runtime_py/session/test_policies.py
 
@@ -31,13 +29,11 @@ demo: setup  ## exports the demo model, reads a long text, asks for what stood a
 	@mkdir -p build
 	@scripts/demo.sh
 
-# Maven and its compilers seldom keep two cores busy, so they work beside the tests in Python, and begin while pip
-# installs what those need.
-test:  ## everything that proves the product
+# Maven and its compilers seldom keep two cores busy, so they work beside the tests in Python.
+test: lint  ## everything that proves the product
 	@mkdir -p build
 	@echo "the Android app is built and tested beside this: build/android.log"
-	@READY="$(MAKE) --silent --question --directory $(CURDIR) setup" $(ANDROID) >build/android.log 2>&1 & android=$$!; \
-	$(MAKE) --no-print-directory lint || { kill $$android; exit 1; }; \
+	@$(MAKE) --no-print-directory android >build/android.log 2>&1 & android=$$!; \
 	$(MAKE) --no-print-directory typecheck results-check pytest && $(MAKE) --no-print-directory test-other-cpu; \
 	python=$$?; \
 	wait $$android; kotlin=$$?; tail -n 1 build/android.log; \
@@ -101,7 +97,7 @@ test-other-cpu: setup  ## the cache, memory and sessions again with the kernels 
 		$(addprefix tests/runtime_py/session/,test_forks.py test_policies.py test_session.py test_state.py)
 
 android: setup  ## builds and tests android_demo/ with Maven, no Android SDK (see its README)
-	$(ANDROID)
+	PYTHON=$(CURDIR)/$(BIN)/python android_demo/ci/build.sh
 
 release: setup  ## app, model, wheel, sdist, Maven bundle, their sums and a page: build/release (see scripts/release.sh)
 	scripts/release.sh

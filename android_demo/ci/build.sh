@@ -3,7 +3,7 @@
 # style, fixtures from Python, core and the runtimes, the app, the signed APK and the classes in it,
 # session files back in Python.
 #
-#   build.sh [STEP...]      steps: style downloads compile fixtures kernels maven apk sample dex sessions (default: all of them)
+#   build.sh [STEP...]      steps: style fixtures kernels downloads maven apk sample dex sessions (default: all of them)
 #   build.sh api            writes the dumps of the libraries' public API anew
 #   build.sh package        the APK without any test, for a release (scripts/release.sh)
 #   build.sh bundle         the libraries for a Maven repository: target/edgeinfinite-maven.zip
@@ -11,7 +11,6 @@
 #   build.sh screenshots ARTIFACT TEXT [QUESTION...]  the README's pictures, of a real model (after maven)
 #
 #   PYTHON=...   an interpreter with edgeinfinite[onnx] installed (default: the repository's .venv)
-#   READY=...    a command that fails until PYTHON is there: what needs none is done meanwhile
 #   PROJECT_PAGE=https://...   of bundle: the project's address, for url and scm of the poms
 #   EDGEINFINITE_GPG_KEY=ID    of bundle: GnuPG's key to sign with (EDGEINFINITE_GPG_PASSPHRASE)
 #
@@ -27,7 +26,7 @@ cd "$(dirname "$0")"
 PACKAGES=(
     javac:openjdk-17-jdk-headless mvn:maven npm:npm apksigner:apksigner enjarify:enjarify
 )
-STEPS=(style downloads compile fixtures kernels maven apk sample dex sessions)
+STEPS=(style fixtures kernels downloads maven apk sample dex sessions)
 EXECUTORCH=react-native-executorch
 repository=$(cd ../.. && pwd)
 PYTHON=${PYTHON:-$repository/.venv/bin/python}
@@ -97,14 +96,7 @@ download_pdfbox() {
     fi
 }
 
-# Libraries, app and tests, all but running these; the libraries are installed: sample.sh uses them.
-step_compile() {
-    maven install -DskipTests
-    compiled=yes
-}
-
 step_fixtures() {
-    until ${READY:-true}; do sleep 1; done
     "$PYTHON" "$repository/tests/android/write_fixtures.py" "$fixtures"
     "$PYTHON" app/fixtures.py "$fixtures"
 }
@@ -123,13 +115,9 @@ step_kernels() {
         2> >(grep -v "TCG doesn't support" >&2)
 }
 
-# The tests, of what was compiled; compiles it first when it runs alone.
 step_maven() {
-    if [[ -n ${compiled:-} ]]; then
-        maven surefire:test@default-test
-    else
-        maven install
-    fi
+    # Installs the libraries, too; sample.sh uses them.
+    maven install
 }
 
 # The dumps of the libraries' API, written anew; without it the build compares them.
