@@ -131,7 +131,7 @@ def _check_shared(header: Header, types: Sequence[str], own: int) -> None:
     There it is that of the last layer with a cache of its own, of sliding layers that of the one
     before; transformers goes by the type.
     """
-    read = {kind: own - (2 if kind == SLIDING else 1) for kind in set(types)}
+    read = {kind: own - (2 if kind == SLIDING else 1) for kind in sorted(set(types))}
     for kind, layer in read.items() if own < len(types) else ():
         if types[layer] != kind or kind in types[layer + 1 : own]:
             raise header.refuse(
