@@ -82,8 +82,7 @@ def test_both_ways_give_the_same_caches_and_logits(
         logits = engine.prefill_segment(drawn[:, before:], state)
         made.append((logits, state))
     (logits, state), (expected, other) = made
-    assert_close(logits, expected, 0 if tokens <= FEW_TOKENS else 1e-3)
-    first = True
+    first, flips = True, 0
     for name, array in other.arrays.items():
         if "_cache_" not in name:
             continue
@@ -91,8 +90,11 @@ def test_both_ways_give_the_same_caches_and_logits(
         # Later layers read what the first one rounded otherwise, in the last bit of a float.
         assert steps.max() <= (0 if tokens <= FEW_TOKENS or name.endswith("_cache_0") else 1)
         assert (steps > 0).mean() < 0.01
+        flips += int((steps > 0).sum())
         first = first and bool(array.any())
     assert first, "every cache was written"
+    # A code that was rounded otherwise is worth 2e-3 here; without one only floats differ.
+    assert_close(logits, expected, 0 if tokens <= FEW_TOKENS else 1e-2 if flips else 2e-5)
 
 
 def changed(artifact: Path, folder: Path, change: Callable[[onnx.GraphProto], None]) -> Path:
