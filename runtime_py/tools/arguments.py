@@ -49,7 +49,7 @@ def properties_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> dict[st
         root: in which its references lead.
     """
     found: dict[str, dict[str, Any]] = {}
-    for part in _objects(schema, root, 0):
+    for part in parts_of(schema, root):
         properties = part.get("properties")
         for name, one in properties.items() if isinstance(properties, dict) else ():
             found.setdefault(name, one if isinstance(one, dict) else {})
@@ -64,7 +64,7 @@ def required_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None
         root: in which its references lead; None for itself.
     """
     names: set[str] = set()
-    for part in _objects(schema, schema if root is None else root, 0):
+    for part in parts_of(schema, schema if root is None else root):
         required = part.get("required")
         names.update(required if isinstance(required, list) else ())
     return names
@@ -109,7 +109,7 @@ def refers(schema: Mapping[str, Any]) -> bool:
 
 
 def followed(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-    """What a schema that only refers refers to; else the schema.
+    """What a schema that says nothing besides refers to; else the schema.
 
     Args:
         schema: see there.
@@ -118,21 +118,27 @@ def followed(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -
     found: Any = schema
     for _ in range(_DEEPEST):
         said = [name for name in found if name not in ANNOTATIONS]
-        alone = found["allOf"] if said == ["allOf"] else None
-        if isinstance(alone, list) and len(alone) == 1 and isinstance(alone[0], Mapping):
-            found = alone[0]
-            continue
-        target = _target(found.get("$ref"), schema if root is None else root)
+        target: Any = None
+        if said == ["allOf"] and isinstance(found["allOf"], list) and len(found["allOf"]) == 1:
+            (target,) = found["allOf"]
+        elif said == ["$ref"]:
+            target = _target(found["$ref"], schema if root is None else root)
         if not isinstance(target, Mapping):
             break
         found = target
     return found
 
 
-def _objects(
-    schema: Mapping[str, Any], root: Mapping[str, Any], depth: int
+def parts_of(
+    schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0
 ) -> Iterator[Mapping[str, Any]]:
-    """The schema and those that hold for the same value, too."""
+    """The schema and those that hold for the same value, too.
+
+    Args:
+        schema: see there.
+        root: in which its references lead.
+        depth: of references followed so far.
+    """
     if depth > _DEEPEST:
         return
     yield schema
@@ -140,7 +146,7 @@ def _objects(
     others = schema.get("allOf")
     for one in (target, *(others if isinstance(others, list) else ())):
         if isinstance(one, Mapping):
-            yield from _objects(one, root, depth + 1)
+            yield from parts_of(one, root, depth + 1)
 
 
 def complete(schema: dict[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from edgeinfinite.runtime_py.tools.arguments import (
     complete,
     followed,
     kinds_of,
+    parts_of,
     properties_of,
     required_of,
 )
@@ -72,25 +73,26 @@ class _Values:
         self._tool = tool
         self._root = tool.parameters
         self._quoted = quoted
-        self._names: dict[int, str] = {}
+        self._named: dict[int, tuple[str, Mapping[str, Any]]] = {}  # held, so that ids stay theirs
         self._rules: list[str] = []
 
     def rules(self) -> list[str]:
         """See there."""
-        name = self._named(self._root)
-        self._object(name, self._root, ())
+        self._object(self._new_name(self._root), self._root, ())
         return self._rules
 
-    def _named(self, schema: Mapping[str, Any]) -> str:
-        return self._names.setdefault(id(schema), f"{self._prefix}_{len(self._names)}")
+    def _new_name(self, schema: Mapping[str, Any]) -> str:
+        name = f"{self._prefix}_{len(self._named)}"
+        self._named[id(schema)] = name, schema
+        return name
 
     def _value(self, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
         """The name of the rule for a schema's values."""
         schema = followed(schema, self._root)
-        is_new = id(schema) not in self._names
-        name = self._named(schema)
-        if is_new:
-            self._write(name, schema, path)
+        if id(schema) in self._named:
+            return self._named[id(schema)][0]
+        name = self._new_name(schema)
+        self._write(name, schema, path)
         return name
 
     def _write(self, name: str, schema: Mapping[str, Any], path: tuple[str, ...]) -> None:
@@ -150,7 +152,8 @@ class _Values:
         self._rules.append(f'{name}: "[" {inner} "]"')
 
     def _object(self, name: str, schema: Mapping[str, Any], path: tuple[str, ...]) -> None:
-        refuse_others(self._tool, schema, _OBJECT, path)
+        for part in parts_of(schema, self._root):
+            refuse_others(self._tool, part, _OBJECT, path)
         properties = properties_of(schema, self._root)
         others = schema.get("additionalProperties")
         if properties or others is False or not path:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from strict_calls import FORM_OF, accepts_call
 from tiny_artifact import VOCABULARY, tiny_checkpoint
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.answer.grammars.guidance import Guidance
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer, load_tokenizer
-from edgeinfinite.runtime_py.tools.forms import FORMS
 from edgeinfinite.runtime_py.tools.grammar import tool_grammar
 from edgeinfinite.runtime_py.tools.reader import AnswerReader
 from edgeinfinite.runtime_py.tools.tool import CallPiece, Tool, Tools
 
 pytest.importorskip("llguidance")
 
-FORM_OF = {form.name: form for form in FORMS}
 PLACE = {
     "type": "object",
     "properties": {"city": {"type": "string", "minLength": 1}, "zip": {"type": "integer"}},
@@ -56,17 +55,6 @@ def guidance(tokenizer: TextTokenizer) -> Guidance:
     return Guidance(tokenizer, VOCABULARY)
 
 
-def accepts(tokenizer: TextTokenizer, guidance: Guidance, schema: dict, text: str) -> bool:
-    """Whether a strict tool's only call may be this one."""
-    wanted = Tools((Tool("do", "", schema, strict=True),), "required", parallel=False)
-    grammar = tool_grammar(guidance, FORM_OF["gemma"], wanted)
-    for token in tokenizer.encode_more(text):
-        if not grammar.allowed()[token]:
-            return False
-        grammar.accept(token)
-    return True
-
-
 @pytest.mark.parametrize(
     ("arguments", "is_right"),
     [
@@ -95,10 +83,11 @@ def accepts(tokenizer: TextTokenizer, guidance: Guidance, schema: dict, text: st
     ],
 )
 def test_values_within_values_are_held_to(arguments, is_right, tokenizer, guidance) -> None:
-    call = f"<start_function_call>call:do{{{arguments}}}<end_function_call>"
-    assert accepts(tokenizer, guidance, TRIP, call) is is_right
+    body, form = f"call:do{{{arguments}}}", FORM_OF["gemma"]
+    assert accepts_call(tokenizer, guidance, TRIP, "gemma", body) is is_right
     if is_right:
-        parts = AnswerReader(FORM_OF["gemma"], (Tool("do", "", TRIP),)).push(call)
+        reader = AnswerReader(form, (Tool("do", "", TRIP),))
+        parts = reader.push(f"{form.begin}{body}{form.end}")
         assert any(isinstance(part, CallPiece) for part in parts)
 
 
@@ -116,6 +105,14 @@ def test_a_strict_text_of_more_than_a_length_is_refused(form, schema, says, guid
     with pytest.raises(EdgeInfiniteError, match=f"the tool do: {says}"):
         tool_grammar(guidance, FORM_OF[form], strict)
     tool_grammar(guidance, FORM_OF[form], Tools((Tool("do", "", parameters),)))
+
+
+@pytest.mark.parametrize("form", ["gemma", "qwen-xml"])
+def test_what_stands_beside_a_reference_is_not_dropped(form: str, guidance) -> None:
+    beside = {"$ref": "#/$defs/S", "maxLength": 3}
+    schema = {"type": "object", "properties": {"a": beside}, "$defs": {"S": {"type": "string"}}}
+    with pytest.raises(EdgeInfiniteError, match=r"properties\.a\.\$ref can't be held to"):
+        tool_grammar(guidance, FORM_OF[form], Tools((Tool("do", "", schema, strict=True),)))
 
 
 def test_a_strict_object_of_open_names_is_refused_within_another(guidance) -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from strict_calls import FORM_OF, accepts_call
 from tiny_artifact import VOCABULARY, tiny_checkpoint
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.answer.grammars.guidance import Guidance
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer, load_tokenizer
 from edgeinfinite.runtime_py.tools.arguments import arguments_of, kinds_of
-from edgeinfinite.runtime_py.tools.forms import FORMS, ToolForm
 from edgeinfinite.runtime_py.tools.grammar import tool_grammar
 from edgeinfinite.runtime_py.tools.tool import Tool, Tools
 
 pytest.importorskip("llguidance")
 
-FORM_OF = {form.name: form for form in FORMS}
 NUMBER = {"type": "integer", "minimum": 3, "maximum": 9}
 ITSELF = {"type": "object", "properties": {"v": NUMBER, "in": {"$ref": "#"}}, "required": ["v"]}
 SCHEMAS = {
@@ -60,18 +59,6 @@ def guidance(tokenizer: TextTokenizer) -> Guidance:
     return Guidance(tokenizer, VOCABULARY)
 
 
-def accepts(tokenizer: TextTokenizer, guidance: Guidance, schema: dict, name: str, body: str):
-    """Whether a call's body may be this one."""
-    form: ToolForm = FORM_OF[name]
-    wanted = Tools((Tool("do", "", schema, strict=True),), "required", parallel=False)
-    grammar = tool_grammar(guidance, form, wanted)
-    for token in tokenizer.encode_more(f"{form.begin}{body}{form.end}"):
-        if not grammar.allowed()[token]:
-            return False
-        grammar.accept(token)
-    return True
-
-
 @pytest.mark.parametrize("kind", SCHEMAS)
 def test_a_strict_tool_is_held_to_what_it_refers_to(kind: str, tokenizer, guidance) -> None:
     for form, body in (
@@ -85,7 +72,7 @@ def test_a_strict_tool_is_held_to_what_it_refers_to(kind: str, tokenizer, guidan
 
         def taken(value: str, form: str = form, body: str = body, argument: str = argument) -> bool:
             said = argument.format(value) if value else ""
-            return accepts(tokenizer, guidance, SCHEMAS[kind], form, body.format(said))
+            return accepts_call(tokenizer, guidance, SCHEMAS[kind], form, body.format(said))
 
         assert taken("5"), form
         assert not taken("2") and not taken('"5"'), form
@@ -95,10 +82,10 @@ def test_a_strict_tool_is_held_to_what_it_refers_to(kind: str, tokenizer, guidan
 def test_a_schema_that_refers_to_itself_means_the_tools(tokenizer, guidance) -> None:
     for inner, is_right in (('{"v": 5}', True), ("5", False), ('{"v": 5, "in": {"v": 2}}', False)):
         body = f"[do(v=5, in={inner})]"
-        assert accepts(tokenizer, guidance, ITSELF, "lfm2", body) is is_right, inner
+        assert accepts_call(tokenizer, guidance, ITSELF, "lfm2", body) is is_right, inner
         plain = inner.replace('"', "").replace(" ", "")
         body = f"call:do{{v:5,in:{plain}}}"
-        assert accepts(tokenizer, guidance, ITSELF, "gemma", body) is is_right, inner
+        assert accepts_call(tokenizer, guidance, ITSELF, "gemma", body) is is_right, inner
 
 
 @pytest.mark.parametrize("form", ["lfm2", "qwen-xml", "gemma", "hermes"])
