@@ -11,6 +11,8 @@ from transformers import DynamicCache, PreTrainedModel
 from untouched import next_logits
 
 from edgeinfinite.artifact.geometry import Geometry
+from edgeinfinite.runtime_py.engines.base import Engine
+from edgeinfinite.runtime_py.session.session import Session
 from tiny import random_tokens
 
 
@@ -48,6 +50,18 @@ def untouched_after_evictions(kind: str, count: int, geometry: Geometry) -> np.n
         found.append(next_logits(model, cache, token, length))
     assert cache.layers[0].keys.shape[2] == WINDOW - 1
     return np.stack(found)
+
+
+def assert_any_split_is_untouched(engine: Engine, kind: str, geometry: Geometry) -> None:
+    """A text that loses tokens more than three times is transformers', read at once or in parts."""
+    tokens, wanted = random_tokens(150), untouched_after_evictions(kind, 150, geometry)
+    whole = Session(engine).append(tokens)
+    session = Session(engine, chunk_length=5)
+    for start, end in ((0, 1), (1, 40), (40, 44), (44, 45), (45, 130), (130, 150)):
+        logits = session.append(tokens[start:end])
+        assert np.abs(logits - wanted[end - 1]).max() < 1e-4
+    assert np.abs(whole - wanted[-1]).max() < 1e-4
+    assert session.compressions > 3
 
 
 def _turned_back(

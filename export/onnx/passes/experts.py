@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 import torch
 from torch import nn
@@ -23,6 +22,7 @@ from transformers import PreTrainedModel
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
 from edgeinfinite.export.onnx import operators
+from edgeinfinite.export.onnx.initializers import initializer
 from edgeinfinite.export.onnx.quantize import QuantizedWeight
 from edgeinfinite.models.experts import as_rows, expert_modules, projections
 
@@ -208,13 +208,4 @@ def _each(graph: ir.Graph, value: ir.Value | None) -> Iterator[ir.Value | None]:
             yield None
     assert value.const_value is not None
     for number, array in enumerate(value.const_value.numpy()):
-        yield _initializer(graph, f"{value.name}.{number}", array)
-
-
-def _initializer(graph: ir.Graph, name: str, array: np.ndarray) -> ir.Value:
-    if name in graph.initializers:  # equal ones, such as biases of zeros, are one for all layers
-        return graph.initializers[name]
-    value = ir.Value(name=name, const_value=ir.tensor(array, name=name))
-    value.dtype, value.shape = ir.DataType.from_numpy(array.dtype), ir.Shape(array.shape)
-    graph.register_initializer(value)
-    return value
+        yield initializer(graph, f"{value.name}.{number}", array)

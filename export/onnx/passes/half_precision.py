@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from edgeinfinite.export.onnx.initializers import initializer
+
 _SCALES_OF = {"MatMulNBits": 2, "GatherBlockQuantized": 2}
 
 _WORTHWHILE = 256
@@ -70,10 +72,7 @@ def _half(values: np.ndarray) -> np.ndarray | None:
 
 
 def _cast(graph: ir.Graph, before: ir.Node, constant: ir.Value, half: np.ndarray) -> ir.Value:
-    name = f"{constant.name}_half"
-    value = ir.Value(name=name, const_value=ir.tensor(half, name=name))
-    value.dtype, value.shape = ir.DataType.FLOAT16, ir.Shape(half.shape)
-    graph.register_initializer(value)
+    value = initializer(graph, f"{constant.name}_half", half)
     to = ir.AttrInt64("to", int(ir.DataType.FLOAT))
     cast = ir.Node("", "Cast", [value], [to])
     cast.outputs[0].name = f"{constant.name}_float"

@@ -11,6 +11,7 @@ from collections import defaultdict
 import numpy as np
 import onnx_ir as ir
 
+from edgeinfinite.export.onnx.initializers import initializer
 from edgeinfinite.export.onnx.passes.narrow_codes import code_bits
 
 _TENSORS = (1, 2, 3, 5)
@@ -66,7 +67,7 @@ def _merge(graph: ir.Graph, nodes: list[ir.Node]) -> None:
     linear.outputs[0].name, linear.outputs[0].type = name, first.outputs[0].type
     if first.outputs[0].shape is not None:
         linear.outputs[0].shape = ir.Shape([*first.outputs[0].shape[:-1], sum(sizes)])
-    lengths = _constant(graph, f"{name}_sizes", np.array(sizes, np.int64))
+    lengths = initializer(graph, f"{name}_sizes", np.array(sizes, np.int64))
     split = ir.Node(
         "",
         "Split",
@@ -89,11 +90,4 @@ def _joined(graph: ir.Graph, values: list[ir.Value | None]) -> ir.Value:
     name = f"{known[0].name}_merged"
     while name in graph.initializers:  # layers whose tensors are equal (biases of zeros) share them
         name += "_again"
-    return _constant(graph, name, np.concatenate(arrays))
-
-
-def _constant(graph: ir.Graph, name: str, array: np.ndarray) -> ir.Value:
-    value = ir.Value(name=name, const_value=ir.tensor(array, name=name))
-    value.dtype, value.shape = ir.DataType.from_numpy(array.dtype), ir.Shape(array.shape)
-    graph.register_initializer(value)
-    return value
+    return initializer(graph, name, np.concatenate(arrays))

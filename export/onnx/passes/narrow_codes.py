@@ -16,6 +16,8 @@ import numpy as np
 import onnx_ir as ir
 from ml_dtypes import uint4
 
+from edgeinfinite.export.onnx.initializers import initializer
+
 _WIDTHS = (5, 6)
 
 _OPSET = 21
@@ -83,10 +85,10 @@ def _split(graph: ir.Graph, node: ir.Node, bits: int) -> None:
     values = codes.const_value.numpy() - np.uint8(base)  # [O, n, g]
     rest = bits - 4
     names = (f"{codes.name}_low", f"{codes.name}_high")
-    low = _initializer(graph, names[0], (values & 15).astype(uint4), ir.DataType.UINT4)
-    high = _initializer(graph, names[1], _packed(values >> 4, rest), ir.DataType.UINT8)
-    table = _initializer(graph, f"codes_table_{rest}_{base}", _table(rest, base))
-    shape = _initializer(graph, f"{codes.name}_shape", np.array(values.shape, np.int64))
+    low = initializer(graph, names[0], (values & 15).astype(uint4), ir.DataType.UINT4)
+    high = initializer(graph, names[1], _packed(values >> 4, rest), ir.DataType.UINT8)
+    table = initializer(graph, f"codes_table_{rest}_{base}", _table(rest, base))
+    shape = initializer(graph, f"{codes.name}_shape", np.array(values.shape, np.int64))
     uint8, int32 = (ir.AttrInt64("to", int(to)) for to in (ir.DataType.UINT8, ir.DataType.INT32))
     nodes = list(_chain(low, high, table, shape, uint8, int32))
     for new in nodes:
@@ -125,15 +127,3 @@ def _table(rest: int, base: int) -> np.ndarray:
     shifts = np.arange(0, 8, rest, dtype=np.uint8)
     fields = (np.arange(256, dtype=np.uint8)[:, None] >> shifts) & np.uint8(2**rest - 1)
     return (fields << np.uint8(4)) + np.uint8(base)
-
-
-def _initializer(
-    graph: ir.Graph, name: str, array: np.ndarray, dtype: ir.DataType | None = None
-) -> ir.Value:
-    if name in graph.initializers:
-        return graph.initializers[name]
-    value = ir.Value(name=name, const_value=ir.tensor(array, dtype=dtype, name=name))
-    value.dtype = dtype or ir.DataType.from_numpy(array.dtype)
-    value.shape = ir.Shape(array.shape)
-    graph.register_initializer(value)
-    return value

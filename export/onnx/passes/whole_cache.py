@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from edgeinfinite.export.onnx.initializers import initializer
+
 _OPSET = 21
 """From it on DequantizeLinear has blocks."""
 
@@ -52,7 +54,7 @@ def _dequantized(graph: ir.Graph, node: ir.Node) -> bool:
     steps = scale.const_value.numpy()
     if sizes[0] != 1 or steps.dtype != np.float32 or steps.shape != (heads, 1, channels):
         return False
-    blocks = _initializer(graph, f"{scale.name}_blocks", steps[None])
+    blocks = initializer(graph, f"{scale.name}_blocks", steps[None])
     how = [ir.AttrInt64("axis", 2), ir.AttrInt64("block_size", slots)]
     _replace(graph, node, ir.Node("", "DequantizeLinear", [codes, blocks], how))
     if not cast.outputs[0].uses():
@@ -68,7 +70,7 @@ def _renamed(graph: ir.Graph, node: ir.Node) -> bool:
     if not sizes or long != sorted(long):
         return False
     name = "sizes_" + "_".join(map(str, sizes))
-    shape = _initializer(graph, name, np.array(sizes, np.int64))
+    shape = initializer(graph, name, np.array(sizes, np.int64))
     _replace(graph, node, ir.Node("", "Reshape", [source, shape]))
     return True
 
@@ -99,16 +101,6 @@ def _sizes(value: ir.Value | None) -> list[int]:
         return []
     sizes = [size for size in value.shape if isinstance(size, int)]
     return sizes if len(sizes) == len(value.shape) else []
-
-
-def _initializer(graph: ir.Graph, name: str, values: np.ndarray) -> ir.Value:
-    """A constant of the graph, made once."""
-    if name not in graph.initializers:
-        tensor = ir.tensor(values, name=name)
-        value = ir.Value(name=name, const_value=tensor)
-        value.dtype, value.shape = tensor.dtype, ir.Shape(values.shape)
-        graph.register_initializer(value)
-    return graph.initializers[name]
 
 
 def _replace(graph: ir.Graph, node: ir.Node, new: ir.Node) -> None:

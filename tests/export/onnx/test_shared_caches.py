@@ -11,7 +11,7 @@ import pytest
 from recurrent_artifacts import GEOMETRY, assert_forks_undone_turns_and_files_go_on, export
 from tiny_artifact import tiny_checkpoint
 from tiny_gemma4 import MODELS, OWN
-from untouched_gemma4 import untouched_after_evictions
+from untouched_gemma4 import assert_any_split_is_untouched
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.looked_up import LOOKED_UP
@@ -57,14 +57,7 @@ def engine(artifact):
 
 
 def test_in_any_split_it_computes_what_transformers_does_from_the_kept_pairs(engine, kind):
-    tokens, wanted = random_tokens(150), untouched_after_evictions(kind, 150, EVICTING)
-    whole = Session(engine).append(tokens)
-    session = Session(engine, chunk_length=5)
-    for start, end in ((0, 1), (1, 40), (40, 44), (44, 45), (45, 130), (130, 150)):
-        logits = session.append(tokens[start:end])
-        assert np.abs(logits - wanted[end - 1]).max() < 1e-4
-    assert np.abs(whole - wanted[-1]).max() < 1e-4
-    assert session.compressions > 3
+    assert_any_split_is_untouched(engine, kind, EVICTING)
 
 
 def test_forks_and_saved_sessions_go_on_bit_for_bit(engine, tmp_path):
