@@ -184,7 +184,7 @@ def _left_for_weights(plan: ExportPlan, folder: Path) -> float:
     if geometry.policy != "carry" and plan.backend.keeps_angles:
         others += 2 * 4 * geometry.capacity * shape.head_dim
     if geometry.policy == "carry":
-        others += _rotary_bytes(model, geometry.capacity)
+        others += _rotary_bytes(model, max(shape.capacities))
         others += _SLOT_BYTES * shape.layers * (geometry.most_slots + geometry.segment_length)
     return 1e6 * (plan.options.quantization.max_mb or 0.0) - files - floats - others
 

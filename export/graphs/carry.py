@@ -57,7 +57,8 @@ class CarryMemory(CompressMemory):
     ) -> None:
         super().__init__(model, state)
         layers = attention_layers(model)
-        tables = rotary_tables(model, self.shape.geometry.capacity)
+        # A fused rotation takes no more keys than there are angles: a sliding window may be longer.
+        tables = rotary_tables(model, max(self.shape.capacities))
         self._tables = [table(*found.parts) for found in tables]
         self._rule = rank_rule_of(model)
         scorers: list[Any] = [layer.retention_scorer for layer in layers]

@@ -22,6 +22,9 @@ from tiny import assert_close, tiny_hybrid
 WINDOW = 11
 LENGTHS = ("--segment-length", "8", "--window-length", "12", "--sink-length", "4")
 SLOTS = ("--recall-slots", "16", "--scorer", "untrained")
+SHORT = ("--segment-length", "8", "--window-length", "4", "--sink-length", "4")
+"""Fewer slots in all than the other layers' windows have tokens."""
+
 BY_LAYER = ("--recall-slots", "0,16,0,8", "--scorer", "untrained")
 VARIANTS = {
     "Gemma2": (2, *LENGTHS, *SLOTS),
@@ -29,10 +32,10 @@ VARIANTS = {
     "SmolLM3": (2, *LENGTHS, *SLOTS),
     "Mistral": (2, "--segment-length", "8"),  # every layer slides
     "Gemma2 in bytes": (2, *LENGTHS, "--cache-type", "int8"),  # scores have a softcap
-    "Gemma3 in bytes": (4, *LENGTHS, "--cache-type", "int8"),
+    "Gemma3 in bytes": (4, *SHORT, "--cache-type", "int8"),
     "GraniteSWA": (4, *LENGTHS, *BY_LAYER),  # scores have learned sinks
     "GraniteSWA in bytes": (4, *LENGTHS, "--cache-type", "int8"),
-    "GraniteSWA in halves": (4, *LENGTHS, "--cache-type", "float16"),
+    "GraniteSWA in halves": (4, *SHORT, "--cache-type", "float16"),
 }
 """Layers, then options."""
 
