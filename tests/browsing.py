@@ -96,12 +96,16 @@ def answers_with(page: Page, *answers: str, thought: str = "") -> list[dict[str,
 
 def without_end(page: Page) -> None:
     """Answers of the real server that nothing but a stop ends."""
+    asks_also(page, max_tokens=1_000_000, logit_bias={"1": -100}, repetition_detection={})
 
-    def endless(route: Route) -> None:
-        asked = route.request.post_data_json | {"max_tokens": 1_000_000}
-        route.continue_(post_data=json.dumps(asked | {"logit_bias": {"1": -100}}))
 
-    page.route("**/v1/chat/completions", endless)
+def asks_also(page: Page, **fields: Any) -> None:
+    """The page's requests to the real server say more than the page lets them."""
+
+    def more(route: Route) -> None:
+        route.continue_(post_data=json.dumps(route.request.post_data_json | fields))
+
+    page.route("**/v1/chat/completions", more)
 
 
 def expect_listed(page: Page, *titles: str) -> None:

@@ -170,6 +170,9 @@ def answer(
         finally:
             bar.close()
             screen.close()  # before the figures, which go to stderr
+    figures = conversation.statistics()
+    if figures is not None and figures.finish == "repetition":
+        note("the answer repeated itself and was ended; --repetition-detection off lets it go on")
     if session.unread:
         left = f"stopped with {len(session.unread):,} tokens of the message unread"
         print(f"{left}; a chat reads them with the next one, /undo forgets them", file=sys.stderr)

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from edgeinfinite.runtime_py.answer.repetition import NO_DETECTION, RepetitionDetection
+
 
 def option(about: str | None = None, **more: Any) -> dict[str, Any]:
     """Declares an option. Without a default here, `given` leaves it out and a dataclass decides."""
@@ -118,6 +120,13 @@ def token_bias(text: str) -> tuple[int, float]:
     if not equals or not token.strip().isdecimal():
         raise argparse.ArgumentTypeError(f"give ID=BIAS, such as 42=-100, not {text!r}")
     return int(token), finite(bias)
+
+
+def repetition_detection(text: str) -> RepetitionDetection:
+    """Whether an answer that repeats itself ends: `on` or `off`."""
+    if text not in ("on", "off"):
+        raise argparse.ArgumentTypeError(f"give on or off, not {text!r}")
+    return RepetitionDetection() if text == "on" else NO_DETECTION
 
 
 class Biases(argparse.Action):

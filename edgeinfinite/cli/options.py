@@ -19,6 +19,7 @@ from edgeinfinite.cli.arguments import (
     not_negative,
     option,
     positive,
+    repetition_detection,
     token_bias,
     whole,
 )
@@ -158,7 +159,7 @@ VERIFY = ARTIFACT | {
     "--json": file_option("write the checks as rows"),
 }
 
-_IF_SILENT: dict[str, float] = {"top_k": 0} | DEFAULTS
+_IF_SILENT: dict[str, Any] = {"top_k": 0} | DEFAULTS
 
 
 def _of_checkpoint(field: str, what: str, **settings: Any) -> dict[str, Any]:
@@ -207,6 +208,11 @@ ANSWER = {
         type=token_bias,
         action=Biases,
         metavar="ID=BIAS",
+    ),
+    "--repetition-detection": option(
+        "end an answer that says one piece over and over (default: on, off with --greedy)",
+        type=repetition_detection,
+        metavar="on|off",
     ),
     "--seed": option("the same seed gives the same answer", type=int, metavar="N"),
     "--threads": option("default: the engine's own", type=cpu_threads, default=None, metavar="N"),

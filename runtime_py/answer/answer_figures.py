@@ -29,6 +29,7 @@ class GenerationStatistics:
         peak_rss_bytes: largest resident memory of the process so far; None on Windows.
         engine: name of the engine.
         artifact: the artifact's folder.
+        finish: why it ended, see `Generation`; None if it didn't.
         logprobs: of every token of the answer; None if they weren't asked for.
     """
 
@@ -46,6 +47,7 @@ class GenerationStatistics:
     peak_rss_bytes: int | None
     engine: str
     artifact: str
+    finish: str | None = None
     logprobs: list[TokenLogprobs] | None = None
 
     def to_row(self) -> dict[str, Any]:

@@ -61,7 +61,8 @@ class Generation:
         stop_ids: tokens that end the answer.
         max_new_tokens: the most tokens that the answer may have.
         text: takes the tokens, and ends the answer at a stop string; None for tokens alone.
-        grammar: restricts the tokens; the answer ends when it is finished.
+        grammar: restricts the tokens; the answer ends when it is finished, and not because it
+            repeats itself.
         logprobs: how many of the likeliest tokens to note for every token of the answer, 0 for the
             chosen one alone; None notes nothing.
         cancelled: called between chunks of the prompt and between tokens; True stops.
@@ -70,7 +71,9 @@ class Generation:
     Attributes:
         token_ids: tokens yielded so far.
         logprobs: theirs, if asked for.
-        finish: None while the generation runs, then "stop", "length" or "cancelled".
+        finish: None while the generation runs, then "stop", "length", "cancelled", or "repetition":
+            the sampler's options end an answer that says one piece over and over. What it said is
+            read and stays.
 
     Raises:
         EdgeInfiniteError: the prompt is empty, `max_new_tokens` is below 1, `logprobs` below 0, or
@@ -138,6 +141,9 @@ class Generation:
             logits = self._session.append([token])
             if self._grammar is not None and self._grammar.is_finished:
                 break
+            if self._repeats():
+                finish = "repetition"
+                break
             if len(self.token_ids) == self._max_new_tokens:
                 finish = "length"
                 break
@@ -172,6 +178,10 @@ class Generation:
         if grammar is not None:
             grammar.accept(token)
         return token
+
+    def _repeats(self) -> bool:
+        detection = self._sampler.options.repetition_detection
+        return self._grammar is None and detection.found(self.token_ids)
 
     def _add(self, logits: np.ndarray, token: int) -> None:
         self.token_ids.append(token)
@@ -239,6 +249,7 @@ class Generation:
             peak_rss_bytes=peak_rss_bytes(),
             engine=engine,
             artifact=artifact,
+            finish=self.finish,
             logprobs=list(self.logprobs) if self._top is not None else None,
         )
 

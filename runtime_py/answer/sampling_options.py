@@ -1,4 +1,4 @@
-"""How to choose tokens: `SamplingOptions`."""
+"""How to choose tokens, and when to end: `SamplingOptions`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.answer.repetition import NO_DETECTION, RepetitionDetection
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class SamplingOptions:
         presence_penalty: taken from the logit of every token that the answer has.
         frequency_penalty: taken from a token's logit once for each time that the answer has it.
         logit_bias: added to the logits, by token id.
+        repetition_detection: ends an answer that says one piece over and over, unless a grammar
+            says when it ends.
         seed: the same seed gives the same choices; None draws a new one.
 
     Raises:
@@ -40,6 +43,7 @@ class SamplingOptions:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     logit_bias: Mapping[int, float] = field(default_factory=dict)
+    repetition_detection: RepetitionDetection = NO_DETECTION
     seed: int | None = None
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from edgeinfinite.runtime_py.server.request_schemas import REF
 
 _Ends = Literal["stop", "length", "tool_calls"]
+_Repetition = Literal["repetition_detected"] | msgspec.UnsetType
 
 
 class Error(msgspec.Struct):
@@ -134,6 +135,7 @@ class ChatChoice(msgspec.Struct):
     message: AnswerMessage
     logprobs: ChatLogprobs | None
     finish_reason: _Ends
+    stop_reason: _Repetition = msgspec.UNSET
 
 
 class Delta(msgspec.Struct):
@@ -152,6 +154,7 @@ class DeltaChoice(msgspec.Struct):
     delta: Delta
     logprobs: ChatLogprobs | None
     finish_reason: _Ends | None
+    stop_reason: _Repetition = msgspec.UNSET
 
 
 class TextChoice(msgspec.Struct):
@@ -161,6 +164,7 @@ class TextChoice(msgspec.Struct):
     text: str
     logprobs: CompletionLogprobs | None
     finish_reason: _Ends | None
+    stop_reason: _Repetition = msgspec.UNSET
 
 
 class Head(msgspec.Struct):

@@ -101,7 +101,8 @@ class Answers:
         self._save(read, session, job)
         if generation.finish in ("cancelled", None):
             return None
-        reason = "calls" if generation.finish == "stop" and parts.calls else generation.finish
+        has_ended = generation.finish in ("stop", "repetition")
+        reason = "calls" if has_ended and parts.calls else generation.finish
         return Finished(
             reason,
             new_tokens,

@@ -71,7 +71,8 @@ class Finished:
     """Why the answer ended, and what it took.
 
     Args:
-        reason: "stop", "calls" where it ended in whole calls of tools, "length" where it was cut.
+        reason: "stop", "calls" where it ended in whole calls of tools, "length" where it was cut,
+            "repetition" where it said one piece over and over.
         new_tokens: of the answer.
         stop: the stop string that ended it; None for any other end.
         tokens: all that the session has read, prompt and answer; empty where nothing was answered.

@@ -22,7 +22,15 @@ from edgeinfinite.runtime_py.tools.tool import CallBegun, CallPiece, Thought
 
 DONE = b"data: [DONE]\n\n"
 
-_ENDS = {"calls": "tool_calls"}
+_REPETITION = {"stop_reason": "repetition_detected"}
+"""vLLM's name; `finish_reason` stays one that OpenAI's clients know."""
+
+
+def _end(reason: str | None) -> dict[str, Any]:
+    """Why a choice ended."""
+    named = {"calls": "tool_calls", "repetition": "stop"}
+    more = _REPETITION if reason == "repetition" else {}
+    return {"finish_reason": named.get(reason or "", reason)} | more
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ class Reply:
             "index": 0,
             **said,
             "logprobs": self._logprobs(logprobs),
-            "finish_reason": _ENDS.get(finished.reason, finished.reason),
+            **_end(finished.reason),
         }
         usage = usage_of(started, finished)
         return self._head("chat.completion") | {"choices": [choice], "usage": usage}
@@ -112,7 +120,7 @@ class Reply:
 
     def last(self, started: Started, finished: Finished) -> bytes:
         """The event that says why the answer ended, the counts if asked for, and the end."""
-        ended = self._chunk({} if self.chat else "", _ENDS.get(finished.reason, finished.reason))
+        ended = self._chunk({} if self.chat else "", finished.reason)
         if self.with_usage:
             head = self._head("chat.completion.chunk")
             ended += event(head | {"choices": [], "usage": usage_of(started, finished)})
@@ -145,7 +153,7 @@ class Reply:
             "index": 0,
             "delta" if self.chat else "text": said,
             "logprobs": self._logprobs(logprobs) if logprobs else None,
-            "finish_reason": reason,
+            **_end(reason),
         }
         return event(self._head("chat.completion.chunk") | {"choices": [choice]} | more)
 

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from edgeinfinite.errors import EdgeInfiniteError
+from edgeinfinite.runtime_py.answer.repetition import RepetitionDetection
 from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server.ask import sampling_of
 from edgeinfinite.runtime_py.server.declared import Calls, tool_of, tools_of, with_calls
@@ -32,6 +34,7 @@ _SAMPLING = (
     *("temperature", "top_p", "top_k", "min_p"),
     *("presence_penalty", "frequency_penalty", "repetition_penalty"),
 )
+_CHOSEN = (*_SAMPLING, "repetition_detection")
 
 _ROLES = {"developer": "system"}
 
@@ -45,6 +48,24 @@ class StreamOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     include_usage: bool = False
     include_obfuscation: bool = False
+
+
+class Detection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`repetition_detection`, as vLLM has it: without `max_pattern_size` it is off."""
+
+    max_pattern_size: _Count = 0
+    min_pattern_size: _Count = 0
+    min_count: _Count = 0
+
+    def __post_init__(self) -> None:
+        try:
+            self.meant()
+        except EdgeInfiniteError as error:
+            raise ValueError(str(error)) from error  # which msgspec gives a place
+
+    def meant(self) -> RepetitionDetection:
+        """What it says."""
+        return RepetitionDetection(**msgspec.structs.asdict(self))
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +83,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     presence_penalty: _Penalty | None = None
     frequency_penalty: _Penalty | None = None
     repetition_penalty: Annotated[float, msgspec.Meta(gt=0, le=10)] | None = None
+    repetition_detection: Detection | None = None
     logit_bias: dict[_TokenId, _Bias] | None = None
     seed: int | None = None
     stop: str | list[str] | None = None
@@ -72,6 +94,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Whoever asks for temperature 0 wants the likeliest tokens, so no default changes them.
         """
         given: dict[str, Any] = {name: getattr(self, name) for name in _SAMPLING}
+        if self.repetition_detection is not None:
+            given["repetition_detection"] = self.repetition_detection.meant()
         if self.seed is not None:
             given["seed"] = self.seed % 2**64  # OpenAI's may be negative; -1 never comes here
         if self.logit_bias is not None:
@@ -95,7 +119,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def default_settings(sampling: SamplingOptions) -> dict[str, Any]:
     """What a chat takes that says nothing of it, by the request's own names."""
-    chosen = {name: getattr(sampling, name) for name in _SAMPLING}
+    chosen = {name: getattr(sampling, name) for name in _CHOSEN}
     return chosen | {"max_tokens": MOST_TOKENS}
 
 

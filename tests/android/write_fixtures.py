@@ -239,6 +239,7 @@ def _default_cases() -> list[dict[str, Any]]:
             options = SamplingOptions(**conversation_sampling(Path(folder)))
             names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
             sampling = {name: getattr(options, name) for name in names}
+            sampling["repetition_detection"] = dataclasses.asdict(options.repetition_detection)
             cases.append({"settings": settings, "sampling": sampling})
     return cases
 

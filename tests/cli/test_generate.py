@@ -23,7 +23,7 @@ from edgeinfinite.version import __version__
 
 LONG = "It was a bright cold day in April, and the clocks were striking thirteen. " * 3
 ENDLESS = ["--raw", "--prompt", "abc", "--max-new-tokens", "10000000", "--temperature", "3"]
-ENDLESS += ["--logit-bias", "1=-100"]  # never the stop token
+ENDLESS += ["--logit-bias", "1=-100", "--repetition-detection", "off"]  # nothing ends it
 
 
 def _row(path: Path) -> dict[str, Any]:
@@ -75,6 +75,32 @@ def test_raw_sends_the_text_without_the_chat_template(artifact: Path, tmp_path: 
     command = ["generate", str(artifact), "--prompt", "abc", "--max-new-tokens", "1"]
     assert main([*command, "--raw", "--stats-json", str(rows)]) == 0
     assert _row(rows)["prompt_tokens"] == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], 48),
+        (["--greedy", "--repetition-detection", "on"], 48),
+        (["--repetition-detection", "off"], 60),
+        (["--greedy"], 60),
+    ],
+)
+def test_an_answer_that_repeats_itself_ends_and_says_so(
+    artifact: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    said: int,
+) -> None:
+    rows = tmp_path / "rows.json"
+    command = ["generate", str(artifact), "--raw", "--prompt", "abc", "--max-new-tokens", "60"]
+    command += ["--logit-bias", "70=100", "--stats-json", str(rows)]
+    assert main([*command, *options]) == 0
+    ended = said == 48
+    assert ("repeated itself" in capsys.readouterr().err) == ended
+    row = _row(rows)
+    assert (row["new_tokens"], row["finish"]) == (said, "repetition" if ended else "length")
 
 
 @pytest.mark.parametrize("system", ["Be brief.", ""])

@@ -79,7 +79,7 @@ async function take(conversation, message, job, said) {
       pieces += 1;
       keepSometimes(conversation, job);
     }
-    message.finish = choice?.finish_reason ?? message.finish;
+    message.finish = choice?.stop_reason ?? choice?.finish_reason ?? message.finish;
     tell(piece || thought ? "piece" : "progress", conversation);
   }
   if (!message.finish) throw new Error("The connection broke off amid the answer.");

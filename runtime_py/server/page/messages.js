@@ -105,11 +105,12 @@ function drawThought(item, message) {
 
 function notes(conversation, place, { content, thought: reasoned, finish, problem }) {
   const isEnd = conversation.chosen[place] === undefined;
-  const why = problem ?? { length: "This answer reached its most tokens.", stopped: "Stopped.",
-    null: "This answer was cut off." }[finish];
+  const repeats = finish === "repetition_detected";
+  const why = problem ?? (repeats ? "It repeated itself, so it was ended." : {
+    length: "This answer reached its most tokens.", stopped: "Stopped.", null: "This answer was cut off." }[finish]);
   const found = content || reasoned ? [] : [make("p", { class: "quiet", text: "The model said nothing." })];
   if (why) {
-    found.push(make("p", { class: problem ? "bad" : "quiet" }, `${why} `, isEnd && content
+    found.push(make("p", { class: problem ? "bad" : "quiet" }, `${why} `, isEnd && content && !repeats
       ? button("Continue", () => goOn(conversation, place), { class: "small" }) : null));
   }
   return found;

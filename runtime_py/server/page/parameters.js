@@ -10,7 +10,7 @@ export const PARAMETERS = [
   { name: "min_p", label: "Min-p", min: 0, max: 1,
     about: "Leaves out tokens less than this share as likely as the likeliest; 0 leaves none out." },
   { name: "repetition_penalty", label: "Repetition penalty", min: 0.01, max: 10,
-    about: "Above 1, tokens that stand in the answer or shortly before it become less likely." },
+    about: "Above 1, tokens that the answer already has become less likely." },
   { name: "presence_penalty", label: "Presence penalty", min: -2, max: 2,
     about: "Above 0, tokens that the answer already has become less likely, however often." },
   { name: "frequency_penalty", label: "Frequency penalty", min: -2, max: 2,

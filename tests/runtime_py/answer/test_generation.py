@@ -32,7 +32,7 @@ from tiny import attached, random_tokens, tiny_llama
 GREEDY = SamplingOptions()
 ROW = """text token_ids prompt_tokens new_tokens ttft_s prefill_tokens_per_s decode_tokens_per_s
     median_token_s slowest_token_s compressions state_bytes peak_rss_bytes engine artifact
-    logprobs"""
+    finish logprobs"""
 SMALL = Geometry(segment_length=8, sink_length=2, window_length=3)
 
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from edgeinfinite.runtime_py.answer.repetition import RepetitionDetection
 from edgeinfinite.runtime_py.answer.sampling_defaults import conversation_sampling
 
+ENDS = {"repetition_detection": RepetitionDetection(128, 16, 3)}
 FALLBACK = {"temperature": 0.3, "top_p": 0.9, "repetition_penalty": 1.1}
 
 
@@ -30,4 +32,4 @@ def test_the_checkpoint_decides_and_its_silence_means_the_fallback(
     settings: dict[str, Any], expected: dict[str, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "generation_config.json").write_text(json.dumps(settings))
-    assert conversation_sampling(tmp_path) == expected
+    assert conversation_sampling(tmp_path) == expected | ENDS

@@ -11,6 +11,7 @@ import urllib.request
 
 import pytest
 
+from edgeinfinite.runtime_py.answer.repetition import RepetitionDetection
 from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server import bodies, patience
 from edgeinfinite.runtime_py.server.problems import ApiProblem
@@ -65,6 +66,12 @@ def refused(request: object, parse=parse_chat) -> ApiProblem:
         ({"messages": HI, "seed": 1.5}, "seed"),
         ({"messages": HI, "presence_penalty": 3}, "presence_penalty"),
         ({"messages": HI, "logit_bias": {"a": 1}}, "logit_bias"),
+        ({"messages": HI, "repetition_detection": True}, "repetition_detection"),
+        ({"messages": HI, "repetition_detection": {"size": 3}}, "repetition_detection"),
+        (
+            {"messages": HI, "repetition_detection": {"max_pattern_size": 3, "min_count": 1}},
+            "repetition_detection",
+        ),
         ({"messages": HI, "logit_bias": {"1": 101}}, "logit_bias"),
         ({"messages": HI, "response_format": {"type": "xml"}}, "response_format.type"),
         ({"messages": HI, "logprobs": True, "top_logprobs": 50}, "top_logprobs"),
@@ -195,7 +202,8 @@ def test_noise_is_refused(server):
 
 
 def test_what_a_request_leaves_out_is_the_default_unless_it_asks_for_the_likeliest_tokens():
-    default = SamplingOptions(temperature=0.7, top_p=0.9, repetition_penalty=1.1)
+    ends = RepetitionDetection()
+    default = SamplingOptions(0.7, top_p=0.9, repetition_penalty=1.1, repetition_detection=ends)
 
     def sampling(**fields: object) -> SamplingOptions:
         return parse_chat(json.dumps({"messages": HI} | fields).encode()).sampling(default)
@@ -203,4 +211,10 @@ def test_what_a_request_leaves_out_is_the_default_unless_it_asks_for_the_likelie
     assert sampling() == default
     assert sampling(top_p=0.5, seed=3) == dataclasses.replace(default, top_p=0.5, seed=3)
     assert sampling(temperature=0) == SamplingOptions()
+    for off in ({}, {"max_pattern_size": 0}, {"min_count": 3}):
+        assert sampling(repetition_detection=off).repetition_detection.max_pattern_size == 0
+    vllm = {"max_pattern_size": 20, "min_pattern_size": 3, "min_count": 4}
+    assert sampling(repetition_detection=vllm) == dataclasses.replace(
+        default, repetition_detection=RepetitionDetection(20, 3, 4)
+    )
     assert sampling(temperature=0, logit_bias={"7": -2}) == SamplingOptions(logit_bias={7: -2})

@@ -17,6 +17,7 @@ from edgeinfinite.runtime_py.session.session import Session
 
 GREEDY = {"temperature": 0, "max_tokens": 12}
 ENDLESS = {"max_tokens": 1_000_000, "stream": True, "logit_bias": {"1": -100}}  # no stop token
+ENDLESS["extra_body"] = {"repetition_detection": {}}  # nor another end
 LONG = "The otter swam down the river and met a heron. " * 40
 """Longer than the tiny artifact's whole state, which holds 44 tokens of one byte each."""
 
@@ -249,6 +250,30 @@ def test_penalties_and_biases_change_the_answer(server):
         server, user("Tell me."), logit_bias={letter: 12}, max_tokens=8, frequency_penalty=2
     )
     assert varied.choices[0].message.content != repeated.choices[0].message.content
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_answer_that_repeats_itself_ends_unless_the_client_says_otherwise(server, streamed):
+    def answered(**fields) -> tuple[str, object, int]:
+        body = {"messages": user("Tell me."), "max_tokens": 60, "logit_bias": {"70": 100}}
+        sent = {"stream": streamed, "stream_options": {"include_usage": True}} if streamed else {}
+        reply = httpx.post(f"{server.url}/v1/chat/completions", json=body | sent | fields)
+        assert reply.status_code == 200, reply.text
+        if not streamed:
+            done = reply.json()
+        else:
+            lines = [line for line in reply.text.splitlines() if line.startswith("data: {")]
+            *_, done, usage = (json.loads(line[6:]) for line in lines)
+            done |= {"usage": usage["usage"]}
+        choice = done["choices"][0]
+        used = done["usage"]["completion_tokens"]
+        return choice["finish_reason"], choice.get("stop_reason"), used
+
+    assert answered() == ("stop", "repetition_detected", 48)
+    assert answered(repetition_detection={}) == ("length", None, 60)
+    assert answered(temperature=0) == ("length", None, 60)
+    asked = {"max_pattern_size": 4, "min_pattern_size": 4, "min_count": 2}
+    assert answered(repetition_detection=asked) == ("stop", "repetition_detected", 8)
 
 
 def test_log_probabilities_belong_to_the_answers_tokens(server):

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("playwright")
 
-from browsing import IN_BROWSER, answers_with, ask, send, without_end
+from browsing import IN_BROWSER, answers_with, ask, asks_also, send, without_end
 from playwright.sync_api import expect
 
 pytestmark = IN_BROWSER
@@ -141,3 +141,12 @@ def test_reasoning_is_shown_folded_away_and_stays(desk, answer):
     expect(desk.get_by_text("The model said nothing.")).to_have_count(0)
     ask(desk, "Sure?")
     assert "then that" not in str(asked[1]["messages"])
+
+
+def test_an_answer_that_repeats_itself_says_so_and_offers_no_more_of_it(desk):
+    asks_also(desk, logit_bias={"70": 100}, temperature=0.5)
+    send(desk, "Tell me.")
+    for _ in range(2):
+        expect(desk.get_by_text("It repeated itself, so it was ended.")).to_be_visible()
+        expect(desk.get_by_role("button", name="Continue")).to_have_count(0)
+        desk.reload()

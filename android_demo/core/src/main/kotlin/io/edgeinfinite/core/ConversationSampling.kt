@@ -12,11 +12,19 @@ import kotlinx.serialization.json.intOrNull
 import java.io.File
 import java.io.IOException
 
+private val ENDS = RepetitionDetection()
+
 /**
  * For a checkpoint whose generation config doesn't say how to sample; measured on questions about
  * paragraphs and on free prompts (experiments/sampling.md).
  */
-public val DEFAULT_SAMPLING: SamplingOptions = SamplingOptions(temperature = 0.3, topP = 0.9, repetitionPenalty = 1.1)
+public val DEFAULT_SAMPLING: SamplingOptions =
+    SamplingOptions(
+        temperature = 0.3,
+        topP = 0.9,
+        repetitionPenalty = 1.1,
+        repetitionDetection = ENDS,
+    )
 
 /**
  * How a conversation with an artifact samples unless the user says otherwise, as Python's
@@ -24,7 +32,7 @@ public val DEFAULT_SAMPLING: SamplingOptions = SamplingOptions(temperature = 0.3
  *
  * A generation config that says anything about sampling decides alone. What it leaves out is off; one
  * that says `do_sample: false` is greedy. Where it says nothing, or can't be read, it is
- * [DEFAULT_SAMPLING].
+ * [DEFAULT_SAMPLING]. Whatever it says, an answer that repeats itself ends.
  *
  * @param folder the artifact's.
  */
@@ -47,7 +55,7 @@ internal fun readConversationSampling(folder: File): SamplingOptions {
     val penalty = field("repetition_penalty")?.doubleOrNull
     val samples = field("do_sample")?.booleanOrNull
     if (samples != true && listOf(temperature, topK, topP, penalty).all { it == null }) {
-        return if (samples == false) SamplingOptions() else DEFAULT_SAMPLING
+        return if (samples == false) SamplingOptions(repetitionDetection = ENDS) else DEFAULT_SAMPLING
     }
     return try {
         SamplingOptions(
@@ -55,6 +63,7 @@ internal fun readConversationSampling(folder: File): SamplingOptions {
             topK = topK ?: 0,
             topP = topP ?: 1.0,
             repetitionPenalty = penalty ?: 1.0,
+            repetitionDetection = ENDS,
         )
     } catch (_: EdgeInfiniteException) { // a value out of range
         DEFAULT_SAMPLING

@@ -8,8 +8,8 @@ import kotlinx.coroutines.flow.flow
 import kotlinx.coroutines.isActive
 import java.util.concurrent.atomic.AtomicBoolean
 
-/** Why an answer ended. */
-public enum class FinishReason { STOP, LENGTH, CANCELLED }
+/** Why an answer ended; REPETITION: it said one piece over and over (`SamplingOptions.repetitionDetection`). */
+public enum class FinishReason { STOP, LENGTH, CANCELLED, REPETITION }
 
 /** What happens while one answer is made. */
 public sealed interface GenerationEvent {
@@ -201,6 +201,10 @@ constructor(
                 session.append(intArrayOf(token))
                 finishText()
                 throw gone
+            }
+            if (sampler.options.repetitionDetection.found(said)) {
+                session.append(intArrayOf(token))
+                return FinishReason.REPETITION
             }
             if (tokenIds.size == maxNewTokens) {
                 session.leaveUnread(token)

@@ -17,6 +17,7 @@ import kotlinx.serialization.Serializable
  * @property presencePenalty taken from the logit of every token that the answer has.
  * @property frequencyPenalty taken from a token's logit once for each time that the answer has it.
  * @property logitBias added to the logits, by token id.
+ * @property repetitionDetection ends an answer that says one piece over and over.
  * @property seed the same seed gives the same choices; null draws a new one.
  * @throws EdgeInfiniteException a value is out of range.
  */
@@ -33,6 +34,7 @@ constructor(
     val frequencyPenalty: Double = 0.0,
     val logitBias: Map<Int, Double> = emptyMap(),
     val seed: Long? = null,
+    val repetitionDetection: RepetitionDetection = RepetitionDetection.OFF,
 ) {
     init {
         if (!(temperature.isFinite() && temperature >= 0)) {

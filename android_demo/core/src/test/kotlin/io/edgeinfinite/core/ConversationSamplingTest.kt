@@ -16,7 +16,9 @@ class ConversationSamplingTest {
     @TempDir
     lateinit var folder: File
 
-    private val fallback = SamplingOptions(temperature = 0.3, topP = 0.9, repetitionPenalty = 1.1)
+    private val ends = RepetitionDetection(128, 16, 3)
+    private val fallback =
+        SamplingOptions(temperature = 0.3, topP = 0.9, repetitionPenalty = 1.1, repetitionDetection = ends)
 
     private fun samplingOf(settings: String): SamplingOptions {
         File(folder, "generation_config.json").writeText(settings)
@@ -36,6 +38,14 @@ class ConversationSamplingTest {
         @SerialName("top_p") val topP: Double,
         @SerialName("min_p") val minP: Double,
         @SerialName("repetition_penalty") val penalty: Double,
+        @SerialName("repetition_detection") val detection: Detection,
+    )
+
+    @Serializable
+    private class Detection(
+        @SerialName("max_pattern_size") val largest: Int,
+        @SerialName("min_pattern_size") val smallest: Int,
+        @SerialName("min_count") val count: Int,
     )
 
     @Test
@@ -44,7 +54,17 @@ class ConversationSamplingTest {
         assertTrue(cases.map { it.sampling.temperature }.toSet().containsAll(listOf(0.0, 0.3, 0.6, 1.0)))
         for (case in cases) {
             val expected =
-                case.sampling.run { SamplingOptions(temperature, topK, topP, minP, repetitionPenalty = penalty) }
+                case.sampling.run {
+                    SamplingOptions(
+                        temperature,
+                        topK,
+                        topP,
+                        minP,
+                        repetitionPenalty = penalty,
+                        repetitionDetection =
+                        RepetitionDetection(detection.largest, detection.smallest, detection.count),
+                    )
+                }
             assertEquals(expected, samplingOf(case.settings.toString()), case.settings.toString())
         }
     }

@@ -4,6 +4,7 @@ import io.edgeinfinite.core.Conversation
 import io.edgeinfinite.core.EdgeInfiniteException
 import io.edgeinfinite.core.ErrorCode
 import io.edgeinfinite.core.FinishReason
+import io.edgeinfinite.core.RepetitionDetection
 import io.edgeinfinite.core.Sampler
 import io.edgeinfinite.core.SamplingOptions
 import io.edgeinfinite.core.Turn
@@ -112,6 +113,22 @@ class GoOnTest : ConversationTests("carry-recall") {
                     assertEquals(listOf(token), flow.answer().statistics.tokenIds)
                 }
                 assertEquals(CHARACTERS, chat.turns.last().text)
+            }
+        }
+
+    @Test
+    fun `an answer that repeats itself ends with all of it read`() =
+        runBlocking {
+            val bias = mapOf(tokenizer.encodeText("a").first() to 1e6)
+            val ends = RepetitionDetection(maxPatternSize = 4, minPatternSize = 2, minCount = 3)
+            assertEquals(FinishReason.LENGTH, wholeAnswer(Sampler(SamplingOptions(logitBias = bias))).reason)
+            conversation().use { chat ->
+                val sampler = Sampler(SamplingOptions(logitBias = bias, repetitionDetection = ends))
+                val ended = chat.ask("Tell", sampler, LONG).answer()
+                assertEquals(FinishReason.REPETITION, ended.reason)
+                assertEquals("aaaaaa", ended.text)
+                assertEquals(6, ended.statistics.tokenIds.size)
+                assertRefused(chat)
             }
         }
 

@@ -23,7 +23,7 @@ data class AnswerFigures(
 ) {
     /** How an answer can end before the model ends it. */
     @Serializable
-    enum class End { STOPPED, CUT }
+    enum class End { STOPPED, CUT, REPEATED }
 }
 
 /**

@@ -16,6 +16,7 @@ fun AnswerFigures.line(context: Context): String =
         when (end) {
             AnswerFigures.End.STOPPED -> context.getString(R.string.stopped)
             AnswerFigures.End.CUT -> context.getString(R.string.cut)
+            AnswerFigures.End.REPEATED -> context.getString(R.string.repeated)
             null -> null
         },
     ).joinToString(" · ")

@@ -24,6 +24,7 @@ internal fun GenerationEvent.Finished.figures() =
             FinishReason.STOP -> null
             FinishReason.LENGTH -> AnswerFigures.End.CUT
             FinishReason.CANCELLED -> AnswerFigures.End.STOPPED
+            FinishReason.REPETITION -> AnswerFigures.End.REPEATED
         },
     )
 
