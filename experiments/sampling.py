@@ -4,8 +4,10 @@
 
 Questions: a paragraph of SQuAD and what somebody asked about it; right if the gold answer stands in
 the answer. Prompts: how many answers end by themselves, end in a loop, and how many pairs of
-neighbouring words are different ones. A prompt's number is its seed; further seeds of a question
-are thousands apart. A base model is asked without a template, in the form `RAW_QUESTION`.
+neighbouring words are different ones. `--document FILE --asked QUESTION...` asks for what stands
+in a text of any length, as a chat does; such answers count as free ones. A prompt's number is its
+seed; further seeds of a question are thousands apart. A base model is asked without a template, in
+the form `RAW_QUESTION`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from statistics import fmean
 import numpy as np
 
 from edgeinfinite.runtime_py.answer.conversation import Conversation
+from edgeinfinite.runtime_py.answer.repetition import RepetitionDetection
 from edgeinfinite.runtime_py.answer.sampling import Sampler, SamplingOptions
 from edgeinfinite.training.squad import read_articles
 
@@ -97,6 +100,12 @@ def loops(tokens: list[int]) -> bool:
     )
 
 
+def noticed(tokens: list[int]) -> int | None:
+    """After how many tokens the default would have ended an answer that repeats itself."""
+    detection = RepetitionDetection()
+    return next((n for n in range(1, len(tokens) + 1) if detection.found(tokens[:n])), None)
+
+
 def ask(conversation: Conversation, message: str, gold: str) -> list[int]:
     """The tokens of a message, in the template where there is one."""
     if conversation.tokenizer.has_chat_template:
@@ -109,8 +118,9 @@ def row(name: str, found: dict[str, list[float]]) -> dict[str, object]:
 
     Returns:
         The setting; of questions `answers` and how many are `right`; of prompts how many there are
-        (`prompts`), how many answers `ended` and ended in `loops`, and the mean share of
-        `distinct` pairs.
+        (`prompts`), how many answers `ended` and ended in `loops`, the mean share of `distinct`
+        pairs, in how many the default's repetition detection would have `noticed` something, the
+        `tokens` of all, and how many of them it would have saved.
     """
     options = {key: value for key, value in asdict(SETTINGS[name]).items() if key in _SHOWN}
     told: dict[str, object] = {"setting": name, **options}
@@ -119,6 +129,8 @@ def row(name: str, found: dict[str, list[float]]) -> dict[str, object]:
     if ended := found["ended"]:
         told |= {"prompts": len(ended), "ended": int(sum(ended)), "loops": int(sum(found["loop"]))}
         told["distinct"] = fmean(found["distinct"])
+        told |= {"noticed": int(sum(found["noticed"])), "tokens": int(sum(found["tokens"]))}
+        told["tokens_saved"] = int(sum(found["saved"]))
     return told
 
 
@@ -135,20 +147,27 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=40)
     parser.add_argument("--seeds", type=int, default=1, help="answers to each question")
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
+    parser.add_argument("--document", type=Path, help="plain text to be asked about")
+    parser.add_argument("--asked", nargs="+", default=[], help="questions about it")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json", type=Path, help="the lines as rows")
     asked = parser.parse_args()
     settings = {name: SETTINGS[name] for name in asked.settings}
     conversation = Conversation.open(asked.artifact, threads=asked.threads)
     found: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in settings}
+    document = asked.document.read_text(encoding="utf-8") if asked.document else ""
+    about = [(question, "") for question in asked.asked]
     drawn = questions(asked.squad, asked.skip + asked.questions)[asked.skip :]
-    for seed, (message, gold) in enumerate(drawn + prompts(asked.prompts)):
+    for seed, (message, gold) in enumerate(drawn + prompts(asked.prompts) + about):
         conversation.reset()
+        if seed >= len(drawn) + asked.prompts:
+            conversation.attach(document)
         tokens = ask(conversation, message, gold)
         conversation.session.append(tokens[:-1])
         base = conversation.fork()
         for (name, options), again in itertools.product(settings.items(), range(asked.seeds)):
-            if again and not (gold and options.temperature):
+            is_prompt = len(drawn) <= seed < len(drawn) + asked.prompts
+            if again and (is_prompt or not options.temperature):
                 continue  # the likeliest tokens are the same for every seed
             fork, most = base.fork(), ANSWER if gold else WRITING
             seeded = Sampler(replace(options, seed=seed + 1000 * again))
@@ -158,6 +177,10 @@ def main() -> None:
                 continue
             said, words = fork.statistics().token_ids, text.lower().split()
             pairs = list(pairwise(words))
+            repeats = noticed(said)
+            found[name]["noticed"].append(repeats is not None)
+            found[name]["tokens"].append(len(said))
+            found[name]["saved"].append(0 if repeats is None else len(said) - repeats)
             found[name]["ended"].append(len(said) < most)
             found[name]["loop"].append(loops(said))
             found[name]["distinct"].append(len(set(pairs)) / max(1, len(pairs)))
