@@ -34,7 +34,7 @@ test: lint  ## everything that proves the product
 	@mkdir -p build
 	@echo "the Android app is built and tested beside this: build/android.log"
 	@$(MAKE) --no-print-directory android >build/android.log 2>&1 & android=$$!; \
-	$(MAKE) --no-print-directory typecheck results-check pytest && $(MAKE) --no-print-directory test-other-cpu; \
+	$(MAKE) --no-print-directory typecheck results-check pytest; \
 	python=$$?; \
 	wait $$android; kotlin=$$?; tail -n 1 build/android.log; \
 	[[ $$kotlin == 0 ]] || cat build/android.log; [[ $$python == 0 && $$kotlin == 0 ]]
@@ -88,9 +88,9 @@ test-llama-cpp: setup  ## what is read from GGUF against llama.cpp on the same t
 test-arm64: setup  ## SmolLM2's artifacts on an emulated ARM64 CPU, compared with this one
 	scripts/arm64.sh
 
-# What a kernel can change is the order of sums, and nothing but it: what torch computes is tried again where it is held
-# to the bit or to rounding. Since it exists it has found nothing that the tests don't. What did differ between CPUs
-# were ONNX Runtime's int4 kernels, which go by CPUID and not by these variables: build.sh's step kernels.
+# Not part of `make test`: it takes 100 seconds of two cores, and since it exists it has found nothing that the tests don't.
+# What a kernel can change is the order of sums, and nothing but it. What did differ between CPUs were ONNX Runtime's int4
+# kernels, which go by CPUID and not by these variables: build.sh's step kernels tries those.
 test-other-cpu: setup  ## the cache, memory and sessions again with the kernels that torch has for lesser CPUs
 	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 $(BIN)/python -m pytest $(PARALLEL) \
 		--durations=3 $(addprefix tests/models/,attention memory recall int8_cache weights) \

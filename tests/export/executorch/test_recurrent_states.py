@@ -184,12 +184,10 @@ def test_decode_is_one_part_of_xnnpacks_and_prefill_two(artifact: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        ("--quantize", "int4"),
-        ("--quantize", "int8"),
-        ("--quantize", "none", "--cache-type", "int8"),
-        ("--quantize", "none", "--scorer", "untrained", "--recall-slots", "32"),
+        ("--quantize", "int4", "--cache-type", "int8"),
+        ("--quantize", "int8", "--scorer", "untrained", "--recall-slots", "32"),
     ],
-    ids=["int4", "int8", "int8-cache", "recall"],
+    ids=["int4", "int8-recall"],
 )
 def test_rounded_weights_caches_and_recall_slots_pass_their_own_checks(
     checkpoint: Path, tmp_path: Path, options: tuple[str, ...]

@@ -102,9 +102,9 @@ def test_verify_passes(artifact):
     assert [check for check in checks if not check.passed] == []
 
 
-@pytest.mark.parametrize("options", BYTES_AND_SLOTS.values(), ids=BYTES_AND_SLOTS)
-def test_verify_passes_for_recall_slots_in_bytes(options, tmp_path):
-    test_verify_passes(tiny_artifact(tmp_path / "artifact", *options))
+def test_verify_passes_for_recall_slots_in_bytes(tmp_path):
+    by_layer = BYTES_AND_SLOTS["slots by layer and gate"]
+    test_verify_passes(tiny_artifact(tmp_path / "artifact", *by_layer))
 
 
 def test_wrong_cache_scales_are_found(tmp_path):

@@ -86,15 +86,14 @@ def test_the_rule_goes_with_experts(tmp_path):
     assert passes["delta_rule"] and passes["experts"]
 
 
-@pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16], ids=str)
-def test_the_text_part_of_a_checkpoint_that_reads_images(stored, tmp_path):
+def test_the_text_part_of_a_checkpoint_that_reads_images(tmp_path):
     """Its logits are those of the whole, untouched, for text."""
     vision = {"depth": 1, "hidden_size": 32, "intermediate_size": 32, "num_heads": 2}
     vision |= {"out_hidden_size": 64, "patch_size": 4, "num_position_embeddings": 16}
     text = tiny_qwen3_5().config.to_dict() | {"initializer_range": 0.2}
     torch.manual_seed(0)
     whole = Qwen3_5ForConditionalGeneration(Qwen3_5Config(text_config=text, vision_config=vision))
-    engine = exported(whole.to(stored), tmp_path)
+    engine = exported(whole.to(torch.bfloat16), tmp_path)
     made = Qwen3_5ForConditionalGeneration.from_pretrained
     whole = made(tmp_path / "checkpoint", dtype=torch.float32).eval()
     tokens = random_tokens(40)
@@ -108,7 +107,7 @@ def test_the_text_part_of_a_checkpoint_that_reads_images(stored, tmp_path):
 
 
 def test_after_a_long_text_the_state_is_no_farther_off_than_transformers(tmp_path):
-    errors = drift(tmp_path, 20_000)
+    errors = drift(tmp_path, 5_000)
     assert errors["artifact"] <= 2 * errors["transformers"] + 1e-6, errors
 
 
