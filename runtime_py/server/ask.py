@@ -116,10 +116,11 @@ class Talk:
 def sampling_of(default: SamplingOptions, **given: Any) -> SamplingOptions:
     """How to choose tokens; what is None is as in `default`.
 
-    Whoever asks for temperature 0 wants the likeliest tokens, so no default changes them.
+    Whoever asks for temperature 0 wants the likeliest tokens, so no default changes them; but an
+    answer that repeats itself ends, as long as the request doesn't say otherwise.
     """
     if given.get("temperature") == 0:
-        default = SamplingOptions()
+        default = SamplingOptions(repetition_detection=default.repetition_detection)
     return replace(default, **{name: one for name, one in given.items() if one is not None})
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.answer.repetition import RepetitionDetection
+from edgeinfinite.runtime_py.answer.repetition import NO_DETECTION, RepetitionDetection
 from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server.ask import sampling_of
 from edgeinfinite.runtime_py.server.declared import Calls, tool_of, tools_of, with_calls
@@ -65,6 +65,8 @@ class Detection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def meant(self) -> RepetitionDetection:
         """What it says."""
+        if not self.max_pattern_size:
+            return NO_DETECTION
         return RepetitionDetection(**msgspec.structs.asdict(self))
 
 
@@ -91,7 +93,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def sampling(self, default: SamplingOptions) -> SamplingOptions:
         """How to choose tokens; what the request leaves out is as in `default`.
 
-        Whoever asks for temperature 0 wants the likeliest tokens, so no default changes them.
+        See `sampling_of` for temperature 0.
         """
         given: dict[str, Any] = {name: getattr(self, name) for name in _SAMPLING}
         if self.repetition_detection is not None:

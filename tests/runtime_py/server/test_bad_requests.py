@@ -210,11 +210,13 @@ def test_what_a_request_leaves_out_is_the_default_unless_it_asks_for_the_likelie
 
     assert sampling() == default
     assert sampling(top_p=0.5, seed=3) == dataclasses.replace(default, top_p=0.5, seed=3)
-    assert sampling(temperature=0) == SamplingOptions()
+    assert sampling(temperature=0) == SamplingOptions(repetition_detection=ends)
+    assert sampling(temperature=0, repetition_detection={}) == SamplingOptions()
     for off in ({}, {"max_pattern_size": 0}, {"min_count": 3}):
         assert sampling(repetition_detection=off).repetition_detection.max_pattern_size == 0
     vllm = {"max_pattern_size": 20, "min_pattern_size": 3, "min_count": 4}
     assert sampling(repetition_detection=vllm) == dataclasses.replace(
         default, repetition_detection=RepetitionDetection(20, 3, 4)
     )
-    assert sampling(temperature=0, logit_bias={"7": -2}) == SamplingOptions(logit_bias={7: -2})
+    likeliest = sampling(temperature=0, logit_bias={"7": -2}, repetition_detection={})
+    assert likeliest == SamplingOptions(logit_bias={7: -2})

@@ -271,7 +271,7 @@ def test_an_answer_that_repeats_itself_ends_unless_the_client_says_otherwise(ser
 
     assert answered() == ("stop", "repetition_detected", 48)
     assert answered(repetition_detection={}) == ("length", None, 60)
-    assert answered(temperature=0) == ("length", None, 60)
+    assert answered(temperature=0) == ("stop", "repetition_detected", 48)
     asked = {"max_pattern_size": 4, "min_pattern_size": 4, "min_count": 2}
     assert answered(repetition_detection=asked) == ("stop", "repetition_detected", 8)
 
