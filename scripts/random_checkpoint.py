@@ -21,6 +21,12 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig, Pre
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 
+_BRANCH_ENDS = tuple(
+    f"{module}.weight" for module in ("o_proj", "out_proj", "down_proj", "output_linear", "w2")
+)
+"""What a layer's branches add to its input, drawn smaller, as GPT-2 was initialised: otherwise the
+rounding of each of Granite's 80 branches adds up to more than export allows."""
+
 
 def main() -> None:
     """The command line."""
@@ -54,12 +60,16 @@ def write_checkpoint(config: PreTrainedConfig, folder: Path, shard_bytes: int) -
     tied = set(model.all_tied_weights_keys) if config.tie_word_embeddings else set()
     tensors_of = dict(model.named_parameters()) | model.state_dict()  # these have buffers, too
     vectors = _vectors(model, set(tensors_of))
+
+    def scale_of(name: str) -> float:
+        return (2 * config.num_hidden_layers) ** -0.5 if name.endswith(_BRANCH_ENDS) else 1.0
+
     shards = _shards({n: t.shape for n, t in tensors_of.items() if n not in tied}, shard_bytes)
     random, index, total = torch.Generator().manual_seed(0), {}, 0
     for number, shapes in enumerate(shards, 1):
         file = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
         tensors = {
-            name: vectors.pop(name) if name in vectors else _drawn(shape, random)
+            name: vectors.pop(name) if name in vectors else _drawn(shape, random) * scale_of(name)
             for name, shape in shapes.items()
         }
         save_file(tensors, folder / file, metadata={"format": "pt"})

@@ -35,7 +35,7 @@ from edgeinfinite.models.checkpoint.gguf.tensors import check_complete, named_pl
 from edgeinfinite.models.checkpoint.stored_loading import tensor_files
 
 KINDS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1")
-_TABLES = ("token_embd.weight", "per_layer_token_embd.weight")
+_TABLE = "token_embd.weight"
 _FLOATS = ("conv.weight", "conv1d.weight", "ssm_norm.weight", "ssm_a", "ssm_d")
 """Endings of tensors with two axes that llama.cpp has as float32."""
 _NOT_COMPUTED_WITH = {
@@ -46,6 +46,7 @@ _NOT_COMPUTED_WITH = {
     *("intermediate_size", "block_auto_adjust_ff_dim"),  # widths are those of the tensors
 }
 """Settings that a file needn't say."""
+_ROPE = "position_embedding_type"
 _ROWS = 8192
 """Of a matrix, turned into floats at a time: half of Gemma 4's weights are one table."""
 
@@ -78,7 +79,7 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--kind", choices=KINDS, default="Q4_0", help="of the matrices")
     parser.add_argument(
-        "--embedding-kind", choices=KINDS, default="Q8_0", help="of the tables, the LM head's too"
+        "--embedding-kind", choices=KINDS, default="Q8_0", help="of the table, the LM head's too"
     )
     options = parser.parse_args()
     kinds = (GGMLQuantizationType[kind] for kind in (options.kind, options.embedding_kind))
@@ -93,8 +94,9 @@ def write(
     Args:
         folder: of a checkpoint with tied embeddings.
         file: to write.
-        kind: of the matrices; norms, convolutions and what an SSM has beside them are float32.
-        embedding_kind: of the tables of tokens, the first of which is the LM head.
+        kind: of the matrices, and of the embeddings by layer, as `--quantize int4` has them; norms,
+            convolutions and what an SSM has beside them are float32.
+        embedding_kind: of the table of tokens, which is the LM head.
 
     Raises:
         EdgeInfiniteError: it is of another family, or holds a tensor or a setting that the format
@@ -152,7 +154,7 @@ def _tensors(
         place = places[0]
         written.add(place.parameter)
         shape = _shape(name, place, held[place.parameter].get_shape(), config)
-        chosen = embedding_kind if name in _TABLES else kind
+        chosen = embedding_kind if name == _TABLE else kind
         if len(shape) < 2 or name.endswith(_FLOATS):
             chosen = floats
         parts = _parts(place, held[place.parameter], shape)
@@ -221,6 +223,9 @@ def _check(path: Path, config: PretrainedConfig) -> None:
         model = AutoModelForCausalLM.from_config(found)
     check_complete(file, header, places_of(file, header, found), model)
     read, wanted = found.to_dict(), config.to_dict()
+    for settings in (read, wanted):  # without RoPE it may be "nope" or none at all
+        if settings.get(_ROPE) != "rope":
+            settings[_ROPE] = None
     for name in sorted(wanted.keys() - _NOT_COMPUTED_WITH):
         if not _alike(read.get(name), wanted[name]):
             raise EdgeInfiniteError(

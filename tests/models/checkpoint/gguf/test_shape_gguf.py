@@ -37,7 +37,7 @@ OF_GEMMA: dict[str, Any] = {  # the caches that llama.cpp's last layers read, an
 MODELS: dict[str, Callable[[], PreTrainedModel]] = {
     "lfm2": tiny_lfm2,
     "qwen3.5": lambda: tiny_qwen3_5(value_heads=6, linear_value_head_dim=16),
-    "granite": tiny_granite_h,
+    "granite": lambda: tiny_granite_h(position_embedding_type="nope"),
     "gemma4": lambda: tiny_gemma4(**OF_GEMMA),
     "gemma4, keys as values": lambda: tiny_gemma4(layer_types=OF_GEMMA["layer_types"]),
 }
