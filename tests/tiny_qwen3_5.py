@@ -20,7 +20,7 @@ DELTA = LAYERS.count("linear_attention")
 
 
 def tiny_qwen3_5(
-    layers: tuple[str, ...] = LAYERS, positions: int = 4096, value_heads: int = 4
+    layers: tuple[str, ...] = LAYERS, positions: int = 4096, value_heads: int = 4, **more: int
 ) -> PreTrainedModel:
     """Float32, in evaluation mode; reads and writes bytes, as the tiny tokenizer has them.
 
@@ -28,9 +28,11 @@ def tiny_qwen3_5(
         layers: the kinds, in order.
         positions: that it says it was trained on.
         value_heads: of the delta rule; it has two heads of keys.
+        more: of its configuration.
     """
     torch.manual_seed(0)
-    return _awake(Qwen3_5ForCausalLM(Qwen3_5TextConfig(**_sizes(layers, positions, value_heads))))
+    sizes = _sizes(layers, positions, value_heads) | more
+    return _awake(Qwen3_5ForCausalLM(Qwen3_5TextConfig(**sizes)))
 
 
 def tiny_qwen3_next(layers: tuple[str, ...] = LAYERS) -> PreTrainedModel:

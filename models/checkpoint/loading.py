@@ -28,6 +28,7 @@ from transformers.utils import logging
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.models.checkpoint.gguf.loading import GgufModel, load_gguf
 from edgeinfinite.models.checkpoint.gguf.weights import read_gguf_weights
+from edgeinfinite.models.checkpoint.scan_chunks import shorten_scans
 from edgeinfinite.models.checkpoint.settings import Judge, read_settings
 from edgeinfinite.models.checkpoint.stored_loading import load_stored, release_stored
 from edgeinfinite.models.checkpoint.text_part import load_text_part
@@ -167,6 +168,7 @@ def _load(
         raise
     except Exception as error:  # a damaged file can bring a library to raise anything
         raise _unloadable(source, error) from error
+    shorten_scans(model)
     name = source if source == DEMO_MODEL or not path.exists() else path.resolve().name
     return Backbone(name, model.eval().requires_grad_(False), tokenizer, tensors, memory)
 

@@ -11,15 +11,17 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import openai
 import pytest
 from faults.killing import Kills, Zygote, kill_often, run
-from faults.scenarios import SCENARIOS, TURNS, Given, Scenario, session
+from faults.scenarios import CARRY, SCENARIOS, TURNS, Given, Scenario, session
 from faults.serving import answer, questions, served, states_in
 from tiny_artifact import tiny_artifact, tiny_checkpoint
+from tiny_qwen3_5 import tiny_qwen3_5
 from tiny_texts import tiny_texts
 
 from edgeinfinite.artifact.session_file import read_session_file
@@ -53,6 +55,29 @@ def test_a_killed_command_leaves_whole_files_and_its_next_run_ends_the_same(
     found = kill_often(zygote, scenario, given, tmp_path, KILLS)
     record_property("kills", f"{scenario.name}: {told(found)}")
     print(f"{scenario.name}: {told(found)}")
+
+
+def test_a_killed_reading_goes_on_from_a_recurrent_state(
+    zygote: Zygote, given: Given, tmp_path: Path
+) -> None:
+    """Delta rules can't be computed again from what a cache holds: the file has to have them."""
+    model = tiny_qwen3_5(("linear_attention", "full_attention"))
+    given = replace(given, artifact=tiny_artifact(tmp_path / "artifact", *CARRY, model=model))
+    read = next(scenario for scenario in SCENARIOS if scenario.name == "read")
+    run(zygote, read, given, tmp_path / "whole")
+    (tmp_path / "killed").mkdir()
+    pid, saved = zygote.start(read.argv(given), tmp_path / "killed"), tmp_path / "killed/s.session"
+    end = time.monotonic() + 60
+    while not saved.exists():
+        assert time.monotonic() < end, (tmp_path / "killed/stderr").read_text()
+        time.sleep(0.001)
+    os.kill(pid, signal.SIGKILL)
+    assert zygote.wait(pid) == -signal.SIGKILL
+    left = read_session_file(saved).tensors
+    assert len(left["unread"]) > 0
+    assert np.any(left["recurrent_state_0"])
+    run(zygote, read, given, tmp_path / "killed")
+    assert session(tmp_path / "killed") == session(tmp_path / "whole")
 
 
 def test_a_killed_server_keeps_whole_states_and_answers_the_same_again(

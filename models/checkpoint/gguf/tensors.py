@@ -32,7 +32,7 @@ def places_of(
     Raises:
         EdgeInfiniteError: a tensor isn't known.
     """
-    known = _named(header, config)
+    known = named_places(header.row, config, header.blocks)
     rope = rope_tensor_names(header)
     found: dict[str, tuple[Place, ...]] = {}
     for tensor in file.tensors:
@@ -78,7 +78,7 @@ def check_complete(
                 f"{wanted}",
             )
         filled.add((place.parameter, place.part))
-    known = _named(header, model.config).items()
+    known = named_places(header.row, model.config, header.blocks).items()
     named = {(at.parameter, at.part): name for name, places in known for at in places}
     shared = {parameter for parameter, part in named if part is not None}
     whole = {key for key in named if key[0] in weights}
@@ -100,9 +100,16 @@ def _may_lack(header: Header, parameter: str) -> bool:
     return parameter.endswith(".bias") and "norm" not in parameter and not header.row.needs_biases
 
 
-def _named(header: Header, config: PretrainedConfig) -> dict[str, tuple[Place, ...]]:
-    """The places of every tensor that such a file may have."""
-    row = header.row
+def named_places(
+    row: GgufArchitecture, config: PretrainedConfig, blocks: int
+) -> dict[str, tuple[Place, ...]]:
+    """The places of every tensor that a file may have; none for one that nothing is computed with.
+
+    Args:
+        row: of the file's architecture.
+        config: of the model.
+        blocks: of tensors; those behind the model's layers predict further tokens.
+    """
     less = 1.0 if row.norm_offset else 0.0
     norm, module = row.last_norm
     found: dict[str, tuple[Place, ...]] = {
@@ -127,7 +134,7 @@ def _named(header: Header, config: PretrainedConfig) -> dict[str, tuple[Place, .
         if layer >= own:
             of_layer |= dict.fromkeys(_READ_FROM_OTHERS, ())
         found |= {f"blk.{layer}.{name}": places for name, places in of_layer.items()}
-    for layer in range(config.num_hidden_layers, header.blocks):
+    for layer in range(config.num_hidden_layers, blocks):
         unused = (*_of_layer(row, config, row.layer, layer), *row.predicting)
         found |= {f"blk.{layer}.{name}": () for name in unused}
     return found

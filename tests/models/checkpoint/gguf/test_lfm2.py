@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +11,8 @@ import torch
 pytest.importorskip("gguf")
 
 import tiny_gguf
-from gguf import GGMLQuantizationType
 from gguf_cases import CONTEXT, LIMIT
 from gguf_peer import difference, peer_logits
-from tiny_lfm2 import tiny_lfm2
 from transformers import AutoModelForCausalLM
 
 from edgeinfinite.artifact.manifest import load_manifest
@@ -84,25 +81,3 @@ def test_an_artifact_takes_the_files_integers_over(tmp_path: Path) -> None:
         "conv_state_0",
         "conv_state_1",
     ]
-
-
-def test_the_scripts_file_of_a_folder_is_read_back_as_the_folder(tmp_path: Path) -> None:
-    """Its names are those that reading goes by, turned round; shapes and settings are its own."""
-    path = Path(__file__).parents[4] / "scripts" / "lfm2_gguf.py"
-    spec = importlib.util.spec_from_file_location("lfm2_gguf", path)
-    assert spec is not None and spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    model = tiny_lfm2()
-    model.save_pretrained(tmp_path / "folder")
-    floats = GGMLQuantizationType.F32
-    script.write(tmp_path / "folder", tmp_path / "f.gguf", floats, floats)
-    found = load_backbone(str(tmp_path / "f.gguf")).model.state_dict()
-    wanted = model.state_dict()
-    assert found.keys() == wanted.keys()
-    assert all(torch.equal(found[name], tensor) for name, tensor in wanted.items())
-    ids = ids_of() % model.config.vocab_size
-    places = [0, 64, 99]
-    peer = peer_logits(tmp_path / "f.gguf", ids, places, CONTEXT)
-    if peer is not None:  # where llama.cpp is installed
-        assert difference(logits(model, ids)[places], peer).max() < LIMIT
