@@ -18,5 +18,6 @@ on; the kernels of `mamba_ssm`, where they are installed, take no shorter one.""
 def shorten_scans(model: nn.Module) -> None:
     """Makes every SSM of a model read chunks of at most `LENGTH` tokens."""
     for module in model.modules():
-        if hasattr(module, "A_log") and isinstance(getattr(module, "chunk_size", None), int):
-            module.chunk_size = min(module.chunk_size, LENGTH)
+        length = getattr(module, "chunk_size", None)
+        if hasattr(module, "A_log") and isinstance(length, int):
+            module.chunk_size = min(length, LENGTH)  # type: ignore[assignment]
