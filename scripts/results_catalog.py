@@ -17,6 +17,7 @@ from results_quantization import (
     QUANTIZERS_GEMMA,
 )
 from results_recall import DIGITS, OTHER_TASKS, README_RECALL, RECALL
+from results_sampling import FREE, QUESTIONS
 from results_server import HEALTH, SESSIONS, TURNS, WAIT, WAIT_SHORT
 from results_shapes import EXPORTS, SHAPES
 from results_speed import EXECUTORCH, GEMMA, INT8, SPEED
@@ -47,6 +48,8 @@ GRIDS: dict[str, Grid] = {
     "quantization/measured-8": QUANTIZERS,
     "quantization/measured-9": QUANTIZERS_GEMMA,
     "requests/clients": CLIENTS,
+    "sampling/questions": QUESTIONS,
+    "sampling/free": FREE,
     "shapes/beside-llama-cpp": SHAPES,
     "shapes/exports": EXPORTS,
     "server/measured": WAIT,

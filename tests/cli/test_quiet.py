@@ -33,7 +33,7 @@ def stderr_of(*command: str) -> list[str]:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_export_prints_notes_and_nothing_else(backend, tmp_path):
-    checkpoint = tiny_checkpoint(tmp_path / "tiny")
+    checkpoint = tiny_checkpoint(tmp_path / "tiny", layers=1)
     lines = stderr_of(
         *("export", "--model", str(checkpoint), "--output", str(tmp_path / "artifact")),
         *("--backend", backend, "--quantize", "int4", "--policy", "carry", *GEOMETRY),

@@ -18,7 +18,7 @@ import openai
 import pytest
 from faults.killing import Zygote, names, run
 from faults.limits import disk, forbid_writing, resize
-from faults.scenarios import SCENARIOS, Given, Scenario
+from faults.scenarios import TRIED, Given, Scenario
 from faults.serving import answer, is_running, questions, served, states_in
 from tiny_artifact import tiny_artifact, tiny_checkpoint
 from tiny_texts import tiny_texts
@@ -27,7 +27,7 @@ from edgeinfinite.artifact.session_file import read_session_file
 from edgeinfinite.files import remove
 
 TIMES = int(os.environ.get("EDGEINFINITE_KILLS", "1"))
-NAMES = [scenario.name for scenario in SCENARIOS]
+NAMES = [scenario.name for scenario in TRIED]
 ROOM = 4096
 """Kilobytes, more than any of the commands write."""
 
@@ -63,7 +63,7 @@ class Whole:
     said: str
 
 
-@pytest.fixture(scope="module", params=SCENARIOS, ids=NAMES)
+@pytest.fixture(scope="module", params=TRIED, ids=NAMES)
 def scenario(request: pytest.FixtureRequest) -> Scenario:
     return request.param
 

@@ -15,7 +15,7 @@ import io.edgeinfinite.app.ui.screens.MemoryActivity
 import io.edgeinfinite.app.ui.screens.SettingsActivity
 import io.edgeinfinite.app.ui.viewmodel.NpuProblem
 import io.edgeinfinite.app.ui.viewmodel.SettingsViewModel
-import io.edgeinfinite.core.SamplingOptions
+import io.edgeinfinite.core.DEFAULT_SAMPLING
 import kotlinx.coroutines.runBlocking
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
@@ -99,7 +99,8 @@ class SettingsAndMemoryTest : AppTest() {
         assertEquals("0.90", settings.textOf(R.id.top_p_value))
         assertNull(app.services.settings.settings.value.sampling)
         app.services.settingsScreen.setTopP(10)
-        val chosen = SamplingOptions(temperature = 0.3, topP = 0.5, repetitionPenalty = 1.1)
+        val chosen = DEFAULT_SAMPLING.copy(topP = 0.5)
+        assertEquals(1.1, chosen.repetitionPenalty, 0.0)
         assertEquals(chosen, app.services.settings.settings.value.sampling)
     }
 
