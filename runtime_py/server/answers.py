@@ -101,8 +101,9 @@ class Answers:
         self._save(read, session, job)
         if generation.finish in ("cancelled", None):
             return None
-        has_ended = generation.finish in ("stop", "repetition")
-        reason = "calls" if has_ended and parts.calls else generation.finish
+        reason = generation.finish
+        if parts.calls:  # one that was going round was cut, perhaps amid its arguments
+            reason = {"stop": "calls", "repetition": "length"}.get(reason, reason)
         return Finished(
             reason,
             new_tokens,
