@@ -42,7 +42,6 @@ QUESTIONS = Grid(
         for model, which, file in (
             ("SmolLM2", "first eight", "smollm2-first"),
             ("SmolLM2", "eight others", "smollm2-unseen"),
-            ("Gemma 3", "first eight", "gemma-first"),
         )
         for setting in ("greedy", _DEFAULT, "0.7, p 0.9, penalty 1.1")
     ),
@@ -62,6 +61,5 @@ FREE = Grid(
             _line("smollm2-document", one, "SmolLM2", "a document of 8,359 tokens")
             for one in ("0.3, p 0.9", _DEFAULT)
         ),
-        *(_line("gemma-free", one, "Gemma 3", "free prompts") for one in ("greedy", _DEFAULT)),
     ),
 )
