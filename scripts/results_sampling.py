@@ -42,6 +42,7 @@ QUESTIONS = Grid(
         for model, which, file in (
             ("SmolLM2", "first eight", "smollm2-first"),
             ("SmolLM2", "eight others", "smollm2-unseen"),
+            ("Gemma 3", "first eight", "gemma-first"),
         )
         for setting in ("greedy", _DEFAULT, "0.7, p 0.9, penalty 1.1")
     ),
