@@ -37,7 +37,7 @@ if [[ -n "$WHEELS" && -d "$WHEELS" ]]; then
     find_links=(--find-links "$WHEELS")
 fi
 
-# uv takes a quarter of pip's time. It doesn't read pip's settings: it gets those that say where packages are, and where
+# uv is much faster than pip. It doesn't read pip's settings: it gets those that say where packages are, and where
 # pip is told anything else, or uv fails, pip installs.
 uv=.venv/bin/uv
 get_uv() {

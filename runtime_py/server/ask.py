@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from edgeinfinite.errors import EdgeInfiniteError
 from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
+from edgeinfinite.runtime_py.server.repetition import Detection
 from edgeinfinite.runtime_py.text.chat_template import Message
 from edgeinfinite.runtime_py.text.tokenizer import TextTokenizer
 from edgeinfinite.runtime_py.tools.abilities import Abilities
@@ -121,7 +122,10 @@ def sampling_of(default: SamplingOptions, **given: Any) -> SamplingOptions:
     """
     if given.get("temperature") == 0:
         default = SamplingOptions(repetition_detection=default.repetition_detection)
-    return replace(default, **{name: one for name, one in given.items() if one is not None})
+    said = {name: one for name, one in given.items() if one is not None}
+    if isinstance(detection := said.get("repetition_detection"), Detection):
+        said["repetition_detection"] = detection.meant()
+    return replace(default, **said)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.runtime_py.answer.repetition import NO_DETECTION, RepetitionDetection
 from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server.ask import sampling_of
 from edgeinfinite.runtime_py.server.declared import Calls, tool_of, tools_of, with_calls
@@ -19,6 +17,7 @@ from edgeinfinite.runtime_py.server.messages import (
     wants_prefix,
 )
 from edgeinfinite.runtime_py.server.problems import ApiProblem
+from edgeinfinite.runtime_py.server.repetition import Detection
 from edgeinfinite.runtime_py.text.chat_template import Message
 from edgeinfinite.runtime_py.tools.tool import Choice, Tools
 
@@ -32,9 +31,8 @@ _TokenId = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,9}$")]
 
 _SAMPLING = (
     *("temperature", "top_p", "top_k", "min_p"),
-    *("presence_penalty", "frequency_penalty", "repetition_penalty"),
+    *("presence_penalty", "frequency_penalty", "repetition_penalty", "repetition_detection"),
 )
-_CHOSEN = (*_SAMPLING, "repetition_detection")
 
 _ROLES = {"developer": "system"}
 
@@ -48,26 +46,6 @@ class StreamOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     include_usage: bool = False
     include_obfuscation: bool = False
-
-
-class Detection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`repetition_detection`, as vLLM has it: without `max_pattern_size` it is off."""
-
-    max_pattern_size: _Count = 0
-    min_pattern_size: _Count = 0
-    min_count: _Count = 0
-
-    def __post_init__(self) -> None:
-        try:
-            self.meant()
-        except EdgeInfiniteError as error:
-            raise ValueError(str(error)) from error  # which msgspec gives a place
-
-    def meant(self) -> RepetitionDetection:
-        """What it says."""
-        if not self.max_pattern_size:
-            return NO_DETECTION
-        return RepetitionDetection(**msgspec.structs.asdict(self))
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,8 +74,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         See `sampling_of` for temperature 0.
         """
         given: dict[str, Any] = {name: getattr(self, name) for name in _SAMPLING}
-        if self.repetition_detection is not None:
-            given["repetition_detection"] = self.repetition_detection.meant()
         if self.seed is not None:
             given["seed"] = self.seed % 2**64  # OpenAI's may be negative; -1 never comes here
         if self.logit_bias is not None:
@@ -121,7 +97,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def default_settings(sampling: SamplingOptions) -> dict[str, Any]:
     """What a chat takes that says nothing of it, by the request's own names."""
-    chosen = {name: getattr(sampling, name) for name in _CHOSEN}
+    chosen = {name: getattr(sampling, name) for name in _SAMPLING}
     return chosen | {"max_tokens": MOST_TOKENS}
 
 

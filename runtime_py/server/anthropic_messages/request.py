@@ -12,6 +12,7 @@ from edgeinfinite.runtime_py.server.declared import tool_of, tools_of
 from edgeinfinite.runtime_py.server.decoding import converted, object_of, only_known
 from edgeinfinite.runtime_py.server.leniency import MOST_COUNTED, OF_OTHER_APIS, whole
 from edgeinfinite.runtime_py.server.problems import ApiProblem
+from edgeinfinite.runtime_py.server.repetition import Detection
 from edgeinfinite.runtime_py.tools.tool import Choice, Tools
 
 IGNORED = {
@@ -87,6 +88,7 @@ class MessageRequest(msgspec.Struct, frozen=True, kw_only=True):
     temperature: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
     top_k: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    repetition_detection: Detection | None = None
     tools: list[dict[str, Any]] = []
     tool_choice: ToolChoice = ToolChoice("auto")
     output_config: OutputConfig = OutputConfig()
@@ -95,7 +97,11 @@ class MessageRequest(msgspec.Struct, frozen=True, kw_only=True):
     def sampling(self, default: SamplingOptions) -> SamplingOptions:
         """How to choose tokens; at temperature 0 the likeliest, by no default changed."""
         return sampling_of(
-            default, temperature=self.temperature, top_p=self.top_p, top_k=self.top_k
+            default,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            repetition_detection=self.repetition_detection,
         )
 
     @property

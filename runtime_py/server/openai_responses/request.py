@@ -18,6 +18,7 @@ from edgeinfinite.runtime_py.server.leniency import (
     whole,
 )
 from edgeinfinite.runtime_py.server.problems import ApiProblem
+from edgeinfinite.runtime_py.server.repetition import Detection
 from edgeinfinite.runtime_py.tools.tool import Choice, Tool, Tools
 
 IGNORED = {
@@ -77,6 +78,7 @@ class ResponseRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_output_tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
     temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+    repetition_detection: Detection | None = None
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
     include: list[str] = []
     metadata: dict[str, str] = {}
@@ -88,7 +90,12 @@ class ResponseRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def sampling(self, default: SamplingOptions) -> SamplingOptions:
         """How to choose tokens; at temperature 0 the likeliest, by no default changed."""
-        return sampling_of(default, temperature=self.temperature, top_p=self.top_p)
+        return sampling_of(
+            default,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            repetition_detection=self.repetition_detection,
+        )
 
     @property
     def most_tokens(self) -> int:

@@ -24,8 +24,8 @@ from edgeinfinite.runtime_py.session.session import Session
 from tiny import random_tokens
 
 EVICTING = Geometry(*(int(length) for length in GEOMETRY[1::2]), policy="carry")
-_TRIED = {"gemma3n": "int8", "gemma4": "int4", "gemma4_unified": "none"}
-"""Which of three exports is tried."""
+_TRIED = {"gemma3n": ("int4",), "gemma4": ("int4", "int8"), "gemma4_unified": ("none",)}
+"""Which of three exports are tried."""
 
 RECALLING = ("--recall-slots", "32", "--scorer", "untrained")
 ROUNDED = {
@@ -66,7 +66,7 @@ def test_forks_and_saved_sessions_go_on_bit_for_bit(engine, tmp_path):
 
 @pytest.mark.parametrize("options", ROUNDED.values(), ids=ROUNDED)
 def test_rounded_weights_and_caches_pass_their_own_checks(checkpoint, kind, tmp_path, options):
-    if options[1] != _TRIED[kind]:
+    if options[1] not in _TRIED[kind]:
         pytest.skip("an export takes half a minute; another model does it")
     artifact = tmp_path / "artifact"
     with pytest.MonkeyPatch.context() as patched:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from edgeinfinite.runtime_py.answer.repetition import NO_DETECTION, RepetitionDetection
 from edgeinfinite.runtime_py.answer.sampling import SamplingOptions
 from edgeinfinite.runtime_py.server.anthropic_messages.request import parse_message
 from edgeinfinite.runtime_py.server.leniency import MOST_TOKENS
@@ -316,3 +317,26 @@ def test_reasoning_among_an_answers_parts_is_passed_over_as_its_field_is() -> No
         assert chat(messages=messages).plain_messages[1]["content"] == "a"
         with pytest.raises(ApiProblem, match=kind):
             chat(messages=[{"role": "user", "content": parts}])
+
+
+@pytest.mark.parametrize(
+    ("parse", "least"),
+    [
+        (parse_chat, {"messages": HI}),
+        (parse_completion, {"prompt": "x"}),
+        (parse_response, {"input": "x"}),
+        (parse_message, {"messages": HI, "max_tokens": 5}),
+    ],
+)
+def test_every_api_can_say_whether_an_answer_that_repeats_itself_ends(parse, least):
+    default = SamplingOptions(temperature=0.3, repetition_detection=RepetitionDetection())
+
+    def detection(**fields):
+        return parse(json.dumps(least | fields).encode()).sampling(default).repetition_detection
+
+    assert detection() == detection(temperature=0) == RepetitionDetection()
+    assert detection(repetition_detection={}) == NO_DETECTION
+    asked = {"max_pattern_size": 9, "min_pattern_size": 2, "min_count": 5}
+    assert detection(repetition_detection=asked) == RepetitionDetection(9, 2, 5)
+    with pytest.raises(ApiProblem, match="min_count"):
+        detection(repetition_detection={"max_pattern_size": 9})
