@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedModel
 
 from edgeinfinite.models.attention.adapter import nothing_read, register_attention
@@ -46,7 +47,9 @@ def readers_of_attention(model: PreTrainedModel) -> set[str]:
 def layers_by_input(model: PreTrainedModel) -> dict[str, list[str]]:
     """For each linear layer of the decoder those that read the same tensor, as they are called.
 
-    That is the order of a graph's nodes; Falcon-H1 calls `up_proj` before `gate_proj`.
+    That is the order of a graph's nodes; Falcon-H1 calls `up_proj` before `gate_proj`. A tensor
+    times 1 is the same tensor, as in a graph: so it is in Falcon-H1's GGUF files, whose weights
+    hold the multipliers of its attention's and its recurrence's input.
 
     Args:
         model: a causal LM that `architecture_of` supports, attached or not.
@@ -61,12 +64,25 @@ def layers_by_input(model: PreTrainedModel) -> dict[str, list[str]]:
                     inputs[name] = given[0]  # kept, so that no other tensor lies in its place
 
                 hooks.callback(module.register_forward_pre_hook(note).remove)
-        with torch.inference_mode(), attention_implementation(model, _NAME):
+        with torch.inference_mode(), attention_implementation(model, _NAME), _TimesOne():
             decoder(input_ids=torch.tensor([[1]], device=model.device), use_cache=False)
     groups: dict[tuple[int, int], list[str]] = {}
     for name, given in inputs.items():
         groups.setdefault((given.data_ptr(), given.shape[-1]), []).append(name)
     return {name: group for group in groups.values() for name in group}
+
+
+class _TimesOne(TorchFunctionMode):
+    """A tensor times the number 1 is the tensor itself."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func in (torch.Tensor.mul, torch.Tensor.__mul__, torch.mul) and len(args) == 2:
+            for one, other in (args, args[::-1]):
+                if isinstance(one, torch.Tensor) and isinstance(other, int | float) and other == 1:
+                    return one
+        return func(*args, **kwargs or {})
 
 
 def _without_nan(

@@ -194,15 +194,29 @@ def write_sessions(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         kinds = ("plain", "sliding", "states", "delta", "ssm", "shared", "experts")
         checkpoints = {kind: byte_checkpoint(Path(scratch) / kind, kind) for kind in kinds}
-        # An export keeps one core busy.
         workers, fresh = min(4, os.cpu_count() or 1), multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, fresh) as pool:
+        started = fresh.Value("i", 0)
+        with ProcessPoolExecutor(workers, fresh, keep_to_one_cpu, (started,)) as pool:
             written = []
             for fixture in fixtures():
                 where = folder / fixture.name, Path(scratch)
                 written.append(pool.submit(_write, fixture, checkpoints[fixture.model], *where))
             for one in written:
                 one.result()
+
+
+def keep_to_one_cpu(started: Any) -> None:
+    """An export keeps one busy; more threads would wait for those of the other processes.
+
+    Args:
+        started: a shared counter of the processes.
+    """
+    torch.set_num_threads(1)
+    if hasattr(os, "sched_setaffinity"):
+        usable = sorted(os.sched_getaffinity(0))
+        with started.get_lock():
+            os.sched_setaffinity(0, {usable[started.value % len(usable)]})
+            started.value += 1
 
 
 def _write(fixture: Fixture, checkpoint: Path, folder: Path, scratch: Path) -> None:
