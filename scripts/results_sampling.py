@@ -58,6 +58,7 @@ FREE = Grid(
     ),
     (
         *(_line("smollm2-free", one, "SmolLM2", "free prompts") for one in ("greedy", _DEFAULT)),
+        _line("gemma-free", _DEFAULT, "Gemma 3", "free prompts"),
         *(
             _line("smollm2-document", one, "SmolLM2", "a document of 8,359 tokens")
             for one in ("0.3, p 0.9", _DEFAULT)
