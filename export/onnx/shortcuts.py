@@ -24,8 +24,16 @@ aten = torch.ops.aten
 
 _CONVERSIONS = (aten.to.dtype, aten.to.device, aten.to.dtype_layout)
 
-_IN_PLACE = {aten.mul_.Tensor: aten.mul.Tensor, aten.add_.Tensor: aten.add.Tensor}
+_IN_PLACE = {
+    aten.mul_.Tensor: aten.mul.Tensor,
+    aten.add_.Tensor: aten.add.Tensor,
+    aten.div_.Tensor: aten.div.Tensor,
+}
 """What may be computed into a tensor of its own where nobody else sees the tensor changed."""
+
+_OF_BOOLS = {aten.__or__.Tensor: aten.logical_or, aten.__and__.Tensor: aten.logical_and}
+"""What ONNX knows by another name, if both sides are bools: one `|` had SmolLM2's scorers traced a
+second time, a third of what tracing them took."""
 
 _traced_again = _fx_passes.decompose_with_registry
 _all_functions = ONNXRegistry.from_torchlib
@@ -53,6 +61,7 @@ def _decomposed(program: ExportedProgram, registry: ONNXRegistry) -> ExportedPro
     """What `decompose_with_registry` returns, or the program itself after small edits."""
     program.graph.eliminate_dead_code()
     _take_conversions_apart(program)
+    _name_as_onnx(program)
     _compute_anew(program)
     known = set(_decomp.get_onnx_implemented_overloads(registry))
     if all(_is_known(node, known) for node in program.graph.nodes):
@@ -75,6 +84,15 @@ def _take_conversions_apart(program: ExportedProgram) -> None:
             else:
                 node.target, node.args = aten._to_copy.default, (x,)
                 node.kwargs = {"dtype": dtype}
+
+
+def _name_as_onnx(program: ExportedProgram) -> None:
+    """Writes `x | y` and `x & y` of bools as the logical operators."""
+    for node in program.graph.nodes:
+        if node.target in _OF_BOOLS and all(
+            isinstance(one, Node) and one.meta["val"].dtype == torch.bool for one in node.args
+        ):
+            node.target = _OF_BOOLS[node.target].default
 
 
 def _compute_anew(program: ExportedProgram) -> None:

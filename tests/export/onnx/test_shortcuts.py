@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tiny import attached
 
 REENCODE = Geometry(segment_length=16, sink_length=4, window_length=4)
 CARRY = Geometry(segment_length=8, sink_length=4, window_length=12, policy="carry")
+RECALL = replace(CARRY, recall_slots=8)
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def traced_again(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return went
 
 
-@pytest.mark.parametrize("geometry", [REENCODE, CARRY], ids=lambda geometry: geometry.policy)
+@pytest.mark.parametrize("geometry", [REENCODE, CARRY, RECALL], ids=["reencode", "carry", "recall"])
 def test_graphs_have_the_operators_of_a_second_trace(
     geometry: Geometry,
     traced_again: list[Any],
@@ -99,9 +101,12 @@ def test_a_product_in_place_that_nobody_shares_is_a_product(traced_again: list[A
             before = y * 2
             y *= x[0]
             y += 0.5
-            return y - before
+            y /= 3.0
+            y /= x[1]
+            return torch.where((y > 1) | (x > 5) & (y > 0), y - before, y)
 
     x = torch.arange(12.0).reshape(3, 4)
+    x[1, 0] = -2.0
     program = torch.export.export(Scaled(), (x,), strict=False)
     with shortcuts.traced_once():
         exported = torch.onnx.export(program, dynamo=True, verbose=False, optimize=False)
