@@ -19,6 +19,7 @@ from results_quantization import (
 from results_recall import DIGITS, OTHER_TASKS, README_RECALL, RECALL
 from results_sampling import FREE, QUESTIONS
 from results_server import HEALTH, SESSIONS, TURNS, WAIT, WAIT_SHORT
+from results_shapes import EXPORTS, SHAPES
 from results_speed import EXECUTORCH, GEMMA, INT8, SPEED
 from results_tables import BENCHMARKS, Grid, document, markdown
 from results_trust import ARM64, CLIENTS, CROSS_ENGINE, DOCUMENTS, GGUF, ROUTES
@@ -49,6 +50,8 @@ GRIDS: dict[str, Grid] = {
     "requests/clients": CLIENTS,
     "sampling/questions": QUESTIONS,
     "sampling/free": FREE,
+    "shapes/beside-llama-cpp": SHAPES,
+    "shapes/exports": EXPORTS,
     "server/measured": WAIT,
     "server/measured-2": WAIT_SHORT,
     "server/measured-3": SESSIONS,
