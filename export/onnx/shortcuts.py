@@ -33,7 +33,7 @@ _IN_PLACE = {
 
 _OF_BOOLS = {aten.__or__.Tensor: aten.logical_or, aten.__and__.Tensor: aten.logical_and}
 """What ONNX knows by another name, if both sides are bools: one `|` had SmolLM2's scorers traced a
-second time, a third of what tracing them took."""
+second time, two thirds of what tracing them took."""
 
 _traced_again = _fx_passes.decompose_with_registry
 _all_functions = ONNXRegistry.from_torchlib
