@@ -79,8 +79,11 @@ def measured(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _write(path: Path, document: dict[str, Any], command: str, machine: str) -> None:
-    """Writes rows, and in sources.json what they are of."""
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    """Writes rows, and in sources.json what they are of; rows that stay keep what is told there."""
+    text = json.dumps(document, indent=1) + "\n"
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return
+    path.write_text(text, encoding="utf-8")
     head = ["git", "rev-parse", "--short=8", "HEAD"]
     commit = subprocess.run(head, capture_output=True, text=True, check=True).stdout.strip()
     sources = path.parent.parent / "sources.json"

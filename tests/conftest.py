@@ -8,27 +8,15 @@ from collections.abc import Iterator
 
 import hypothesis
 import pytest
+from own_cpus import keep_to_share
 
-
-def _keep_to_own_cpus() -> None:
-    """Gives each of xdist's processes, and what it starts, its share of the CPUs.
-
-    ONNX Runtime and torch take a thread for each CPU that a process may use, and their threads wait
-    for each other: of two processes on two CPUs, each waited for threads that the other held up.
-    """
-    count, worker = (
-        os.environ.get("PYTEST_XDIST_WORKER_COUNT"),
-        os.environ.get("PYTEST_XDIST_WORKER"),
+if "PYTEST_XDIST_WORKER" in os.environ:  # before torch counts the CPUs
+    keep_to_share(
+        int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw")),
+        int(os.environ["PYTEST_XDIST_WORKER_COUNT"]),
     )
-    if count and worker and hasattr(os, "sched_setaffinity"):
-        usable = sorted(os.sched_getaffinity(0))
-        own = usable[int(worker.removeprefix("gw")) % len(usable) :: int(count)]
-        os.sched_setaffinity(0, own)
 
-
-_keep_to_own_cpus()  # before torch counts them
-
-import torch  # noqa: E402
+import torch
 
 # Before any test imports transformers: what isn't on this machine is an error, not a download.
 os.environ["HF_HUB_OFFLINE"] = "1"

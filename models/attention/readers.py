@@ -1,7 +1,8 @@
-"""Which linear layers read what attention gives, measured: names and order differ between models.
+"""Which linear layers read what, measured: names and order differ between models.
 
-Attention gives NaN for one token, and what is computed from NaN is NaN. So the first linear layer
-of a decoder layer that is given NaN reads attention's result.
+For what attention gives: it gives NaN for one token, and what is computed from NaN is NaN. So the
+first linear layer of a decoder layer that is given NaN reads attention's result. For what layers
+have in common: it gives random numbers, and layers that are given equal ones read one input.
 """
 
 from __future__ import annotations
@@ -12,14 +13,13 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedModel
 
 from edgeinfinite.models.attention.adapter import nothing_read, register_attention
 from edgeinfinite.models.attention.call import AttentionCall
 from edgeinfinite.models.attention.interface import attention_implementation
 
-_NAME = "edgeinfinite-nan"
+_NAN, _RANDOM = "edgeinfinite-nan", "edgeinfinite-random"
 
 
 def readers_of_attention(model: PreTrainedModel) -> set[str]:
@@ -39,50 +39,38 @@ def readers_of_attention(model: PreTrainedModel) -> set[str]:
                 if isinstance(module, nn.Linear):
                     hook = _noted(found, index, names[id(module)])
                     hooks.callback(module.register_forward_pre_hook(hook).remove)
-        with torch.inference_mode(), attention_implementation(model, _NAME):
+        with torch.inference_mode(), attention_implementation(model, _NAN):
             decoder(input_ids=torch.tensor([[1]], device=model.device), use_cache=False)
     return set(found.values())
 
 
 def layers_by_input(model: PreTrainedModel) -> dict[str, list[str]]:
-    """For each linear layer of the decoder those that read the same tensor, as they are called.
+    """For each linear layer of the decoder those that read equal inputs, as they are called.
 
-    That is the order of a graph's nodes; Falcon-H1 calls `up_proj` before `gate_proj`. A tensor
-    times 1 is the same tensor, as in a graph: so it is in Falcon-H1's GGUF files, whose weights
-    hold the multipliers of its attention's and its recurrence's input.
+    That is the order of a graph's nodes; Falcon-H1 calls `up_proj` before `gate_proj`. A graph has
+    what is equal once: Falcon-H1's attention and recurrence read the same numbers times a
+    multiplier each, which are 1 in its GGUF files.
 
     Args:
         model: a causal LM that `architecture_of` supports, attached or not.
     """
     decoder: Any = model.get_decoder()
-    inputs: dict[str, torch.Tensor] = {}
+    inputs: dict[str, bytes] = {}
     with ExitStack() as hooks:
         for name, module in model.named_modules():
             if isinstance(module, nn.Linear):
 
                 def note(_: nn.Module, given: tuple[Any, ...], name: str = name) -> None:
-                    inputs[name] = given[0]  # kept, so that no other tensor lies in its place
+                    inputs[name] = given[0].float().cpu().numpy().tobytes()
 
                 hooks.callback(module.register_forward_pre_hook(note).remove)
-        with torch.inference_mode(), attention_implementation(model, _NAME), _TimesOne():
+        hooks.enter_context(torch.random.fork_rng(devices=[]))
+        with torch.inference_mode(), attention_implementation(model, _RANDOM):
             decoder(input_ids=torch.tensor([[1]], device=model.device), use_cache=False)
-    groups: dict[tuple[int, int], list[str]] = {}
+    groups: dict[bytes, list[str]] = {}
     for name, given in inputs.items():
-        groups.setdefault((given.data_ptr(), given.shape[-1]), []).append(name)
+        groups.setdefault(given, []).append(name)
     return {name: group for group in groups.values() for name in group}
-
-
-class _TimesOne(TorchFunctionMode):
-    """A tensor times the number 1 is the tensor itself."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        if func in (torch.Tensor.mul, torch.Tensor.__mul__, torch.mul) and len(args) == 2:
-            for one, other in (args, args[::-1]):
-                if isinstance(one, torch.Tensor) and isinstance(other, int | float) and other == 1:
-                    return one
-        return func(*args, **kwargs or {})
 
 
 def _without_nan(
@@ -105,8 +93,13 @@ def _noted(found: dict[int, str], index: int, name: str) -> Callable[..., None]:
     return hook
 
 
-def _attend(call: AttentionCall, _: nn.Module, __: dict[str, Any]) -> torch.Tensor:
+def _give_nan(call: AttentionCall, _: nn.Module, __: dict[str, Any]) -> torch.Tensor:
     return nothing_read(call).fill_(torch.nan)
 
 
-register_attention(_NAME, _attend)
+def _give_random(call: AttentionCall, _: nn.Module, __: dict[str, Any]) -> torch.Tensor:
+    return nothing_read(call).normal_()
+
+
+register_attention(_NAN, _give_nan)
+register_attention(_RANDOM, _give_random)

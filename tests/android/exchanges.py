@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sessions import byte_checkpoint
+from byte_checkpoints import byte_checkpoint
 
 from edgeinfinite.artifact.manifest import GATE_FILE, SCORER_FILE, read_manifest
 from edgeinfinite.export.exporter import export_artifact

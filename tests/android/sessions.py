@@ -14,26 +14,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from byte_checkpoints import byte_checkpoint
+from own_cpus import keep_to_next_share
 from rounding import rounding_tolerance
-from templates import CHATML
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import (
-    FalconH1Config,
-    FalconH1ForCausalLM,
-    Gemma4ForCausalLM,
-    Gemma4TextConfig,
-    GptOssConfig,
-    GptOssForCausalLM,
-    Lfm2Config,
-    Lfm2ForCausalLM,
-    LlamaConfig,
-    LlamaForCausalLM,
-    PreTrainedTokenizerFast,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-    Qwen3_5ForCausalLM,
-    Qwen3_5TextConfig,
-)
+from transformers import LlamaForCausalLM
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.export.exporter import export_artifact
@@ -47,7 +31,6 @@ from edgeinfinite.runtime_py.session.reading import begin_reading, continue_read
 from edgeinfinite.runtime_py.session.saved_session import save_session
 from edgeinfinite.runtime_py.session.session import Cancelled, Session
 
-SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 ANSWER_TOKENS = 30
 
 FLOAT_TOLERANCE = 1e-5
@@ -195,28 +178,15 @@ def write_sessions(folder: Path) -> None:
         kinds = ("plain", "sliding", "states", "delta", "ssm", "shared", "experts")
         checkpoints = {kind: byte_checkpoint(Path(scratch) / kind, kind) for kind in kinds}
         workers, fresh = min(4, os.cpu_count() or 1), multiprocessing.get_context("spawn")
-        started = fresh.Value("i", 0)
-        with ProcessPoolExecutor(workers, fresh, keep_to_one_cpu, (started,)) as pool:
+        with ProcessPoolExecutor(
+            workers, fresh, keep_to_next_share, (fresh.Value("i"), workers)
+        ) as pool:
             written = []
             for fixture in fixtures():
                 where = folder / fixture.name, Path(scratch)
                 written.append(pool.submit(_write, fixture, checkpoints[fixture.model], *where))
             for one in written:
                 one.result()
-
-
-def keep_to_one_cpu(started: Any) -> None:
-    """An export keeps one busy; more threads would wait for those of the other processes.
-
-    Args:
-        started: a shared counter of the processes.
-    """
-    torch.set_num_threads(1)
-    if hasattr(os, "sched_setaffinity"):
-        usable = sorted(os.sched_getaffinity(0))
-        with started.get_lock():
-            os.sched_setaffinity(0, {usable[started.value % len(usable)]})
-            started.value += 1
 
 
 def _write(fixture: Fixture, checkpoint: Path, folder: Path, scratch: Path) -> None:
@@ -323,68 +293,6 @@ def _tolerance(fixture: Fixture, folder: Path) -> float:
 
 def write_steps(folder: Path, recorded: dict[str, Any]) -> None:
     (folder / "steps.json").write_text(json.dumps(recorded), encoding="utf-8")
-
-
-def byte_checkpoint(folder: Path, kind: str = "plain") -> Path:
-    """A random Llama that reads and writes bytes, a Qwen2 whose second layer slides, an LFM2, a
-    Qwen3.5, a Falcon-H1, a Gemma 4 or a GPT-OSS; the same one whenever it is made.
-    """
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    words = {word: index for index, word in enumerate([*SPECIAL, *alphabet])}
-    raw = Tokenizer(models.BPE(words, []))
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
-    PreTrainedTokenizerFast(
-        tokenizer_object=raw, bos_token=SPECIAL[1], eos_token=SPECIAL[2], chat_template=CHATML
-    ).save_pretrained(folder)
-    torch.manual_seed(0)
-    sizes: dict[str, Any] = {
-        "vocab_size": len(words),
-        "hidden_size": 64,
-        "intermediate_size": 96,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 512,
-        "initializer_range": 0.3,
-        "tie_word_embeddings": True,
-        "bos_token_id": 1,
-        "eos_token_id": 2,
-    }
-    if kind == "sliding":
-        slides = {"use_sliding_window": True, "sliding_window": 6, "max_window_layers": 1}
-        Qwen2ForCausalLM(Qwen2Config(**sizes, **slides)).save_pretrained(folder)
-    elif kind == "states":
-        types = ["conv", "full_attention", "conv"]
-        sizes |= {"num_hidden_layers": 3, "layer_types": types, "block_auto_adjust_ff_dim": False}
-        Lfm2ForCausalLM(Lfm2Config(**sizes)).save_pretrained(folder)
-    elif kind == "delta":
-        types = ["linear_attention", "full_attention", "linear_attention"]
-        sizes |= {"num_hidden_layers": 3, "layer_types": types, "head_dim": 32}
-        of_rule = {"linear_num_key_heads": 2, "linear_num_value_heads": 4}
-        of_head = {"linear_key_head_dim": 16, "linear_value_head_dim": 24}
-        config = Qwen3_5TextConfig(**sizes, **of_rule, **of_head)
-        Qwen3_5ForCausalLM(config).save_pretrained(folder)
-    elif kind == "ssm":
-        of_ssm = {"mamba_d_ssm": 64, "mamba_n_heads": 4, "mamba_d_state": 16, "mamba_n_groups": 2}
-        FalconH1ForCausalLM(FalconH1Config(**sizes, **of_ssm)).save_pretrained(folder)
-    elif kind == "shared":
-        types = ["sliding_attention", "full_attention"] * 2
-        sizes |= {"num_hidden_layers": 4, "layer_types": types, "num_kv_shared_layers": 2}
-        sizes |= {"head_dim": 16, "global_head_dim": 32, "sliding_window": 6}
-        sizes |= {"num_global_key_value_heads": 1, "attention_k_eq_v": True}
-        of_layers = {"hidden_size_per_layer_input": 32, "vocab_size_per_layer_input": len(words)}
-        config = Gemma4TextConfig(**sizes, **of_layers)
-        Gemma4ForCausalLM(config).save_pretrained(folder)
-    elif kind == "experts":
-        chosen = {"num_local_experts": 6, "num_experts_per_tok": 2, "head_dim": 16}
-        types = ["sliding_attention", "full_attention"]
-        rope = {"rope_type": "default", "rope_theta": 10_000.0}
-        slides = {"sliding_window": 6, "layer_types": types, "rope_parameters": rope}
-        GptOssForCausalLM(GptOssConfig(**sizes, **chosen, **slides)).save_pretrained(folder)
-    else:
-        LlamaForCausalLM(LlamaConfig(**sizes)).save_pretrained(folder)
-    return folder
 
 
 def _open_gate(checkpoint: Path, geometry: Geometry, file: Path) -> None:

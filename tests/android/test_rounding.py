@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import rounding
 import sessions
+from byte_checkpoints import byte_checkpoint
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.slow
 def recorded(request, tmp_path_factory):
     scratch = tmp_path_factory.mktemp("rounding")
     fixture = next(one for one in sessions.fixtures() if one.name == request.param)
-    checkpoint = sessions.byte_checkpoint(scratch / "tiny")
+    checkpoint = byte_checkpoint(scratch / "tiny")
     sessions._write(fixture, checkpoint, scratch / fixture.name, scratch)
     return scratch / fixture.name
 

@@ -30,9 +30,10 @@ def test_layers_over_one_input_are_listed_as_they_are_called() -> None:
     assert groups["model.layers.1.mamba.in_proj"] == ["model.layers.1.mamba.in_proj"]
 
 
-def test_a_tensor_times_one_is_the_same_tensor() -> None:
-    """A graph has no such product, and joins the layers over it: Falcon-H1's from GGUF."""
-    model = tiny_falcon_h1(ssm_in_multiplier=1.0, attention_in_multiplier=1.0)
+@pytest.mark.parametrize("multiplier", [1.0, 0.7])
+def test_layers_over_equal_inputs_are_listed_together(multiplier: float) -> None:
+    """A graph computes them once, and joins the layers over them: Falcon-H1's from GGUF."""
+    model = tiny_falcon_h1(ssm_in_multiplier=multiplier, attention_in_multiplier=multiplier)
     layer = "model.layers.1."
     names = ("mamba.in_proj", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
     assert layers_by_input(model)[f"{layer}mamba.in_proj"] == [layer + name for name in names]
