@@ -16,7 +16,9 @@ import torch
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.export.mixing.head import logits_of
+from edgeinfinite.models.checkpoint.stored_loading import release_stored
 from edgeinfinite.runtime_py.answer.logprobs import log_probabilities
 from edgeinfinite.runtime_py.engines import Engine, load_engine
 from edgeinfinite.runtime_py.session.session import Session
@@ -72,15 +74,18 @@ def told(figures: Mapping[str, float]) -> list[str]:
 def measure_losses(folder: Path, model: PreTrainedModel, text: str) -> Losses:
     """The loss of an artifact and of its checkpoint.
 
+    One after the other, so that both are never in memory.
+
     Args:
         folder: the artifact.
-        model: the checkpoint, float32, attached or not.
+        model: the checkpoint, attached or not.
         text: its start is read.
     """
-    engine = load_engine(folder)
-    room = min(TOKENS, engine.geometry.capacity - 1)
+    room = min(TOKENS, load_manifest(folder, check_files=False).geometry.capacity - 1)
     tokens = load_tokenizer(folder).encode_text(text[: 16 * TOKENS])[:room]
-    return Losses(_of_checkpoint(model, tokens), _of_artifact(engine, tokens), len(tokens))
+    checkpoint = _of_checkpoint(model, tokens)
+    release_stored(model)
+    return Losses(checkpoint, _of_artifact(load_engine(folder), tokens), len(tokens))
 
 
 def _of_checkpoint(model: PreTrainedModel, tokens: Sequence[int]) -> float:

@@ -10,7 +10,7 @@ E[x xᵀ] is also what GPTQ rounds by. Letters: T tokens, O outputs, I inputs, V
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -127,7 +127,8 @@ def add_backwards(
         seed: of the labels drawn from the model's predictions.
     """
     generator = torch.Generator().manual_seed(seed)
-    with _hooks(model, sums), _computed_again(model), torch.enable_grad():
+    again = _Again()
+    with _hooks(model, sums, again), _computed_again(model, again), torch.enable_grad():
         ids = torch.tensor([list(tokens)])
         hidden = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
         leaf = hidden.detach().requires_grad_()
@@ -151,20 +152,39 @@ def add_session(sums: Sums, model: PreTrainedModel, tokens: Sequence[int]) -> No
         model: float32, after `attach`.
         tokens: ids, more than the cache holds if evicted pairs are to count.
     """
-    with _hooks(model, sums):
+    with _hooks(model, sums, _Again()):
         Session(TorchEngine(model)).append(tokens)
     sums.stretches += 1
 
 
+class _Again:
+    """Whether a layer is being computed a second time, which is counted once."""
+
+    def __init__(self) -> None:
+        self.running = False
+
+    @contextmanager
+    def run(self) -> Iterator[None]:
+        """The second time."""
+        self.running = True
+        try:
+            yield
+        finally:
+            self.running = False
+
+
 @contextmanager
-def _computed_again(model: PreTrainedModel) -> Iterator[None]:
+def _computed_again(model: PreTrainedModel, again: _Again) -> Iterator[None]:
     """While it is open, backward computes a layer's activations a second time.
 
-    Only its input is kept meanwhile: all activations take about as much as all weights.
+    Only its inputs are kept meanwhile: all activations take about as much as all weights. These are
+    also what several layers read, such as Gemma 4's embeddings by layer and shared keys and values.
     """
     layers = decoder_layers(model)
+    settings = {"use_reentrant": False, "preserve_rng_state": False}
+    settings["context_fn"] = lambda: (nullcontext(), again.run())
     for layer in layers:
-        layer.forward = partial(_forward_again, layer.forward)
+        layer.forward = partial(checkpoint, layer.forward, **settings)
     try:
         yield
     finally:
@@ -172,20 +192,11 @@ def _computed_again(model: PreTrainedModel) -> Iterator[None]:
             del layer.forward
 
 
-def _forward_again(forward: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    hidden, *others = arguments or (named.pop("hidden_states"),)
-
-    def of_hidden(hidden: torch.Tensor) -> Any:
-        return forward(hidden, *others, **named)
-
-    return checkpoint(of_hidden, hidden, use_reentrant=True, preserve_rng_state=False)
-
-
 @contextmanager
-def _hooks(model: PreTrainedModel, sums: Sums) -> Any:
+def _hooks(model: PreTrainedModel, sums: Sums, again: _Again) -> Any:
     """While it is open, every linear layer and embedding adds to its weight's statistics."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    seen = _Inputs(sums.zeros)
+    seen = _Inputs(sums.zeros, again)
     with ExitStack() as stack:
         for module in model.modules():
             name = names.get(id(getattr(module, "weight", None)))
@@ -201,8 +212,9 @@ def _hooks(model: PreTrainedModel, sums: Sums) -> Any:
 class _Inputs:
     """Layers over one input (Q, K and V; gate and up) share one sum of x xᵀ."""
 
-    def __init__(self, zeros: Callable[[int, int], torch.Tensor]) -> None:
+    def __init__(self, zeros: Callable[[int, int], torch.Tensor], again: _Again) -> None:
         self._zeros = zeros
+        self.again = again
         self._last: torch.Tensor | None = None
         self._sum: torch.Tensor | None = None
 
@@ -222,8 +234,8 @@ class _Inputs:
 
 def _linear_hook(statistics: WeightStatistics, seen: _Inputs) -> Callable[..., None]:
     def forward(_: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
-        if not torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
-            return  # a layer that will be computed again
+        if seen.again.running:
+            return
         seen.add(statistics, inputs[0])
 
         def backward(gradient: torch.Tensor) -> None:

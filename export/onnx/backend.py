@@ -168,6 +168,7 @@ class OnnxBackend:
         """See `Backend.quantized_reference`."""
         model = request.model
         weights = self._quantized(request)
+        self._last = None  # the reference needs no more of them than it holds
         if not weights:
             return model
         if holds_stored(model):
@@ -225,7 +226,7 @@ class OnnxBackend:
         return check_signatures(folder, manifest)
 
     def _quantized(self, request: WeightRequest) -> QuantizedWeights:
-        """Quantizes once for the graphs and for the reference."""
+        """Quantizes once for the graphs and for the reference after them."""
         if self._last is None or self._last[0] is not request:
             weights = quantize_weights(request.model, request.recipe, request.integers)
             release_stored(request.model)

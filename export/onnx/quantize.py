@@ -226,8 +226,12 @@ def _best(
     groups: torch.Tensor, format: WeightFormat, shrinks: tuple[float, ...]
 ) -> QuantizedWeight:
     """The candidates of least squared error, group by group; groups `[O, n, g]`."""
-    parts = [_best_of_part(groups[rows].float(), format, shrinks) for rows in _parts(groups)]
-    codes, scales, zeros = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+    codes = torch.empty(groups.shape, dtype=torch.uint8)  # parts that are joined take it twice
+    scales = torch.empty(*groups.shape[:2], 1)
+    zeros = torch.empty(*groups.shape[:2], 1, dtype=torch.uint8)
+    for rows in _parts(groups):
+        found = _best_of_part(groups[rows].float(), format, shrinks)
+        codes[rows], scales[rows], zeros[rows] = found
     kept = None if format.symmetric else zeros.squeeze(2)
     return QuantizedWeight(format, codes.flatten(1), _half(scales.squeeze(2)), kept)
 

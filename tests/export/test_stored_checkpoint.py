@@ -19,9 +19,13 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.artifact.manifest import file_entry
 from edgeinfinite.cli import main
+from edgeinfinite.export.onnx.passes import quantized_weights
+from edgeinfinite.export.onnx.passes.quantized_weights import quantize_weights
 from edgeinfinite.export.options import ExportOptions, QuantizationOptions
 from edgeinfinite.export.plan import plan_export
+from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.export.verify import verify_artifact
+from edgeinfinite.models.checkpoint.stored_loading import load_stored, release_stored
 from edgeinfinite.models.weights.row_modules import holds_stored
 from edgeinfinite.runtime_py.benchmark.worker import own_peak_bytes
 from tiny import tiny_family
@@ -106,6 +110,25 @@ def test_calibration_and_artifacts_of_floats_get_float32_weights(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_what_was_read_is_given_back_while_weights_are_rounded(tmp_path, monkeypatch):
+    model = load_stored(str(bfloat16_checkpoint(tmp_path / "tiny")), "main")
+    wanted = quantize_weights(model, recipe_named("int4"))
+    released = []
+
+    def release(given):
+        released.append(given)
+        release_stored(given)
+
+    monkeypatch.setattr(quantized_weights, "release_stored", release)
+    monkeypatch.setattr(quantized_weights, "_READ_AT_ONCE", 1)
+    found = quantize_weights(model, recipe_named("int4"))
+    assert len(released) == len(found) > 1
+    assert found.keys() == wanted.keys()
+    for name, weight in found.items():
+        assert torch.equal(weight.codes, wanted[name].codes), name
+        assert torch.equal(weight.scales, wanted[name].scales), name
+
+
 def test_memory_never_holds_the_weights_in_float32(tmp_path):
     tiny = bfloat16_checkpoint(tmp_path / "tiny")
     config = LlamaConfig(

@@ -6,6 +6,9 @@ from contextlib import nullcontext
 
 import pytest
 import torch
+from every_decoder import TYPES, tiny_decoder
+from tiny_gemma4 import MODELS as GEMMAS
+from transformers import PreTrainedModel
 
 from edgeinfinite.export.mixing import curvature as statistics
 from edgeinfinite.export.mixing import measure
@@ -48,12 +51,24 @@ def test_the_size_of_the_parts_of_the_head_changes_nothing_but_rounding(monkeypa
         assert parts[name].forwards == expected.forwards
 
 
-@pytest.mark.parametrize("name", ["Llama 3", "Gemma 2", "Phi-4-mini", "OLMo 2"])
+def made(name: str) -> PreTrainedModel:
+    if name in GEMMAS:
+        return GEMMAS[name]()
+    return tiny_decoder(name) if name in TYPES else tiny_family(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Llama 3", "Gemma 2", "Phi-4-mini", "OLMo 2", "lfm2", "qwen3_5_text", "granitemoehybrid"),
+        *("falcon_h1", "gpt_oss", "gemma3n", "gemma4"),  # whose layers share inputs and caches
+    ],
+)
 def test_layers_that_are_computed_again_give_the_same_statistics(name, monkeypatch):
-    model = tiny_family(name).requires_grad_(False)
+    model = made(name).requires_grad_(False)
     again = collect(model, TEXT.tolist(), lambda *_: None)
     assert not any("forward" in vars(layer) for layer in model.get_decoder().layers)
-    monkeypatch.setattr(statistics, "_computed_again", lambda _: nullcontext())
+    monkeypatch.setattr(statistics, "_computed_again", lambda *_: nullcontext())
     once = collect(model, TEXT.tolist(), lambda *_: None)
     assert again.keys() == once.keys()
     for weight, found in again.items():
