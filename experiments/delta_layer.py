@@ -4,7 +4,8 @@
 
 The layer has the shape of Qwen3.5-0.8B's and random weights. It is cut out of an exported graph:
 its norms, the projections, the convolution, the rule and the MLP. The products of the same graph
-stand beside it in a graph of their own. Both run in turn, so a slow machine slows both.
+stand beside it in a graph of their own. Both take turns of some runs each, so a slow machine slows
+both; in single runs the threads of one would wait actively beside those of the other.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def main() -> None:
     parser.add_argument("--quantize", choices=RECIPES, default="int4")
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--turns", type=int, default=20, help="of ten runs each")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         graph = exported(options.quantize, Path(folder))
@@ -52,9 +53,9 @@ def main() -> None:
     layer = Timed(part(graph, nodes, the_layer_outputs(nodes)), options.tokens, options.threads)
     alone = Timed(products(graph, nodes), options.tokens, options.threads)
     spent: dict[str, list[float]] = {"layer": [], "products": []}
-    for _ in range(options.runs):
-        spent["layer"].append(layer.run())
-        spent["products"].append(alone.run())
+    for _ in range(options.turns):
+        spent["layer"] += layer.turn()
+        spent["products"] += alone.turn()
     for name, times in spent.items():
         print(f"{name}: median {statistics.median(times):.2f} ms, least {min(times):.2f} ms")
     ratios = statistics.median(spent["layer"]) / statistics.median(spent["products"])
@@ -148,8 +149,13 @@ class Timed:
         for value in self._session.get_outputs():
             self._binding.bind_output(value.name)
 
-    def run(self) -> float:
-        """Milliseconds."""
+    def turn(self) -> list[float]:
+        """Milliseconds of ten runs, after one and a pause in which other threads fall asleep."""
+        time.sleep(0.1)
+        self._run()
+        return [self._run() for _ in range(10)]
+
+    def _run(self) -> float:
         start = time.perf_counter()
         self._session.run_with_iobinding(self._binding)
         return 1e3 * (time.perf_counter() - start)

@@ -20,6 +20,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
+from edgeinfinite.export.mixing.expert_products import Watch, watched_experts
 from edgeinfinite.export.mixing.head import logits_of
 from edgeinfinite.models.mini_sequence import decoder_layers
 from edgeinfinite.runtime_py.engines.torch_engine import TorchEngine
@@ -38,7 +39,7 @@ class WeightStatistics:
 
     Args:
         inputs: `[I, I]`, x xᵀ; None for an embedding that is no LM head.
-        outputs: `[O]`, g².
+        outputs: `[O]`, g²; `[E * O]` of the E experts of a projection.
         looked_up: `[T]` int64, tokens that an embedding looked up; None for a linear layer.
         gradients: `[T, d]`, of what it looked up.
         forwards: tokens in the sum of `inputs`; a session computes few logits, so few of the head.
@@ -73,8 +74,8 @@ class Sums:
     """Statistics that grow with every stretch of text that is read.
 
     Args:
-        found: by the names of `model.named_parameters()`, for linear layers and embeddings;
-            `inputs` of layers that read the same tensor are one tensor.
+        found: by the names of `model.named_parameters()`, for linear layers, embeddings and
+            experts; `inputs` of layers that read the same tensor are one tensor.
         stretches: that were read.
         backwards: tokens in the sums of `outputs`.
         zeros: makes an array for a sum of `inputs`.
@@ -181,10 +182,14 @@ def _computed_again(model: PreTrainedModel, again: _Again) -> Iterator[None]:
     also what several layers read, such as Gemma 4's embeddings by layer and shared keys and values.
     """
     layers = decoder_layers(model)
-    settings = {"use_reentrant": False, "preserve_rng_state": False}
-    settings["context_fn"] = lambda: (nullcontext(), again.run())
     for layer in layers:
-        layer.forward = partial(checkpoint, layer.forward, **settings)
+        layer.forward = partial(
+            checkpoint,
+            layer.forward,
+            use_reentrant=False,
+            context_fn=lambda: (nullcontext(), again.run()),
+            preserve_rng_state=False,
+        )
     try:
         yield
     finally:
@@ -206,6 +211,8 @@ def _hooks(model: PreTrainedModel, sums: Sums, again: _Again) -> Any:
             hook = _linear_hook if isinstance(module, nn.Linear) else _embedding_hook
             handle = module.register_forward_hook(hook(statistics, seen))
             stack.callback(handle.remove)
+        of_experts = partial(_experts_watch, sums, seen)
+        stack.enter_context(watched_experts(model, of_experts))
         yield
 
 
@@ -247,6 +254,31 @@ def _linear_hook(statistics: WeightStatistics, seen: _Inputs) -> Callable[..., N
             output.register_hook(backward)
 
     return forward
+
+
+def _experts_watch(sums: Sums, seen: _Inputs, name: str) -> Watch:
+    """Of all experts of a projection: `inputs` are those of any, `outputs` `[E * O]` of each.
+
+    A token costs nothing by an expert that it didn't choose, so each expert's share of the tokens
+    is in its gradients.
+    """
+    statistics = sums.found.setdefault(name, WeightStatistics())
+
+    def watch(rows: torch.Tensor, sizes: torch.Tensor, result: torch.Tensor) -> None:
+        if seen.again.running:
+            return
+        seen.add(statistics, rows)
+
+        def backward(gradient: torch.Tensor) -> None:
+            parts = gradient.detach().split(sizes.tolist())
+            power = torch.cat([part.square().sum(0) for part in parts])
+            old = statistics.outputs
+            statistics.outputs = power if old is None else old + power
+
+        if result.requires_grad:
+            result.register_hook(backward)
+
+    return watch
 
 
 def _embedding_hook(statistics: WeightStatistics, _: _Inputs) -> Callable[..., None]:

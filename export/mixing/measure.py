@@ -24,6 +24,7 @@ from edgeinfinite.export.mixing.stream import shares_inputs
 from edgeinfinite.export.recipes import Recipe, WeightFormat, computed_bits
 from edgeinfinite.models.attach import config_of
 from edgeinfinite.models.checkpoint.loading import Backbone
+from edgeinfinite.models.experts import as_rows, calls_interface
 from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 
 AS_LOADED = "as in the checkpoint"
@@ -75,7 +76,7 @@ def measure(
             choice = done.get((name, label))
             if choice is None:
                 gathered = gathered or statistics()
-                weight = backbone.model.get_parameter(name).detach().float()
+                weight = _matrix(owner, backbone.model.get_parameter(name)).detach().float()
                 loss, size = 0.0, 0
                 for start, (values, taken) in rounded():
                     error = values - weight[start : start + len(values)]
@@ -123,16 +124,23 @@ def _choice(row: Row) -> Choice:
 def _weights(backbone: Backbone, recipe: Recipe) -> Iterator[tuple[str, nn.Module]]:
     for name, _ in backbone.model.named_parameters():
         owner = backbone.model.get_submodule(name.rpartition(".")[0])
-        if recipe.format_of(name) and isinstance(owner, nn.Linear | nn.Embedding):
+        known = isinstance(owner, nn.Linear | nn.Embedding) or calls_interface(owner)
+        if recipe.format_of(name) and known:
             yield name, owner
+
+
+def _matrix(owner: nn.Module, weight: torch.Tensor) -> torch.Tensor:
+    """`[O, I]`; of experts the rows of one after the other."""
+    return as_rows(owner, weight) if calls_interface(owner) else weight
 
 
 def _candidates(
     backbone: Backbone, backend: Backend, name: str, owner: nn.Module
 ) -> Iterator[tuple[str, Callable[[], Rounded]]]:
     """Labels, and functions that give the rounded weight and its bytes."""
-    weight = backbone.model.get_parameter(name)
-    embedding = isinstance(owner, nn.Embedding)
+    weight = _matrix(owner, backbone.model.get_parameter(name))
+    # Experts have no place for offsets, as embeddings haven't.
+    embedding = isinstance(owner, nn.Embedding) or calls_interface(owner)
     integers = backbone.integers.get(name)
     if integers is not None and backend.held(integers.rows(slice(1)), embedding=embedding):
         yield AS_LOADED, partial(_held, backend, integers, embedding)

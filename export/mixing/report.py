@@ -21,6 +21,7 @@ from edgeinfinite.export.mixing.measure import (
 )
 from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.files import check_writable
+from edgeinfinite.models.architecture import architecture_of
 from edgeinfinite.models.attach import attach
 from edgeinfinite.models.defaults import ModelOptions, resolve
 from edgeinfinite.models.geometry_options import GeometryOptions
@@ -57,7 +58,8 @@ def quantize_report(options: ReportOptions, progress: Progress) -> Choices:
         The choices of every weight.
 
     Raises:
-        EdgeInfiniteError: `output` is of another model, or the text is too short.
+        EdgeInfiniteError: `output` is of another model, the back end doesn't run this one, or the
+            text is too short.
     """
     if options.plot:
         check_writable(options.plot)
@@ -65,7 +67,9 @@ def quantize_report(options: ReportOptions, progress: Progress) -> Choices:
     backbone = load_in_files(options.model, pre_tokenizer=options.pre_tokenizer)
     backend = backend_named(options.backend)
     asked = ModelOptions(options.geometry, scorer=options.scorer)
-    attach(backbone.model, resolve(backbone, asked).config)
+    config = resolve(backbone, asked).config
+    attach(backbone.model, config)
+    backend.check_architecture(architecture_of(backbone.model), config.geometry)
     rows = Rows(options.output, subject_of(backbone, backend, text))
     choices = measure(
         backbone,

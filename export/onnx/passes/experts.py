@@ -1,33 +1,28 @@
 """Experts: a token's row goes through those that its router chose; of others nothing is computed.
 
-Transformers hands what experts compute to an interface of its own, with the numbers and weights of
-the chosen ones. The function here sorts rows by expert. A projection of all experts is one node of
-the traced graph, which `split_experts` then makes into a Split of the rows, a product for each
-expert, and a Concat. An expert that no token chose gets no rows, and its product returns at once.
+`export/graphs/experts.py` sorts rows by expert. A projection of all experts is one node of the
+traced graph, which `split_experts` then makes into a Split of the rows, a product for each expert,
+and a Concat. An expert that no token chose gets no rows, and its product returns at once.
 So each product has constant weights, which onnxruntime packs as those of any layer; its own
 `QMoE` takes a hundred times as long in the JVM's 1.29 (experiments/experts.md).
 
-Letters: T tokens, k experts of a token, E experts, n = T k rows, I inputs, O outputs.
+Letters: E experts, n rows, I inputs, O outputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import onnx_ir as ir
 import torch
 from torch import nn
 from transformers import PreTrainedModel
-from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
+from edgeinfinite.export.graphs.experts import BY_EXPERT
 from edgeinfinite.export.onnx import operators
 from edgeinfinite.export.onnx.initializers import initializer
 from edgeinfinite.export.onnx.quantize import QuantizedWeight
 from edgeinfinite.models.experts import as_rows, expert_modules, projections
-
-_NAME = "edgeinfinite-experts"
-"""By which a configuration chooses `_by_expert`."""
 
 _FLOAT = ("weight", "bias")
 _QUANTIZED = ("codes", "scales", "zeros", "bias")
@@ -90,42 +85,9 @@ def swap_experts(model: PreTrainedModel, weights: dict[str, QuantizedWeight]) ->
             made[name] = ExpertProjection(rows, bias, part.num_experts)
             delattr(part, name)
         part.edgeinfinite_projections = made
-        part.config._experts_implementation = _NAME
+        part.config._experts_implementation = BY_EXPERT
         count += 1
     return count
-
-
-def _by_expert(
-    experts: Any, hidden: torch.Tensor, chosen: torch.Tensor, shares: torch.Tensor
-) -> torch.Tensor:
-    """For tracing, as transformers' own `grouped_mm`.
-
-    Args:
-        experts: the module, after `swap_experts`.
-        hidden: `[T, I]`.
-        chosen: `[T, k]` int64, the numbers of each token's experts.
-        shares: `[T, k]`, what their results are multiplied with.
-
-    Returns:
-        `[T, I]`.
-    """
-    tokens, each = chosen.shape
-    flat, made = chosen.reshape(-1), experts.edgeinfinite_projections
-    order = flat.sort().indices
-    sizes = (flat.unsqueeze(1) == torch.arange(experts.num_experts)).sum(0)
-    rows = hidden[order // each]
-    if experts.has_gate:
-        inner = experts._apply_gate(made["gate_up_proj"](rows, sizes))
-    else:
-        inner = experts.act_fn(made["up_proj"](rows, sizes))
-    results = made["down_proj"](inner, sizes)
-    if experts.has_post_expert_norm:
-        results = experts.post_expert_norm(results)
-    by_token = results[order.sort().indices].unflatten(0, (tokens, each))
-    return (by_token * shares.unsqueeze(2)).sum(1)
-
-
-ALL_EXPERTS_FUNCTIONS.register(_NAME, _by_expert)
 
 
 def split_experts(model: ir.Model) -> int:

@@ -61,7 +61,13 @@ def made(name: str) -> PreTrainedModel:
     "name",
     [
         *("Llama 3", "Gemma 2", "Phi-4-mini", "OLMo 2", "lfm2", "qwen3_5_text", "granitemoehybrid"),
-        *("falcon_h1", "gpt_oss", "gemma3n", "gemma4"),  # whose layers share inputs and caches
+        *(
+            "falcon_h1",
+            "gpt_oss",
+            "olmoe",
+            "gemma3n",
+            "gemma4",
+        ),  # whose layers share inputs and caches
     ],
 )
 def test_layers_that_are_computed_again_give_the_same_statistics(name, monkeypatch):

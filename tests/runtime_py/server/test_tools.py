@@ -265,6 +265,24 @@ def test_a_tool_chosen_by_name_is_called_once(server):
     assert len(said.choices[0].message.tool_calls) == 1
 
 
+def test_a_call_that_the_limit_cut_isnt_one_to_run(server):
+    """Its argument is a letter over and over; what follows a schema isn't ended for that."""
+    name = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    said = server.client().chat.completions.create(
+        messages=HI,
+        model="tiny",
+        tools=[{"type": "function", "function": {"name": "greet", "parameters": name}}],
+        tool_choice="required",
+        logit_bias={"70": 100},  # a letter
+        max_tokens=80,
+    )
+    (choice,) = said.choices
+    assert choice.finish_reason == "length" and said.usage.completion_tokens == 80
+    assert choice.message.tool_calls[0].function.name == "greet"
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(choice.message.tool_calls[0].function.arguments)
+
+
 def test_functions_of_a_namespace_are_called_by_both_names(server):
     """As Codex groups those of its agents and of MCP servers."""
     create = server.client().responses.create
