@@ -110,14 +110,16 @@ class RecurrentStates(Cache):
             raise ValueError(f"its layer {layer_idx} has several convolutions")
         place = self._places[layer_idx, CONV_STATE]
         old = self.tensors[place]
-        parts = [old.to(conv_states), conv_states]
+        parts, columns = [old.to(conv_states), conv_states], old.shape[-1]
         if (layer_idx, RECURRENT_STATE) in self._places:
             # Layers with a delta rule or an SSM turn rows into columns for this alone. Rows joined
             # to rows spare a graph both turns.
-            joined = torch.cat([part.transpose(1, 2) for part in parts], dim=1).transpose(1, 2)
+            rows = torch.cat([part.transpose(1, 2) for part in parts], dim=1)
+            joined, kept = rows.transpose(1, 2), rows[:, -columns:].transpose(1, 2)
         else:
             joined = torch.cat(parts, dim=-1)
-        self.tensors[place] = joined[..., -old.shape[-1] :].to(old.dtype)
+            kept = joined[..., -columns:]
+        self.tensors[place] = kept.to(old.dtype)
         return joined
 
     def update_recurrent_state(
