@@ -39,7 +39,7 @@ SEQUENCES, LENGTH = 24, 512
 LEAST_SEQUENCES = 8
 """That a text has to have."""
 
-READING = "2"
+READING = "3"
 """Counts up when the statistics of a text change, so that those of an earlier version aren't used.
 """
 
