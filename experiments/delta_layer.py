@@ -137,6 +137,8 @@ class Timed:
     def __init__(self, model: ModelProto, tokens: int, threads: int) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
+        options.enable_mem_pattern = False  # as the engine has them
+        options.add_session_config_entry("session.force_spinning_stop", "1")
         self._session = onnxruntime.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )

@@ -52,8 +52,8 @@ def backbone(chosen: int) -> PreTrainedModel:
     return OlmoeForCausalLM(config).eval().requires_grad_(False)
 
 
-def exported(chosen: int, recipe: str, folder: Path, threads: int) -> OnnxEngine:
-    """The artifact of such a model, opened."""
+def exported(chosen: int, recipe: str, folder: Path) -> Manifest:
+    """Writes the graphs of such a model."""
     model = attach(
         backbone(chosen), EdgeInfiniteConfig(Geometry(512, 4, 256, policy="carry"), NO_GATE)
     )
@@ -62,7 +62,7 @@ def exported(chosen: int, recipe: str, folder: Path, threads: int) -> OnnxEngine
     graphs = BACKEND.export_graphs(request, folder, "cpu", lambda *_: None)
     facts = architecture_of(model)
     sizes = len(facts.layers), facts.query_heads, facts.kv_heads, facts.head_dim
-    manifest = Manifest(
+    return Manifest(
         schema_version=SCHEMA_VERSION,
         backend="onnx",
         target="cpu",
@@ -80,7 +80,6 @@ def exported(chosen: int, recipe: str, folder: Path, threads: int) -> OnnxEngine
         tools={},
         details={},
     )
-    return OnnxEngine(folder, manifest, threads=threads)
 
 
 def main() -> None:
@@ -94,9 +93,9 @@ def main() -> None:
         for recipe in ("int4", "none"):
             for chosen in (CHOSEN, EXPERTS):
                 folder = Path(scratch) / f"{recipe}-{chosen}"
-                sessions[recipe, chosen] = Session(
-                    exported(chosen, recipe, folder, options.threads)
-                )
+                manifest = exported(chosen, recipe, folder)
+                engine = OnnxEngine(folder, manifest, threads=options.threads)
+                sessions[recipe, chosen] = Session(engine)
         random = np.random.default_rng(0)
         text = random.integers(3, 1024, READ).tolist()
         for name, session in sessions.items():

@@ -50,7 +50,7 @@ def main() -> None:
         counts = {row["prompt_tokens"]: row["repeats"] for row in rows.sorted()}
         lengths = ", ".join(f"{length} with --repeats {n}" for length, n in counts.items())
         bench = f"edgeinfinite bench {name}.edge --peers llama.cpp:f16 --model {name}.Q4_0.gguf"
-        rows.write(f"{bench} --time-limit 3000 --lengths {lengths}", options.machine)
+        rows.write(f"{bench} --lengths {lengths}", options.machine)
 
 
 def exported(folder: Path, name: str) -> dict[str, Any]:

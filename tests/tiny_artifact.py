@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
+from byte_tokenizer import byte_tokenizer
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from edgeinfinite.cli import main
 
@@ -30,17 +30,8 @@ def tiny_checkpoint(folder: Path, layers: int = 2, model: PreTrainedModel | None
     """A folder as `save_pretrained` writes it; `model` in place of a Llama, with a vocabulary of
     `VOCABULARY` or more.
     """
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    words = {word: i for i, word in enumerate([*SPECIAL, *alphabet])}
-    raw = Tokenizer(models.BPE(words, []))
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
-    PreTrainedTokenizerFast(
-        tokenizer_object=raw,
-        bos_token=SPECIAL[0],
-        eos_token=SPECIAL[1],
-        chat_template=TEMPLATE,
-    ).save_pretrained(folder)
+    begin, end = SPECIAL
+    byte_tokenizer(SPECIAL, begin=begin, end=end, template=TEMPLATE).save_pretrained(folder)
     if model is not None:
         model.save_pretrained(folder)
         return folder

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from byte_tokenizer import byte_tokenizer
 from templates import CHATML
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
     FalconH1Config,
     FalconH1ForCausalLM,
@@ -19,7 +19,6 @@ from transformers import (
     Lfm2ForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
-    PreTrainedTokenizerFast,
     Qwen2Config,
     Qwen2ForCausalLM,
     Qwen3_5ForCausalLM,
@@ -33,17 +32,12 @@ def byte_checkpoint(folder: Path, kind: str = "plain") -> Path:
     """A random Llama that reads and writes bytes, a Qwen2 whose second layer slides, an LFM2, a
     Qwen3.5, a Falcon-H1, a Gemma 4 or a GPT-OSS; the same one whenever it is made.
     """
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    words = {word: index for index, word in enumerate([*SPECIAL, *alphabet])}
-    raw = Tokenizer(models.BPE(words, []))
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
-    PreTrainedTokenizerFast(
-        tokenizer_object=raw, bos_token=SPECIAL[1], eos_token=SPECIAL[2], chat_template=CHATML
-    ).save_pretrained(folder)
+    tokenizer = byte_tokenizer(SPECIAL, begin=SPECIAL[1], end=SPECIAL[2], template=CHATML)
+    tokenizer.save_pretrained(folder)
+    words = len(tokenizer)
     torch.manual_seed(0)
     sizes: dict[str, Any] = {
-        "vocab_size": len(words),
+        "vocab_size": words,
         "hidden_size": 64,
         "intermediate_size": 96,
         "num_hidden_layers": 2,
@@ -77,7 +71,10 @@ def byte_checkpoint(folder: Path, kind: str = "plain") -> Path:
         sizes |= {"num_hidden_layers": 4, "layer_types": types, "num_kv_shared_layers": 2}
         sizes |= {"head_dim": 16, "global_head_dim": 32, "sliding_window": 6}
         sizes |= {"num_global_key_value_heads": 1, "attention_k_eq_v": True}
-        of_layers = {"hidden_size_per_layer_input": 32, "vocab_size_per_layer_input": len(words)}
+        of_layers = {
+            "hidden_size_per_layer_input": 32,
+            "vocab_size_per_layer_input": words,
+        }
         config = Gemma4TextConfig(**sizes, **of_layers)
         Gemma4ForCausalLM(config).save_pretrained(folder)
     elif kind == "experts":

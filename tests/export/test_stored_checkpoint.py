@@ -108,8 +108,6 @@ def test_calibration_and_artifacts_of_floats_get_float32_weights(tmp_path):
     assert not stored(quantize="int4", backend="executorch")
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_what_was_read_is_given_back_while_weights_are_rounded(tmp_path, monkeypatch):
     model = load_stored(str(bfloat16_checkpoint(tmp_path / "tiny")), "main")
     wanted = quantize_weights(model, recipe_named("int4"))
@@ -129,6 +127,8 @@ def test_what_was_read_is_given_back_while_weights_are_rounded(tmp_path, monkeyp
         assert torch.equal(weight.scales, wanted[name].scales), name
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_never_holds_the_weights_in_float32(tmp_path):
     tiny = bfloat16_checkpoint(tmp_path / "tiny")
     config = LlamaConfig(
