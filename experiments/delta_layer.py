@@ -24,7 +24,7 @@ import onnx
 import onnxruntime
 import torch
 from onnx import ModelProto, NodeProto, TensorProto, helper
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from edgeinfinite.artifact.geometry import Geometry
 from edgeinfinite.export.backend import WeightRequest
@@ -52,18 +52,35 @@ def main() -> None:
     nodes = first_layer(graph)
     layer = Timed(part(graph, nodes, the_layer_outputs(nodes)), options.tokens, options.threads)
     alone = Timed(products(graph, nodes), options.tokens, options.threads)
-    spent: dict[str, list[float]] = {"layer": [], "products": []}
-    for _ in range(options.turns):
-        spent["layer"] += layer.turn()
-        spent["products"] += alone.turn()
-    for name, times in spent.items():
-        print(f"{name}: median {statistics.median(times):.2f} ms, least {min(times):.2f} ms")
-    ratios = statistics.median(spent["layer"]) / statistics.median(spent["products"])
-    print(f"ratio: {ratios:.2f}, of the least {min(spent['layer']) / min(spent['products']):.2f}")
+    turns = [(layer.turn(), alone.turn()) for _ in range(options.turns)]
+    report(turns)
+
+
+def report(turns: Sequence[tuple[list[float], list[float]]]) -> None:
+    """Prints the times of the layer and of its products, and how they compare.
+
+    Args:
+        turns: milliseconds of some runs of the layer, and of its products right after them. The
+            machine has phases of some tenths of a second in which everything takes longer, so only
+            neighbours are compared.
+    """
+    for name, times in zip(("layer", "products"), zip(*turns, strict=True), strict=True):
+        joined = [time for turn in times for time in turn]
+        print(f"{name}: median {statistics.median(joined):.2f} ms, least {min(joined):.2f} ms")
+    ratios = [statistics.median(one) / statistics.median(other) for one, other in turns]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    print(f"ratio of neighbours: median {middle:.2f}, quarters {low:.2f} to {high:.2f}")
 
 
 def exported(quantize: str, folder: Path) -> ModelProto:
-    """The graph of a model of two layers, of which the first has the delta rule."""
+    """The graph of the small model."""
+    request = WeightRequest(small_model(), recipe_named(quantize))
+    BACKEND.export_graphs(request, folder, "cpu", lambda *_: None)
+    return onnx.load(folder / "prefill_segment.onnx")
+
+
+def small_model() -> PreTrainedModel:
+    """A model of two layers, of which the first has the delta rule; attached."""
     settings = dict(SHAPES["qwen3.5-0.8b"])
     kind = settings.pop("model_type")
     layers = ["linear_attention", "full_attention"]
@@ -72,9 +89,7 @@ def exported(quantize: str, folder: Path) -> ModelProto:
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **settings))
     geometry = Geometry(256, 4, 256, policy="carry")
     attach(model.eval(), EdgeInfiniteConfig(geometry, NO_GATE))
-    request = WeightRequest(model, recipe_named(quantize))
-    BACKEND.export_graphs(request, folder, "cpu", lambda *_: None)
-    return onnx.load(folder / "prefill_segment.onnx")
+    return model
 
 
 def first_layer(model: ModelProto) -> list[NodeProto]:

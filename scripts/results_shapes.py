@@ -34,7 +34,7 @@ def _lines(name: str) -> tuple[Line, ...]:
 SHAPES = Grid(
     ("shape", "tokens"),
     (
-        *_both("first token, s", "ttft_s", "{:.1f}"),
+        *_both("first token, s", "ttft_s", "{:,.1f}"),
         *_both("decode, tokens/s", "decode_tokens_per_s", "{:.1f}"),
         *_both("peak, MB", "peak_rss_bytes", "{:,.0f}", 1e6),
         *_both("state, MB", "state_bytes", "{:,.1f}", 1e6),

@@ -1,0 +1,137 @@
+"""What a layer with a gated delta rule takes on ExecuTorch, against its matrix products alone.
+
+    python experiments/delta_layer_executorch.py --quantize int4 --tokens 128
+
+The layer has the shape of Qwen3.5-0.8B's and random weights, as in `delta_layer.py`. It is a
+program of its own: its norms, projections, convolution, rule and MLP, made by the passes that an
+export has. Its products stand beside it in another program, and so does the rule. All take turns of
+some runs each.
+
+Letters: T tokens, d width, E channels, R columns of a convolution's state, U heads, I dimensions of
+a key, J of a value.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from delta_layer import report, small_model
+from profile_executorch import Linears
+from torch import nn
+from transformers import PreTrainedModel
+
+from edgeinfinite.export.executorch.lowering import lower, write_program
+from edgeinfinite.export.executorch.passes import run_passes
+from edgeinfinite.export.executorch.quantize import quantized
+from edgeinfinite.export.executorch.recurrences import _operator, recurrences
+from edgeinfinite.export.recipes import RECIPES, recipe_named
+from edgeinfinite.models.recurrent_states import (
+    RecurrentStates,
+    recurrent_layers,
+    recurrent_tensors,
+)
+from edgeinfinite.runtime_py.engines import executorch_engine
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quantize", choices=RECIPES, default="int4")
+    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--turns", type=int, default=20, help="of ten runs each")
+    options = parser.parse_args()
+    _, runtime = executorch_engine._executorch()
+    executorch_engine._set_threads(runtime, options.threads)
+    model = small_model()
+    twin, _ = quantized(model, recipe_named(options.quantize))
+    with tempfile.TemporaryDirectory() as folder:
+        with recurrences(twin):
+            parts = {
+                name: Timed(runtime, module, inputs, Path(folder) / name)
+                for name, module, inputs in programs(twin, options.tokens)
+            }
+        turns = [[part.turn() for part in parts.values()] for _ in range(options.turns)]
+    report([(turn[0], turn[1]) for turn in turns])
+    alone = [time for turn in turns for time in turn[2]]
+    print(f"rule: median {statistics.median(alone):.2f} ms, least {min(alone):.2f} ms")
+
+
+def programs(
+    model: PreTrainedModel, tokens: int
+) -> list[tuple[str, nn.Module, tuple[torch.Tensor, ...]]]:
+    """The layer, its products and its rule, each with random inputs."""
+    layer = model.get_decoder().layers[0]
+    states = [torch.randn(tensor.shape) for tensor in recurrent_tensors(model)]
+    hidden = torch.randn(1, tokens, model.config.hidden_size)
+    linears = [part for part in layer.modules() if isinstance(part, nn.Linear)]
+    widths = [int(part.in_features) for part in linears]
+    inputs = tuple(torch.randn(1, tokens, width) for width in sorted(set(widths)))
+    heads, inner, outer = states[1].shape[1:]
+    keys = [torch.randn(1, tokens, heads, inner) for _ in range(2)]
+    value = torch.randn(1, tokens, heads, outer)
+    rates = [-torch.rand(1, tokens, heads), torch.rand(1, tokens, heads)]
+    return [
+        ("layer", Layer(model, layer), (hidden, *states)),
+        ("products", Linears(linears, widths), inputs),
+        ("rule", Rule(), (*keys, value, *rates, states[1])),
+    ]
+
+
+class Layer(nn.Module):
+    """A decoder layer over its states."""
+
+    def __init__(self, model: PreTrainedModel, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+        self._layers = recurrent_layers(model)
+
+    def forward(self, hidden: torch.Tensor, *states: torch.Tensor) -> list[torch.Tensor]:
+        """`[1, T, d]` and the states `[1, E, R]`, `[1, U, I, J]`: all of them anew."""
+        cache = RecurrentStates(self._layers, states)
+        result = self.layer(hidden, position_embeddings=None, past_key_values=cache)
+        return [result, *cache.tensors]
+
+
+class Rule(nn.Module):
+    """The delta rule alone."""
+
+    def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        """Query, key `[1, T, U, I]`, value, decay and rate `[1, T, U]`, state `[1, U, I, J]`."""
+        return list(_operator(*inputs))
+
+
+class Timed:
+    """A module as a program."""
+
+    def __init__(
+        self, runtime: Any, module: nn.Module, inputs: tuple[torch.Tensor, ...], path: Path
+    ) -> None:
+        with torch.no_grad():
+            program = torch.export.export(module.eval(), inputs, strict=False)
+        run_passes(program)
+        write_program(lower({"part": program}), path)
+        self._loaded = runtime._load_program(str(path))
+        self._method = self._loaded.load_method("part")
+        self._inputs = list(inputs)
+
+    def turn(self) -> list[float]:
+        """Milliseconds of ten runs, after one and a pause in which other threads fall asleep."""
+        time.sleep(0.1)
+        self._run()
+        return [self._run() for _ in range(10)]
+
+    def _run(self) -> float:
+        start = time.perf_counter()
+        self._method.call(self._inputs, clone_outputs=False)
+        return 1e3 * (time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    main()
