@@ -12,6 +12,7 @@ from edgeinfinite.export.backend import Backend, WeightRequest, backend_named
 from edgeinfinite.export.exportable import check_exportable, check_form
 from edgeinfinite.export.graphs.shape import ModelShape
 from edgeinfinite.export.mixing.calibration import load_in_files
+from edgeinfinite.export.one_thread import one_thread
 from edgeinfinite.export.options import ExportOptions
 from edgeinfinite.export.output_folder import check_output
 from edgeinfinite.export.parity.checks import Check
@@ -57,7 +58,9 @@ class ExportPlan:
     def weights_bytes(self) -> int:
         """Bytes of the weights as the artifact will hold them."""
         integers = self.backbone.integer_scales if self.recipe.keeps_integers else None
-        return self.backend.weights_bytes(WeightRequest(self.backbone.model, self.recipe, integers))
+        request = WeightRequest(self.backbone.model, self.recipe, integers)
+        with one_thread():  # some rows of each weight are rounded
+            return self.backend.weights_bytes(request)
 
     def table(self) -> str:
         """The plan for people: what `export --dry-run` prints."""

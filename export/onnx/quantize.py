@@ -99,9 +99,10 @@ class QuantizedWeight:
         """What so many rows of its kind take in the file."""
         parts = [self] if self.offsets is None else [self, self.offsets]
         groups = rows * sum(part.scales.shape[1] for part in parts)
+        scales = groups * (2 if all(_is_half(part.scales) for part in parts) else 4)
         zeros = 0 if self.zeros is None else groups * self.packed_bits // 8
         codes = rows * sum(part.codes.shape[1] for part in parts)
-        return codes * self.format.bits // 8 + 2 * groups + zeros
+        return codes * self.format.bits // 8 + scales + zeros
 
     def packed_codes(self) -> torch.Tensor:
         """`[O, n, g * packed_bits / 8]` uint8, the first of two 4-bit codes in the low half."""
@@ -295,6 +296,11 @@ def _half(scales: torch.Tensor) -> torch.Tensor:
     half = scales.half().float()
     close = (half - scales).abs() <= _HALF_LOSS * scales.abs()
     return half if bool(close.all()) else scales
+
+
+def _is_half(scales: torch.Tensor) -> bool:
+    """Whether they are stored as halves."""
+    return bool((scales.half().float() == scales).all())
 
 
 def _pack(nibbles: torch.Tensor) -> torch.Tensor:

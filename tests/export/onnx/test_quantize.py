@@ -106,6 +106,13 @@ def test_scales_are_halves(form):
     assert torch.equal(scales, scales.half().float())
 
 
+def test_scales_too_small_for_halves_are_counted_as_floats():
+    plain, small = (quantize(weight() * size, WeightFormat(6)) for size in (1.0, 1e-3))
+    assert not torch.equal(small.scales, small.scales.half().float())
+    assert plain.stored_bytes == plain.codes.numel() * 6 // 8 + 2 * plain.scales.numel()
+    assert small.stored_bytes == plain.stored_bytes + 2 * plain.scales.numel()
+
+
 def test_weights_that_do_not_divide_into_groups_are_left_alone():
     assert not can_quantize(torch.zeros(4, 40), INT8)
     assert not can_quantize(torch.zeros(64), INT8)
