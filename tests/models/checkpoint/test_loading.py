@@ -53,6 +53,26 @@ def test_weights_with_nan_are_refused_by_name(checkpoint):
         load_backbone(str(checkpoint))
 
 
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize(
+    ("start", "says"),
+    [
+        ("model.layers.1.mlp.up_proj", r"lack model\.layers\.1\.mlp\.up_proj\.weight, which"),
+        ("", r"lack lm_head\.weight and \d+ more, which LlamaForCausalLM needs"),
+    ],
+)
+def test_weights_that_are_missing_or_named_otherwise_are_refused(checkpoint, start, says, stored):
+    """transformers would draw them at random."""
+    file = checkpoint / "model.safetensors"
+    renamed = {
+        f"base.{name}" if name.startswith(start) else name: tensor.half()
+        for name, tensor in load_file(file).items()
+    }
+    save_file(renamed, file, metadata={"format": "pt"})
+    with pytest.raises(EdgeInfiniteError, match=says):
+        load_backbone(str(checkpoint), stored=stored)
+
+
 def test_truncated_weights_are_refused(checkpoint):
     file = checkpoint / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-100])
