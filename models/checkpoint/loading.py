@@ -130,11 +130,18 @@ def load_backbone(
         if shapes and lacks_weights(path):
             return _shaped(source, path, judge)
         backbone = _load(source, path, memory, stored, pre_tokenizer, judge)
-    for name, parameter in backbone.model.named_parameters():
-        if not all(torch.isfinite(bound) for bound in parameter.aminmax()):
+    for name, numbers in _stored_numbers(backbone.model):
+        if not all(torch.isfinite(bound) for bound in numbers.aminmax()):
             raise EdgeInfiniteError(f"model {source}: {name} holds NaN or infinity")
         backbone.release()
     return backbone
+
+
+def _stored_numbers(model: PreTrainedModel) -> Iterator[tuple[str, torch.Tensor]]:
+    """What a checkpoint holds: parameters, and buffers such as the biases of LFM2's experts."""
+    yield from model.named_parameters()
+    stored = model.state_dict().keys()
+    yield from ((name, held) for name, held in model.named_buffers() if name in stored)
 
 
 def _load(

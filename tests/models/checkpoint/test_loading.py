@@ -9,6 +9,8 @@ import huggingface_hub.constants
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tiny_artifact import tiny_checkpoint
+from tiny_gemma4 import FEW, tiny_gemma4
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
@@ -50,6 +52,15 @@ def test_weights_with_nan_are_refused_by_name(checkpoint):
     tensors["model.norm.weight"][3] = float("nan")
     save_file(tensors, file, metadata={"format": "pt"})
     with pytest.raises(EdgeInfiniteError, match=r"model\.norm\.weight holds NaN"):
+        load_backbone(str(checkpoint))
+
+
+def test_a_buffer_with_nan_is_refused_by_name(tmp_path):
+    """Gemma 4's scale of a layer is no parameter."""
+    model = tiny_gemma4(**FEW)
+    model.model.layers[1].layer_scalar.fill_(float("nan"))
+    checkpoint = tiny_checkpoint(tmp_path / "tiny", model=model)
+    with pytest.raises(EdgeInfiniteError, match=r"layers\.1\.layer_scalar holds NaN"):
         load_backbone(str(checkpoint))
 
 
