@@ -70,7 +70,7 @@ def check_untouched(model: PreTrainedModel, policy: str) -> list[Check]:
         EdgeInfiniteError: the model isn't supported.
     """
     with torch.inference_mode(), torch.random.fork_rng(devices=[]):
-        within = _error_within(model, policy)
+        within = _error_of_all(model, policy)
         evicted = max(_error_of_layer(model, layers, policy) for layers in _kinds(model))
     # A NaN passes no comparison.
     return [
@@ -120,6 +120,16 @@ def _kinds(model: PreTrainedModel) -> list[list[int]]:
             alone = place == owner
             first.setdefault((kind, alone), [place] if alone else [owner, place])
     return list(first.values())
+
+
+def _error_of_all(model: PreTrainedModel, policy: str) -> float:
+    try:
+        return _error_within(model, policy)
+    except IndexError as error:  # Gemma 4's table of embeddings for every layer, for one
+        raise EdgeInfiniteError(
+            f"{type(model).__name__} isn't supported: its code fails on tokens of its vocabulary "
+            f"of {architecture_of(model).vocabulary} ({error}), as if a table had fewer rows"
+        ) from error
 
 
 def _error_within(model: PreTrainedModel, policy: str) -> float:

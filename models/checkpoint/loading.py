@@ -18,6 +18,7 @@ from gguf.gguf_reader import ReaderTensor
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from transformers import (
+    AutoConfig,
     AutoModelForCausalLM,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -30,8 +31,12 @@ from edgeinfinite.models.checkpoint.gguf.loading import GgufModel, load_gguf
 from edgeinfinite.models.checkpoint.gguf.weights import read_gguf_weights
 from edgeinfinite.models.checkpoint.scan_chunks import shorten_scans
 from edgeinfinite.models.checkpoint.settings import Judge, read_settings
-from edgeinfinite.models.checkpoint.stored_loading import load_stored, release_stored
-from edgeinfinite.models.checkpoint.text_part import load_text_part
+from edgeinfinite.models.checkpoint.stored_loading import (
+    load_stored,
+    release_stored,
+    tensor_files,
+)
+from edgeinfinite.models.checkpoint.text_part import load_text_part, tie_as_the_whole
 from edgeinfinite.models.checkpoint.without_weights import lacks_weights, shaped_model
 from edgeinfinite.models.weights.file_memory import FileMemory
 from edgeinfinite.models.weights.grouped_weight import GroupedWeight
@@ -125,11 +130,18 @@ def load_backbone(
         if shapes and lacks_weights(path):
             return _shaped(source, path, judge)
         backbone = _load(source, path, memory, stored, pre_tokenizer, judge)
-    for name, parameter in backbone.model.named_parameters():
-        if not all(torch.isfinite(bound) for bound in parameter.aminmax()):
+    for name, numbers in _stored_numbers(backbone.model):
+        if not all(torch.isfinite(bound) for bound in numbers.aminmax()):
             raise EdgeInfiniteError(f"model {source}: {name} holds NaN or infinity")
         backbone.release()
     return backbone
+
+
+def _stored_numbers(model: PreTrainedModel) -> Iterator[tuple[str, torch.Tensor]]:
+    """What a checkpoint holds: parameters, and buffers such as the biases of LFM2's experts."""
+    yield from model.named_parameters()
+    stored = model.state_dict().keys()
+    yield from ((name, held) for name, held in model.named_buffers() if name in stored)
 
 
 def _load(
@@ -155,13 +167,7 @@ def _load(
             tokenizer, tensors = settings.tokenizer, ()
             text_part = load_text_part(name, revision)
             halves = load_stored(name, revision) if stored and text_part is None else None
-            model = (
-                text_part
-                or halves
-                or AutoModelForCausalLM.from_pretrained(
-                    name, revision=revision, dtype=torch.float32
-                )
-            )
+            model = text_part or halves or _whole(name, revision, source)
             if memory is not None:
                 memory.move(model)
     except (EdgeInfiniteError, ModuleNotFoundError):
@@ -171,6 +177,25 @@ def _load(
     shorten_scans(model)
     name = source if source == DEMO_MODEL or not path.exists() else path.resolve().name
     return Backbone(name, model.eval().requires_grad_(False), tokenizer, tensors, memory)
+
+
+def _whole(name: str, revision: str, source: str) -> PreTrainedModel:
+    """As transformers loads it, which draws what the files lack at random and goes on."""
+    config = AutoConfig.from_pretrained(name, revision=revision)
+    tie_as_the_whole(config, sorted(tensor_files(name, revision)))
+    made: Any = AutoModelForCausalLM
+    model, about = made.from_pretrained(
+        name, revision=revision, config=config, dtype=torch.float32, output_loading_info=True
+    )
+    if lost := sorted(about["missing_keys"]):
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        raise EdgeInfiniteError(
+            f"model {source} can't be loaded: its files lack {lost[0]}{more}, which "
+            f"{type(model).__name__} needs; download it again, or save it with the names that "
+            "transformers gives its weights"
+        )
+    loaded: PreTrainedModel = model
+    return loaded
 
 
 def _shaped(source: str, folder: Path, judge: Judge) -> Backbone:

@@ -49,8 +49,7 @@ def load_text_part(name: str, revision: str) -> PreTrainedModel | None:
     mapping = _mapping(names)
     if mapping is None:
         raise _unsupported(config, "its files name no embedding of a text model")
-    if config.tie_word_embeddings and not any(map(_HEAD.fullmatch, names)):
-        text.tie_word_embeddings = True  # which the whole's configuration says
+    tie_as_the_whole(config, names)
     made: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(text)]
     model, about = made.from_pretrained(
         name,
@@ -65,6 +64,17 @@ def load_text_part(name: str, revision: str) -> PreTrainedModel | None:
         raise _unsupported(config, f"its files lack {lost[0]} of the text model")
     loaded: PreTrainedModel = model
     return loaded
+
+
+def tie_as_the_whole(config: PreTrainedConfig, names: list[str]) -> None:
+    """Ties the text model's head to its embedding where the whole's configuration alone says so.
+
+    Args:
+        config: of the checkpoint; its text part's is changed.
+        names: of the checkpoint's tensors; with a head among them nothing is tied.
+    """
+    if names and config.tie_word_embeddings and not any(map(_HEAD.fullmatch, names)):
+        config.get_text_config(decoder=True).tie_word_embeddings = True
 
 
 def text_configuration(config: PreTrainedConfig) -> PreTrainedConfig | None:

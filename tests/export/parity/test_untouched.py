@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tiny_gemma4 import FEW, tiny_gemma4
 from tiny_lfm2 import tiny_lfm2
 
 from edgeinfinite.artifact.geometry import Geometry
@@ -75,6 +76,12 @@ def test_another_scale_of_scores_is_found_within_the_cache(
     assert not within.passed
     with pytest.raises(EdgeInfiniteError, match="read in several calls"):
         refuse_other_results(tiny_llama(), "carry")
+
+
+def test_a_table_with_fewer_rows_than_the_vocabulary_is_refused_in_a_line() -> None:
+    model = tiny_gemma4(**FEW, vocab_size_per_layer_input=200)
+    with pytest.raises(EdgeInfiniteError, match=r"vocabulary of 258 \(index out of range"):
+        refuse_other_results(model, "carry")
 
 
 def test_comparing_leaves_an_attached_model_as_it_is() -> None:

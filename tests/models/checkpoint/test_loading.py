@@ -9,6 +9,8 @@ import huggingface_hub.constants
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tiny_artifact import tiny_checkpoint
+from tiny_gemma4 import FEW, tiny_gemma4
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
@@ -51,6 +53,35 @@ def test_weights_with_nan_are_refused_by_name(checkpoint):
     save_file(tensors, file, metadata={"format": "pt"})
     with pytest.raises(EdgeInfiniteError, match=r"model\.norm\.weight holds NaN"):
         load_backbone(str(checkpoint))
+
+
+def test_a_buffer_with_nan_is_refused_by_name(tmp_path):
+    """Gemma 4's scale of a layer is no parameter."""
+    model = tiny_gemma4(**FEW)
+    model.model.layers[1].layer_scalar.fill_(float("nan"))
+    checkpoint = tiny_checkpoint(tmp_path / "tiny", model=model)
+    with pytest.raises(EdgeInfiniteError, match=r"layers\.1\.layer_scalar holds NaN"):
+        load_backbone(str(checkpoint))
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize(
+    ("start", "says"),
+    [
+        ("model.layers.1.mlp.up_proj", r"lack model\.layers\.1\.mlp\.up_proj\.weight, which"),
+        ("", r"lack lm_head\.weight and \d+ more, which LlamaForCausalLM needs"),
+    ],
+)
+def test_weights_that_are_missing_or_named_otherwise_are_refused(checkpoint, start, says, stored):
+    """transformers would draw them at random."""
+    file = checkpoint / "model.safetensors"
+    renamed = {
+        f"base.{name}" if name.startswith(start) else name: tensor.half()
+        for name, tensor in load_file(file).items()
+    }
+    save_file(renamed, file, metadata={"format": "pt"})
+    with pytest.raises(EdgeInfiniteError, match=says):
+        load_backbone(str(checkpoint), stored=stored)
 
 
 def test_truncated_weights_are_refused(checkpoint):

@@ -9,6 +9,7 @@ import pytest
 import torch
 from every_decoder import tiny_config, tiny_decoder
 from safetensors.torch import save_file
+from tiny_artifact import tiny_checkpoint
 from transformers import AutoModelForImageTextToText
 
 from edgeinfinite.errors import EdgeInfiniteError
@@ -34,6 +35,18 @@ def test_a_text_part_computes_what_the_whole_does_for_text(kind: str, tmp_path: 
     tokens = torch.arange(3, 23).unsqueeze(0)
     expected = whole(input_ids=tokens, use_cache=False).logits
     torch.testing.assert_close(part.eval()(tokens).logits, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_head_that_the_whole_alone_says_is_tied_is_tied(tmp_path: Path) -> None:
+    """Also where transformers hands the text's configuration on, and would draw the head anew."""
+    config = tiny_config("qwen3_5")
+    config.tie_word_embeddings, config.text_config.tie_word_embeddings = True, False
+    whole = AutoModelForImageTextToText.from_config(config).eval().requires_grad_(False)
+    tiny_checkpoint(tmp_path, model=whole)
+    tokens = torch.arange(3, 23).unsqueeze(0)
+    expected = whole(input_ids=tokens, use_cache=False).logits
+    found = load_backbone(str(tmp_path)).model(tokens).logits
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_the_text_part_of_gemma_3n_is_found_by_its_names(tmp_path: Path) -> None:
