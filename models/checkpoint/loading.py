@@ -224,7 +224,9 @@ def _name_and_revision(source: str, path: Path) -> tuple[str, str]:
         return source, "main"
     name, at, revision = source.partition("@")
     if _looks_like_path(name):
-        raise EdgeInfiniteError(f"model {source} doesn't exist; give a folder or .gguf file")
+        raise EdgeInfiniteError(
+            f"model {source} doesn't exist; give a folder or .gguf file, or a hub id as ORG/NAME"
+        )
     if at and not revision:
         raise EdgeInfiniteError(f"model {source}: no revision after @; give one, or leave @ out")
     return name, revision or "main"
@@ -293,7 +295,11 @@ def _bars_on_terminals_only() -> Iterator[None]:
 
 
 def _looks_like_path(source: str) -> bool:
-    return source.startswith((".", "/", "~")) or source.count("/") > 1
+    """Whether it can't be a hub id, so that the hub isn't asked for what was meant for a folder.
+
+    The few ids without an owner, such as gpt2, are of models that nobody can export.
+    """
+    return source.startswith((".", "/", "~")) or source.count("/") != 1
 
 
 def _first_line(error: BaseException) -> str:

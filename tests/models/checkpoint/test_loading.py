@@ -149,3 +149,13 @@ def test_a_hub_id_may_name_a_revision(hub_cache, source, seed):
 def test_a_revision_that_is_not_there_is_refused(hub_cache, source, said):
     with pytest.raises(EdgeInfiniteError, match=said):
         load_backbone(source)
+
+
+@pytest.mark.parametrize("name", ["my-model", "a/b/c", "./model", "org/model/"])
+def test_what_cannot_be_a_hub_id_is_looked_for_on_this_machine_alone(name, monkeypatch):
+    def asked(*_: object, **__: object) -> None:
+        raise AssertionError("the hub was asked")
+
+    monkeypatch.setattr("edgeinfinite.models.checkpoint.loading.read_settings", asked)
+    with pytest.raises(EdgeInfiniteError, match=r"doesn't exist; .* hub id as ORG/NAME"):
+        load_backbone(name)
