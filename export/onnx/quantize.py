@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
+from edgeinfinite.export.one_thread import one_thread
 from edgeinfinite.export.recipes import WeightFormat, computed_bits
 from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 
@@ -141,6 +142,11 @@ def quantize(
     Args:
         offsets: add them where they pay; for asymmetric formats.
     """
+    with one_thread():  # parts of half a MiB: two threads take as long, and twice the CPU time
+        return _quantized(weight, format, offsets=offsets)
+
+
+def _quantized(weight: torch.Tensor, format: WeightFormat, *, offsets: bool) -> QuantizedWeight:
     # A large table in half precision becomes float32 part by part.
     groups = weight.detach().unflatten(1, (-1, format.group))
     if format.bits == 8:
