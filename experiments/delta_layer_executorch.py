@@ -43,6 +43,9 @@ from edgeinfinite.runtime_py.engines import executorch_engine
 CHUNK = 32
 """Tokens: 16 and 64 took longer."""
 
+MOST = 128
+"""Tokens to which fewer are filled up for the rule in chunks."""
+
 
 def main() -> None:
     """The command line."""
@@ -89,7 +92,7 @@ def programs(
         ("layer", Layer(model, layer), (hidden, *states)),
         ("products", Linears(linears, widths), inputs),
         ("rule", Rule(), of_rule),
-        ("rule in chunks", ChunkedDeltaRule(tokens, int(heads), CHUNK), of_rule),
+        ("rule in chunks", ChunkedDeltaRule(MOST, states[1].shape, CHUNK), of_rule),
     ]
 
 
@@ -123,7 +126,15 @@ class Timed:
         self, runtime: Any, module: nn.Module, inputs: tuple[torch.Tensor, ...], path: Path
     ) -> None:
         with torch.no_grad():
-            program = torch.export.export(module.eval(), inputs, strict=False)
+            program = torch.export.export(
+                module.eval(),
+                inputs,
+                dynamic_shapes=_any_number(inputs)
+                if isinstance(module, ChunkedDeltaRule)
+                else None,
+                strict=False,
+                prefer_deferred_runtime_asserts_over_guards=True,
+            )
         run_passes(program)
         write_program(lower({"part": program}), path)
         self._loaded = runtime._load_program(str(path))
@@ -140,6 +151,12 @@ class Timed:
         start = time.perf_counter()
         self._method.call(self._inputs, clone_outputs=False)
         return 1e3 * (time.perf_counter() - start)
+
+
+def _any_number(inputs: tuple[torch.Tensor, ...]) -> tuple[dict[int, Any], ...]:
+    """Of tokens, in all inputs but the state."""
+    tokens = torch.export.Dim("T", min=2, max=MOST)
+    return (*({1: tokens} for _ in inputs[:-1]), {})
 
 
 if __name__ == "__main__":
