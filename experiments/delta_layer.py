@@ -15,7 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +41,7 @@ PRODUCTS = ("MatMul", "MatMulNBits")
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quantize", choices=RECIPES, default="int4")
-    parser.add_argument("--tokens", type=int, default=128)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--turns", type=int, default=20, help="of ten runs each")
-    options = parser.parse_args()
+    options = asked(__doc__ or "")
     with tempfile.TemporaryDirectory() as folder:
         graph = exported(options.quantize, Path(folder))
     nodes = first_layer(graph)
@@ -54,6 +49,16 @@ def main() -> None:
     alone = Timed(products(graph, nodes), options.tokens, options.threads)
     turns = [(layer.turn(), alone.turn()) for _ in range(options.turns)]
     report(turns)
+
+
+def asked(description: str) -> argparse.Namespace:
+    """The options; the first line of the description is shown."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--quantize", choices=RECIPES, default="int4")
+    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--turns", type=int, default=20, help="of ten runs each")
+    return parser.parse_args()
 
 
 def report(turns: Sequence[tuple[list[float], list[float]]]) -> None:
@@ -146,7 +151,24 @@ def fixed(model: ModelProto) -> list[NodeProto]:
     return found
 
 
-class Timed:
+class Turns:
+    """What is run for some times at once; `run` runs it."""
+
+    run: Callable[[], object]
+
+    def turn(self) -> list[float]:
+        """Milliseconds of ten runs, after one and a pause in which other threads fall asleep."""
+        time.sleep(0.1)
+        self.run()
+        return [self._timed() for _ in range(10)]
+
+    def _timed(self) -> float:
+        start = time.perf_counter()
+        self.run()
+        return 1e3 * (time.perf_counter() - start)
+
+
+class Timed(Turns):
     """A graph in onnxruntime with random inputs."""
 
     def __init__(self, model: ModelProto, tokens: int, threads: int) -> None:
@@ -165,17 +187,7 @@ class Timed:
             self._binding.bind_cpu_input(value.name, given)
         for value in self._session.get_outputs():
             self._binding.bind_output(value.name)
-
-    def turn(self) -> list[float]:
-        """Milliseconds of ten runs, after one and a pause in which other threads fall asleep."""
-        time.sleep(0.1)
-        self._run()
-        return [self._run() for _ in range(10)]
-
-    def _run(self) -> float:
-        start = time.perf_counter()
-        self._session.run_with_iobinding(self._binding)
-        return 1e3 * (time.perf_counter() - start)
+        self.run = lambda: self._session.run_with_iobinding(self._binding)
 
 
 def _widths(model: ModelProto) -> dict[str, int]:

@@ -13,16 +13,14 @@ a key, J of a value.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import torch
 from chunked_delta_rule import ChunkedDeltaRule
-from delta_layer import report, small_model
+from delta_layer import Turns, asked, report, small_model
 from profile_executorch import Linears
 from torch import nn
 from torch.nn.functional import normalize
@@ -32,7 +30,7 @@ from edgeinfinite.export.executorch.lowering import lower, write_program
 from edgeinfinite.export.executorch.passes import run_passes
 from edgeinfinite.export.executorch.quantize import quantized
 from edgeinfinite.export.executorch.recurrences import _operator, recurrences
-from edgeinfinite.export.recipes import RECIPES, recipe_named
+from edgeinfinite.export.recipes import recipe_named
 from edgeinfinite.models.recurrent_states import (
     RecurrentStates,
     recurrent_layers,
@@ -49,12 +47,7 @@ MOST = 128
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quantize", choices=RECIPES, default="int4")
-    parser.add_argument("--tokens", type=int, default=128)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--turns", type=int, default=20, help="of ten runs each")
-    options = parser.parse_args()
+    options = asked(__doc__ or "")
     _, runtime = executorch_engine._executorch()
     executorch_engine._set_threads(runtime, options.threads)
     model = small_model()
@@ -119,19 +112,18 @@ class Rule(nn.Module):
         return list(_operator(*inputs))
 
 
-class Timed:
+class Timed(Turns):
     """A module as a program."""
 
     def __init__(
         self, runtime: Any, module: nn.Module, inputs: tuple[torch.Tensor, ...], path: Path
     ) -> None:
+        sizes = _any_number(inputs) if isinstance(module, ChunkedDeltaRule) else None
         with torch.no_grad():
             program = torch.export.export(
                 module.eval(),
                 inputs,
-                dynamic_shapes=_any_number(inputs)
-                if isinstance(module, ChunkedDeltaRule)
-                else None,
+                dynamic_shapes=sizes,
                 strict=False,
                 prefer_deferred_runtime_asserts_over_guards=True,
             )
@@ -139,18 +131,8 @@ class Timed:
         write_program(lower({"part": program}), path)
         self._loaded = runtime._load_program(str(path))
         self._method = self._loaded.load_method("part")
-        self._inputs = list(inputs)
-
-    def turn(self) -> list[float]:
-        """Milliseconds of ten runs, after one and a pause in which other threads fall asleep."""
-        time.sleep(0.1)
-        self._run()
-        return [self._run() for _ in range(10)]
-
-    def _run(self) -> float:
-        start = time.perf_counter()
-        self._method.call(self._inputs, clone_outputs=False)
-        return 1e3 * (time.perf_counter() - start)
+        given = list(inputs)
+        self.run = lambda: self._method.call(given, clone_outputs=False)
 
 
 def _any_number(inputs: tuple[torch.Tensor, ...]) -> tuple[dict[int, Any], ...]:

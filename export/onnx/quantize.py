@@ -96,14 +96,18 @@ class QuantizedWeight:
         """What it takes in the file."""
         return self.bytes_of(len(self.codes))
 
-    def bytes_of(self, rows: int) -> int:
-        """What so many rows of its kind take in the file."""
+    def bytes_of(self, rows: int, *, halves: bool = True) -> int:
+        """What so many rows of its kind take in the file.
+
+        Args:
+            halves: whether the scales of the other rows are.
+        """
         parts = [self] if self.offsets is None else [self, self.offsets]
         groups = rows * sum(part.scales.shape[1] for part in parts)
-        scales = groups * (2 if all(_is_half(part.scales) for part in parts) else 4)
+        halves = halves and all(_is_half(part.scales) for part in parts)
         zeros = 0 if self.zeros is None else groups * self.packed_bits // 8
         codes = rows * sum(part.codes.shape[1] for part in parts)
-        return codes * self.format.bits // 8 + scales + zeros
+        return codes * self.format.bits // 8 + groups * (2 if halves else 4) + zeros
 
     def packed_codes(self) -> torch.Tensor:
         """`[O, n, g * packed_bits / 8]` uint8, the first of two 4-bit codes in the low half."""
@@ -179,12 +183,12 @@ def take_over(weight: GroupedWeight) -> QuantizedWeight:
 
 def taken_bytes(weight: GroupedWeight) -> int:
     """What `take_over` of a weight takes in the file; its codes aren't looked at."""
-    row = 0
+    row, scales = 0, _half(weight.scales)
     if weight.levels is not None:  # every row has offsets if one needs them
-        scales = _half(weight.scales)
         _, rest = _zeros(weight.bits, scales, weight.levels)
         row = int((rest.abs() - _HALF_LOSS * scales.abs()).amax(1).argmax())
-    return take_over(weight.rows(slice(row, row + 1))).bytes_of(len(weight.scales))
+    one = take_over(weight.rows(slice(row, row + 1)))
+    return one.bytes_of(len(weight.scales), halves=_is_half(scales))
 
 
 def _offsets_pay(groups: torch.Tensor, format: WeightFormat) -> bool:

@@ -141,7 +141,9 @@ def _stored_numbers(model: PreTrainedModel) -> Iterator[tuple[str, torch.Tensor]
     """What a checkpoint holds: parameters, and buffers such as the biases of LFM2's experts."""
     yield from model.named_parameters()
     stored = model.state_dict().keys()
-    yield from ((name, held) for name, held in model.named_buffers() if name in stored)
+    for name, held in model.named_buffers():
+        if name in stored and held.numel():
+            yield name, held
 
 
 def _load(

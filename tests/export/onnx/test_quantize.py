@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from edgeinfinite.errors import EdgeInfiniteError
-from edgeinfinite.export.onnx.quantize import can_quantize, quantize, take_over
+from edgeinfinite.export.onnx.quantize import can_quantize, quantize, take_over, taken_bytes
 from edgeinfinite.export.recipes import Recipe, Rule, WeightFormat, recipe_named
 from edgeinfinite.models.weights.grouped_weight import GroupedWeight
 
@@ -111,6 +111,15 @@ def test_scales_too_small_for_halves_are_counted_as_floats():
     assert not torch.equal(small.scales, small.scales.half().float())
     assert plain.stored_bytes == plain.codes.numel() * 6 // 8 + 2 * plain.scales.numel()
     assert small.stored_bytes == plain.stored_bytes + 2 * plain.scales.numel()
+
+
+def test_one_scale_too_small_for_a_half_makes_floats_of_a_files_integers():
+    codes, scales = torch.randint(0, 16, (8, 64), dtype=torch.uint8), torch.full((8, 2), 0.5)
+    scales[5, 1] = 1.0001e-6
+    weight = GroupedWeight(4, 32, codes, scales, None)
+    taken = take_over(weight)
+    assert torch.equal(taken.scales, scales)
+    assert taken_bytes(weight) == taken.stored_bytes == 8 * 64 // 2 + 4 * 16
 
 
 def test_weights_that_do_not_divide_into_groups_are_left_alone():
