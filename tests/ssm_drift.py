@@ -1,6 +1,7 @@
 """How far rounding drives an SSM's state off over a text: the artifact's, and transformers' own.
 
-    python tests/ssm_drift.py 200000        prints the relative errors
+    python tests/ssm_drift.py 200000                          prints the relative errors
+    python tests/ssm_drift.py 200000 --backend executorch     in chunks
 
 A tiny random Granite 4 H whose first layer keeps a state. Its heads forget in half a token to
 thousands. Both renew the state in float32, token by token. Beside them stands the same recurrence
@@ -86,4 +87,4 @@ def kept(mixer: torch.nn.Module, rows: torch.Tensor, half: float | None = None) 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
-        print(drift(Path(scratch), int(sys.argv[1])))
+        print(drift(Path(scratch), int(sys.argv[1]), *sys.argv[2:]))

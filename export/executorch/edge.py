@@ -47,7 +47,8 @@ _SAME_NAME = {
     "torchao.quantize_affine.default",
 }  # fmt: skip
 
-_KEPT = (operator.getitem, aten.sym_size.int)
+_OF_SIZES = (operator.add, operator.floordiv, operator.mul, operator.neg, operator.sub)
+_KEPT = (operator.getitem, aten.sym_size.int, *_OF_SIZES)
 _TWO_OPERANDS = ("add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor", "rsub.Scalar")
 
 
@@ -224,6 +225,7 @@ _REWRITES: dict[Any, Callable[[Node], None]] = {
     aten.transpose.int: _rename(edge.permute_copy.default, _swapped),
     aten.type_as.default: _drop,
     aten.unsqueeze.default: _rename(edge.unsqueeze_copy.default, lambda n: n.args),
+    aten.zeros.default: _rename(edge.full.default, lambda n: (n.args[0], 0.0)),
     aten.view.default: _rename(edge.view_copy.default, lambda n: n.args),
 }
 

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import torch
 from transformers import PreTrainedModel
 
-from edgeinfinite.artifact.tensors import GraphSpec, OutputSpec, TensorSpec
+from edgeinfinite.artifact.tensors import RECURRENT_STATE, GraphSpec, OutputSpec, TensorSpec
+from edgeinfinite.export.executorch import chunks
 from edgeinfinite.export.executorch.codes import nearest, numbers_of
 from edgeinfinite.export.executorch.state import DecodeState, LayerKind, PrefillState, Spreading
 from edgeinfinite.export.graphs.carry import CarryMemory
@@ -35,7 +36,8 @@ from edgeinfinite.models.int8_cache.scales import (
 Spec = TypeVar("Spec", TensorSpec, OutputSpec)
 
 MAX_TOKENS = 512
-"""The largest T of a prefill call (if N isn't smaller); the program plans memory for it."""
+"""The largest T of a prefill call, if no capacity is smaller; the program plans memory for it.
+Delta rules and SSMs go over fewer, in chunks."""
 
 _EXAMPLE_SLOTS = EXAMPLE_TOKENS + 4
 """U while tracing. It differs from EXAMPLE_TOKENS, so that tracing keeps the two sizes apart."""
@@ -47,7 +49,7 @@ def state_of(shape: ModelShape) -> tuple[TensorSpec, ...]:
 
 
 class ExecuTorchPrefill(PrefillSegment):
-    """Reads T tokens, 2 <= T <= `MAX_TOKENS`. It gets the first U slots of every cache."""
+    """Reads T tokens, 2 <= T <= `max_tokens`. It gets the first U slots of every cache."""
 
     def __init__(self, model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> None:
         kinds, longest = _kinds_of(model), ModelShape.of(model).geometry.longest_layer
@@ -196,7 +198,8 @@ Graph = ExecuTorchPrefill | ExecuTorchDecode | ExecuTorchCompress | ExecuTorchCa
 
 def max_tokens(shape: ModelShape) -> int:
     """T of the largest prefill call."""
-    return min(MAX_TOKENS, *shape.capacities)
+    in_chunks = any(kept.role == RECURRENT_STATE for kept in shape.recurrent)
+    return min(chunks.MOST_TOKENS if in_chunks else MAX_TOKENS, *shape.capacities)
 
 
 def graphs_of(model: PreTrainedModel, state: tuple[TensorSpec, ...]) -> list[Graph]:

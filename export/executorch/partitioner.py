@@ -88,7 +88,16 @@ def _is_product_with_rows(program: ExportedProgram, node: Node) -> bool:
         return False
     rows = node.args[1]
     computed = isinstance(rows, Node) and rows.op == "call_function" and not is_dequant(rows)
-    return computed and not any(is_constant(program, source) for source in rows.all_input_nodes)
+    return computed and (
+        _is_cut_by_tokens(rows)
+        or not any(is_constant(program, source) for source in rows.all_input_nodes)
+    )
+
+
+def _is_cut_by_tokens(rows: Node) -> bool:
+    """Whether the number of tokens says how much of something is taken."""
+    sliced = rows.target is exir_ops.edge.aten.slice_copy.Tensor
+    return sliced and any(isinstance(bound, Node) for bound in rows.args[2:])
 
 
 def _earliest_stages(program: ExportedProgram, taken: set[Node]) -> dict[Node, int]:

@@ -1,7 +1,7 @@
-"""Gated delta rules and SSMs as ExecuTorch's `llama::channelwise_gated_delta_rule`.
+"""Gated delta rules and SSMs, for one token as `llama::channelwise_gated_delta_rule`.
 
-The operator goes from token to token, in float32, over all T tokens of a call. With a decay a of
-each dimension of a key it computes
+Several tokens go by chunks (`chunks.py`): the operator would take them one by one, on one thread.
+With a decay a of each dimension of a key it computes, in float32,
 
     S = a S + k (beta (v - S^T k))^T,    y = S^T q
 
@@ -27,6 +27,7 @@ from torch.nn.functional import silu, softplus
 from transformers import PreTrainedModel
 
 from edgeinfinite.export.executorch import operators  # noqa: F401  (registers llama::*)
+from edgeinfinite.export.executorch.chunks import in_chunks
 from edgeinfinite.export.graphs.causal_convolution import ACTIVATION
 from edgeinfinite.export.graphs.delta_rule import EPSILON, replaced_delta_rule
 from edgeinfinite.export.graphs.state_space import replaced_state_space
@@ -38,7 +39,7 @@ _WITHOUT_DELTA = 2.0**-64
 
 @contextmanager
 def recurrences(model: PreTrainedModel) -> Iterator[dict[str, int]]:
-    """Inside, the model's gated delta rules and SSMs run as the operator.
+    """Inside, the model's gated delta rules and SSMs run as the operator, or in chunks.
 
     Yields:
         How many layers have which, by the names of the manifest's passes; none for none.
@@ -95,7 +96,8 @@ def _rule(
     query, key = (x * torch.rsqrt((x * x).sum(-1, keepdim=True) + EPSILON) for x in (query, key))
     query = query * size**-0.5
     query, key = _every_head(query, heads), _every_head(key, heads)
-    return _operator(query, key, value, g, beta, initial_state)
+    several = query.shape[1] > 1
+    return (in_chunks if several else _operator)(query, key, value, g, beta, initial_state)
 
 
 class _States:
@@ -131,10 +133,13 @@ class _States:
         heads = hidden_states.shape[2]
         key, query = (_every_head(x, heads) for x in (B, C))
         value = hidden_states * steps.unsqueeze(-1)
-        nothing = steps * 0.0 + _WITHOUT_DELTA
-        result, new = _operator(
-            query, key, value * (1.0 / _WITHOUT_DELTA), steps * A, nothing, self._waiting.pop()
-        )
+        decay, state = steps * A, self._waiting.pop()
+        if hidden_states.shape[1] > 1:
+            result, new = in_chunks(query, key, value, decay, None, state)
+        else:
+            nothing = steps * 0.0 + _WITHOUT_DELTA
+            value = value * (1.0 / _WITHOUT_DELTA)
+            result, new = _operator(query, key, value, decay, nothing, state)
         return result + hidden_states * D.unsqueeze(-1), new.transpose(2, 3)
 
 

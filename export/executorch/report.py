@@ -14,7 +14,8 @@ from edgeinfinite.export.executorch.passes.graph_tools import is_constant
 from edgeinfinite.runtime_py.engines.executorch_engine import ONLY_PACKED
 
 _PACKING = {"aten.linear", "torchao.dequantize_affine"}
-_NO_WORK = ("getitem", "executorch_call_delegate", "sym_size")
+_OF_SIZES = ("sym_size", "add", "floordiv", "mul", "neg", "sub")
+_NO_WORK = ("getitem", "executorch_call_delegate", *_OF_SIZES)
 
 
 def describe(manager: EdgeProgramManager, passes: dict[str, dict[str, int]]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
+from torch.fx import Node
 
 from edgeinfinite.export.executorch.passes.graph_tools import (
     constant,
@@ -19,11 +20,13 @@ aten = torch.ops.aten
 
 
 def folded_constants(program: ExportedProgram) -> int:
-    """sigmoid(g) of a parameter g, and tensors of zeros, become constants."""
+    """sigmoid(g) of a parameter g, and tensors of zeros of fixed sizes, become constants."""
     found = 0
     for node in nodes_of(program, aten.sigmoid.default, aten.zeros.default):
         source: Any = node.args[0]
         if node.target is aten.zeros.default:
+            if any(isinstance(size, Node) for size in source):
+                continue
             name, value = "zeros_" + "_".join(map(str, source)), torch.zeros(source)
         elif is_constant(program, source):
             name, value = f"sigmoid_of_{source.name}", torch.sigmoid(value_of(program, source))

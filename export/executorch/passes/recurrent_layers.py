@@ -30,8 +30,17 @@ from edgeinfinite.export.executorch.passes.graph_tools import (
 from edgeinfinite.export.executorch.slices import TAKEN
 
 aten = torch.ops.aten
-_OPERATOR = torch.ops.llama.channelwise_gated_delta_rule.default
-_OF_WEIGHTS = (aten.squeeze.dim, aten.select.int, aten.exp.default, aten.neg.default)
+_OF_A_LAYER = (torch.ops.llama.channelwise_gated_delta_rule.default, aten.triu.default)
+"""One token's operator, and the triangle of several in chunks (`chunks.py`)."""
+
+_OF_CONSTANTS = (
+    aten.squeeze.dim,
+    aten.select.int,
+    aten.exp.default,
+    aten.neg.default,
+    aten.tril.default,
+    aten.triu.default,
+)
 _CONVERSIONS = (aten.to.dtype, aten.to.device)
 _LARGEST = torch.iinfo(torch.int64).max
 
@@ -42,7 +51,7 @@ def recurrent_layers(program: ExportedProgram) -> int:
     Returns:
         How many there are.
     """
-    found = len(list(nodes_of(program, _OPERATOR)))
+    found = len(list(nodes_of(program, *_OF_A_LAYER)))
     if found:
         _drop_conversions(program)
         _fold_weights(program)
@@ -61,16 +70,25 @@ def _drop_conversions(program: ExportedProgram) -> None:
 
 
 def _fold_weights(program: ExportedProgram) -> None:
-    """Columns of kernels, -exp(A) and ones become constants."""
-    for node in nodes_of(program, *_OF_WEIGHTS):
+    """Columns of kernels, -exp(A), ones and their triangles become constants."""
+    for node in nodes_of(program, aten.ones.default):
+        sizes: Any = node.args[0]
+        replace(node, constant(program, _name("ones", sizes), torch.ones(sizes)))
+    for node in nodes_of(program, *_OF_CONSTANTS):
         source: Any = node.args[0]
         if is_constant(program, source):
             value = node.target(value_of(program, source), *node.args[1:])
-            replace(node, constant(program, f"{source.name}_{node.name}", value.clone()))
-    for node in nodes_of(program, aten.ones.default):
-        sizes: Any = node.args[0]
-        name = "ones_" + "_".join(map(str, sizes))
-        replace(node, constant(program, name, torch.ones(sizes)))
+            name = _name(source.name, [_short(node), *node.args[1:]])
+            replace(node, constant(program, name, value.clone()))
+
+
+def _short(node: Node) -> str:
+    """`tril` for `aten.tril.default`."""
+    return str(node.target).split(".")[1]
+
+
+def _name(of: str, parts: list[Any]) -> str:
+    return "_".join((of, *map(str, parts))).replace("-", "m")
 
 
 def _turn_back(program: ExportedProgram) -> None:
@@ -116,7 +134,7 @@ def _spell_softplus(program: ExportedProgram) -> None:
 
 
 def _take_parts(program: ExportedProgram) -> None:
-    """Parts of the last axis, all of fixed sizes, as slices that XNNPACK takes."""
+    """Parts of the last axis or the first, all of fixed sizes, as slices that XNNPACK takes."""
     for node in nodes_of(program, aten.split_with_sizes.default, aten.chunk.default):
         x, parts, axis = node.args
         last = len(shape_of(x)) - 1
@@ -134,8 +152,11 @@ def _take_parts(program: ExportedProgram) -> None:
         node.graph.erase_node(node)
     for node in nodes_of(program, aten.slice.Tensor):
         x, axis, start, end, *step = (*node.args, _LARGEST)[: max(4, len(node.args))]
-        rank, size = len(shape_of(x)), shape_of(x)[-1]
-        if axis in (-1, rank - 1) and rank > 2 and isinstance(size, int) and not step:
+        rank = len(shape_of(x))
+        axis %= rank
+        size = shape_of(x)[axis]
+        fixed = all(isinstance(number, int) for number in (start, end, size)) and not step
+        if axis in (0, rank - 1) and rank > 2 and fixed and x.meta["val"].is_floating_point():
             start, end = (bound + size if bound < 0 else min(bound, size) for bound in (start, end))
-            node.args = x, rank - 1, start, end
+            node.args = x, axis, start, end
             node.meta[TAKEN] = True

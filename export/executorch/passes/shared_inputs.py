@@ -30,6 +30,7 @@ def shared_inputs(program: ExportedProgram) -> int:
         aten.reshape.default,
         aten.slice.Tensor,
         aten.sum.dim_IntList,
+        aten.zeros.default,
         torchao.choose_qparams_affine.default,
         torchao.quantize_affine.default,
         torchao.dequantize_affine.default,

@@ -1,4 +1,4 @@
-"""Gated delta rules and SSMs in a program for ExecuTorch: one operator a layer and call.
+"""Gated delta rules and SSMs in a program for ExecuTorch: an operator for a token, chunks for more.
 
 The oracle is transformers' untouched model with its own cache, from which what the session has
 evicted is cut (`untouched_hybrids.py`).
@@ -20,7 +20,7 @@ from recurrent_artifacts import GEOMETRY, assert_forks_undone_turns_and_files_go
 from ssm_drift import drift
 from tiny_artifact import tiny_checkpoint
 from tiny_qwen3_5 import tiny_qwen3_5
-from untouched_hybrids import SMALL, N, S, W, assert_close, untouched_after_evictions
+from untouched_hybrids import SMALL, N, S, W, assert_close, untouched, untouched_after_evictions
 
 from edgeinfinite.artifact.manifest import load_manifest
 from edgeinfinite.artifact.tensors import DECODE, PREFILL
@@ -96,13 +96,29 @@ def test_forks_undone_turns_and_saved_sessions_hold_the_states(
     assert_forks_undone_turns_and_files_go_on(engine, tmp_path, 60, 40)
 
 
-def test_a_layer_is_one_operator_between_two_parts_of_xnnpacks(artifact: Path, kind: str) -> None:
+def test_a_layer_is_two_parts_of_xnnpacks(artifact: Path, kind: str) -> None:
+    """In decode around the operator; in prefill the chunks are XNNPACK's, all but a last slice."""
     details, layers = load_manifest(artifact).details, OF_LAYERS[kind]
-    for name, more in ((PREFILL, 2), (DECODE, 1)):
-        assert details[name]["undelegated"][OPERATOR] == layers
+    for name, operators, more in ((PREFILL, 0, 3), (DECODE, layers, 1)):
+        assert details[name]["undelegated"].get(OPERATOR, 0) == operators
         assert details[name]["passes"]["recurrent_layers"] == layers
         assert details[name]["partitions"] == 2 * layers + more
         assert not any("conv" in kind for kind in details[name]["undelegated"])
+
+
+@pytest.mark.parametrize(
+    "kind", ["small qwen3_5", "small granite_h"], indirect=True, scope="module"
+)
+def test_a_call_of_256_tokens_is_transformers(checkpoint: Path, kind: str, tmp_path: Path) -> None:
+    """Chunks of 32, and what is left over in chunks of two; the text stays within the cache."""
+    options = ("--backend", "executorch", "--quantize", "none", "--window-length", "300")
+    engine = load_engine(export(checkpoint, tmp_path / "program", *options), threads=1)
+    assert isinstance(engine, ExecuTorchEngine)
+    assert engine._methods[PREFILL].most_tokens == 256
+    tokens, wanted = random_tokens(290), untouched(kind, 290)
+    session = Session(engine, chunk_length=290)
+    assert_close(kind, session.append(tokens), wanted[-1])
+    assert session.compressions == 0
 
 
 @pytest.mark.parametrize(

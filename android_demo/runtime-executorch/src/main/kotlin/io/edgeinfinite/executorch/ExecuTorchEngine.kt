@@ -65,8 +65,8 @@ constructor(
     override val readsMemory: Boolean = manifest.state.any { it.name == "memory" }
     override val chunkLength: Int = minOf(CHUNK_LENGTH, geometry.segmentLength)
 
-    /** T of one call is at most this: what the exporter planned memory for. */
-    private val mostTokens = minOf(MAX_TOKENS, manifest.state.filter { it.isCache }.minOf { it.shape[SLOTS_AXIS] })
+    /** T of one call is at most this, for which every program has memory planned. */
+    private val mostTokens = minOf(CHUNK_LENGTH, manifest.state.filter { it.isCache }.minOf { it.shape[SLOTS_AXIS] })
 
     init {
         if (manifest.backend != name) {
@@ -263,7 +263,6 @@ constructor(
 
     private companion object {
         const val CHUNK_LENGTH = 256
-        const val MAX_TOKENS = 512
 
         /** Of C in `B C K D`. */
         const val SLOTS_AXIS = 1
