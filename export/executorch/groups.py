@@ -42,6 +42,9 @@ checkpoint was quantized before; elsewhere they gain little, and aren't stored."
 
 _JUDGED_ROWS = 32
 
+_AT_ONCE = 1 << 19
+"""Weights rounded at once. A weight of 2,048 x 8,192 takes 0.16 s, whole 1.15."""
+
 _LEAST = 1e-30
 """A scale for groups of zeros: XNNPACK wants positive, normal numbers."""
 
@@ -193,7 +196,16 @@ def _with_offsets(groups: torch.Tensor) -> Groups:
 
 
 def _symmetric(groups: torch.Tensor) -> Groups:
-    """Of some ranges the one that loses least, group by group, its scale fitted to the codes."""
+    """Of some ranges the one that loses least, group by group, its scale fitted to the codes.
+
+    Some rows at a time, which stay in a core's cache; groups `[O, n, g]`.
+    """
+    rows = max(1, _AT_ONCE * len(groups) // max(1, groups.numel()))
+    parts = [_symmetric_rows(some) for some in groups.split(rows)]
+    return Groups(*(torch.cat(part) for part in zip(*parts, strict=True)))
+
+
+def _symmetric_rows(groups: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     largest = groups.abs().amax(2, keepdim=True)
     best = torch.full_like(largest, float("inf"))
     kept = torch.zeros_like(groups), torch.zeros_like(largest)
@@ -207,7 +219,7 @@ def _symmetric(groups: torch.Tensor) -> Groups:
         best = torch.where(better, error, best)
         kept = torch.where(better, codes, kept[0]), torch.where(better, scales, kept[1])
     codes, scales = kept
-    return Groups(codes.flatten(1).to(torch.int8), scales.squeeze(2))
+    return codes.flatten(1).to(torch.int8), scales.squeeze(2)
 
 
 def _codes(groups: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
