@@ -204,6 +204,11 @@ def _counted(node: Node) -> None:
     )
 
 
+def _filled(node: Node) -> None:
+    dtype = node.meta["val"].dtype
+    node.target, node.args, node.kwargs = edge.full.default, (node.args[0], 0), {"dtype": dtype}
+
+
 _REWRITES: dict[Any, Callable[[Node], None]] = {
     aten.alias.default: _drop,
     aten.arange.default: _counted,
@@ -225,8 +230,8 @@ _REWRITES: dict[Any, Callable[[Node], None]] = {
     aten.transpose.int: _rename(edge.permute_copy.default, _swapped),
     aten.type_as.default: _drop,
     aten.unsqueeze.default: _rename(edge.unsqueeze_copy.default, lambda n: n.args),
-    aten.zeros.default: _rename(edge.full.default, lambda n: (n.args[0], 0.0)),
     aten.view.default: _rename(edge.view_copy.default, lambda n: n.args),
+    aten.zeros.default: _filled,
 }
 
 

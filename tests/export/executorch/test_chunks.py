@@ -134,6 +134,6 @@ def test_one_program_reads_any_number_of_tokens(tmp_path: Path, delta: bool) -> 
     loaded = runtime._load_program(str(tmp_path / "rule.pte"))
     method = loaded.load_method("rule")
     for count in (2, 15, 16, 17, 255, 256, 3, 128, 100):
-        assert_is_the_recurrence(
-            lambda given: method.call(joined(given)), parts(count), delta=delta
-        )
+        for strongest in (1.0, 1000.0):
+            given = parts(count, strongest)
+            assert_is_the_recurrence(lambda given: method.call(joined(given)), given, delta=delta)
