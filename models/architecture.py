@@ -163,6 +163,8 @@ def check_supported(model: PreTrainedModel) -> None:
         lacks = others
     elif rotary_embedding(decoder) is None and not hasattr(decoder, "rotary_emb"):
         lacks = _about_positions(model)
+    elif len(layers) and all(map(is_recurrent, layers)):
+        lacks = "none of its layers attends, so what it keeps of a text is of a fixed size already"
     elif not _attending(layers) or len(_attending(layers)) < _not_recurrent(layers):
         lacks = "its layers hold no `self_attn`"
     elif not type(model)._supports_attention_backend and not _calls_interface(layers):

@@ -168,7 +168,9 @@ class _Sizes(RecurrentStates):
         **_: Any,
     ) -> torch.Tensor:
         """Pads as before the first token."""
-        if conv_kernel_size < 2:
+        if conv_kernel_size == 1:
+            raise ValueError(f"its layer {layer_idx} has a convolution of length 1, without a past")
+        if conv_kernel_size < 1:
             raise ValueError(f"its layer {layer_idx} doesn't say how long its convolution is")
         columns = conv_kernel_size - 1
         self._note(CONV_STATE, layer_idx, state_idx, conv_states.shape[1], columns)

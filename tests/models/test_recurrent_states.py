@@ -17,6 +17,7 @@ from tiny_mamba2 import (
     tiny_falcon_h1,
     tiny_granite_h,
 )
+from tiny_qwen3_5 import tiny_qwen3_5
 from untouched_hybrids import MODELS, N, S, W, assert_close, untouched, untouched_after_evictions
 
 from edgeinfinite.artifact.geometry import Geometry
@@ -161,6 +162,13 @@ def test_limits_of_time_steps_are_refused_by_name(made):
         architecture_of(made(time_step_limit=(0.001, float("inf"))))
     with pytest.raises(EdgeInfiniteError, match=r"layer 0 limits time steps to 0.0 to 0.1"):
         architecture_of(made(time_step_limit=(0.0, 0.1)))
+
+
+def test_what_has_nothing_to_bound_or_no_past_is_refused_in_a_line_that_says_so():
+    with pytest.raises(EdgeInfiniteError, match="none of its layers attends, so what it keeps"):
+        architecture_of(tiny_qwen3_5(("linear_attention", "linear_attention")))
+    with pytest.raises(EdgeInfiniteError, match="layer 0 has a convolution of length 1"):
+        architecture_of(tiny_qwen3_5(linear_conv_kernel_dim=1))
 
 
 @each_model
