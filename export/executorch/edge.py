@@ -35,10 +35,13 @@ edge = exir_ops.edge.aten
 _SAME_NAME = {
     "aten.add.Tensor", "aten.sub.Tensor", "aten.mul.Tensor", "aten.div.Tensor", "aten.bmm.default",
     "aten.cat.default", "aten.clamp.default", "aten.embedding.default", "aten.exp.default",
-    "aten.ge.Scalar", "aten.gelu.default", "aten.linear.default", "aten.log.default",
-    "aten.log1p.default", "aten.logical_and.default", "aten.lt.Scalar", "aten.neg.default",
+    "aten.gather.default", "aten.ge.Scalar", "aten.ge.Tensor", "aten.gelu.default",
+    "aten.gt.Tensor", "aten.index.Tensor", "aten.index_select.default", "aten.linear.default",
+    "aten.log.default", "aten.log1p.default", "aten.logical_and.default", "aten.lt.Scalar",
+    "aten.lt.Tensor", "aten.neg.default",
     "aten.pow.Tensor_Scalar", "aten.relu.default", "aten.rsqrt.default", "aten.sigmoid.default",
-    "aten.sqrt.default", "aten.tanh.default", "aten.where.self",
+    "aten.sqrt.default", "aten.sum.dim_IntList", "aten.tanh.default", "aten.topk.default",
+    "aten.where.self",
     "llama.update_cache.default", "llama.channelwise_gated_delta_rule.default",
     "quantized_decomposed.embedding_byte.default",
     "quantized_decomposed.quantize_per_tensor.default",
@@ -91,10 +94,14 @@ def _is_known(node: Node) -> bool:
         return _does_nothing(node)
     if node.target is aten.chunk.default:
         return all(user.target is operator.getitem for user in node.users)
+    if node.target is aten.matmul.default:
+        return _is_batched(*map(shape_of, node.all_input_nodes))
+    if node.target is aten.max_pool1d.default:
+        return len(node.args) == 4  # without distances, nothing rounded up
     if node.target is aten.to.dtype:
         known = node.args[0].meta["val"].dtype in (torch.int64, torch.float16)
-        return known or _changes_nothing(node)
-    return node.target in _REWRITES
+        return known or node.meta["val"].dtype == torch.bool or _changes_nothing(node)
+    return node.target in _REWRITES or node.target is aten.where.ScalarOther
 
 
 def _rewrite(program: ExportedProgram, node: Node) -> None:
@@ -102,6 +109,10 @@ def _rewrite(program: ExportedProgram, node: Node) -> None:
         return
     if node.target in _REWRITES:
         _REWRITES[node.target](node)
+        return
+    if node.target is aten.where.ScalarOther:
+        condition, x, other = node.args
+        node.target, node.args = edge.where.self, (condition, x, _scalar(program, other, node))
         return
     if str(node.target).endswith(_TWO_OPERANDS):
         for index, operand in enumerate(node.args[:2]):
@@ -123,8 +134,12 @@ def _edge_operator(target: Any) -> Any:
 
 def _scalar(program: ExportedProgram, value: Any, node: Node) -> Node:
     """A number as a constant tensor, because the dialect's operators take only tensors."""
+    dtype = node.meta["val"].dtype
     name = f"number_{float(value)!r}".replace(".", "_").replace("-", "m").replace("+", "")
-    return constant(program, name, torch.tensor(float(value), dtype=node.meta["val"].dtype))
+    # A whole number may stand among floats, too.
+    if dtype != torch.float32:
+        name = f"{name}_{str(dtype).removeprefix('torch.')}"
+    return constant(program, name, torch.tensor(float(value), dtype=dtype))
 
 
 def _rename(target: Any, arguments: Callable[[Node], tuple[Any, ...]]) -> Callable[[Node], None]:
@@ -204,6 +219,27 @@ def _counted(node: Node) -> None:
     )
 
 
+def _is_batched(*shapes: torch.Size) -> bool:
+    """Whether a product is one of as many matrices as another."""
+    return len(shapes) == 2 and {len(shape) for shape in shapes} == {3} and _same_first(shapes)
+
+
+def _same_first(shapes: tuple[torch.Size, ...]) -> bool:
+    return len({str(shape[0]) for shape in shapes}) == 1
+
+
+def _pooled(node: Node) -> None:
+    """Over the last axis, as pooling of a plane with one row; the kernel gives places, too."""
+    x, *sizes = node.args
+    plane = insert(node, aten.unsqueeze.default, x, -2)
+    before = [[1, sizes[0][0]], [1, sizes[1][0]], [0, sizes[2][0]]]
+    both = insert(node, aten.max_pool2d_with_indices.default, plane, *before)
+    row = insert(node, aten.squeeze.dims, insert(node, operator.getitem, both, 0), [-2])
+    plane.target, both.target = edge.unsqueeze_copy.default, edge.max_pool2d_with_indices.default
+    row.target = edge.squeeze_copy.dims
+    replace(node, row)
+
+
 def _filled(node: Node) -> None:
     dtype = node.meta["val"].dtype
     node.target, node.args, node.kwargs = edge.full.default, (node.args[0], 0), {"dtype": dtype}
@@ -217,6 +253,9 @@ _REWRITES: dict[Any, Callable[[Node], None]] = {
     aten.contiguous.default: _drop,
     aten.dropout.default: _drop,
     aten.expand.default: _rename(edge.expand_copy.default, lambda n: n.args),
+    aten.__or__.Tensor: _rename(edge.bitwise_or.Tensor, lambda n: n.args),
+    aten.matmul.default: _rename(edge.bmm.default, lambda n: n.args),
+    aten.max_pool1d.default: _pooled,
     aten.item.default: _rename(aten._local_scalar_dense.default, lambda n: n.args),
     aten.narrow.default: _rename(edge.slice_copy.Tensor, _narrowed),
     aten.permute.default: _rename(edge.permute_copy.default, lambda n: n.args),
