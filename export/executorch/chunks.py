@@ -38,6 +38,7 @@ _STEP = 2 * CHUNKS
 """Tokens are filled up to a multiple. So C is even, and a tracer needn't ask whether it is 1."""
 
 _EVERY = torch.ones(LONGEST, LONGEST)
+_UPTO = _EVERY.tril()
 _ONE = torch.eye(LONGEST)
 
 
@@ -83,7 +84,8 @@ def in_chunks(
 
     query, key, value = parted(query), parted(key), parted(value)
     decays = parted(log_decay.unsqueeze(3)).transpose(1, 2)  # [8 U, 1, C]
-    upto, after = (x[:length, :length] for x in (_EVERY.tril(), _EVERY.triu(1)))
+    # By this `triu` the pass `recurrent_layers` knows such a layer.
+    upto, after = (x[:length, :length] for x in (_UPTO, _EVERY.triu(1)))
     # Sums of their own: differences of sums would lose weak decays behind strong ones.
     between = linear(decays * upto, after).exp() * upto
     late = linear(decays, after).transpose(1, 2).exp()

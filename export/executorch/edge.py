@@ -95,7 +95,7 @@ def _is_known(node: Node) -> bool:
     if node.target is aten.chunk.default:
         return all(user.target is operator.getitem for user in node.users)
     if node.target is aten.matmul.default:
-        return _is_batched(*map(shape_of, node.all_input_nodes))
+        return _is_batched(node)
     if node.target is aten.max_pool1d.default:
         return len(node.args) == 4  # without distances, nothing rounded up
     if node.target is aten.to.dtype:
@@ -136,7 +136,7 @@ def _scalar(program: ExportedProgram, value: Any, node: Node) -> Node:
     """A number as a constant tensor, because the dialect's operators take only tensors."""
     dtype = node.meta["val"].dtype
     name = f"number_{float(value)!r}".replace(".", "_").replace("-", "m").replace("+", "")
-    # A whole number may stand among floats, too.
+    # 1 may stand among whole numbers, and elsewhere among others.
     if dtype != torch.float32:
         name = f"{name}_{str(dtype).removeprefix('torch.')}"
     return constant(program, name, torch.tensor(float(value), dtype=dtype))
@@ -219,13 +219,10 @@ def _counted(node: Node) -> None:
     )
 
 
-def _is_batched(*shapes: torch.Size) -> bool:
+def _is_batched(node: Node) -> bool:
     """Whether a product is one of as many matrices as another."""
-    return len(shapes) == 2 and {len(shape) for shape in shapes} == {3} and _same_first(shapes)
-
-
-def _same_first(shapes: tuple[torch.Size, ...]) -> bool:
-    return len({str(shape[0]) for shape in shapes}) == 1
+    shapes = [shape_of(x) for x in node.all_input_nodes]
+    return all(len(shape) == 3 for shape in shapes) and len({str(s[0]) for s in shapes}) == 1
 
 
 def _pooled(node: Node) -> None:
@@ -246,6 +243,7 @@ def _filled(node: Node) -> None:
 
 
 _REWRITES: dict[Any, Callable[[Node], None]] = {
+    aten.__or__.Tensor: _rename(edge.bitwise_or.Tensor, lambda n: n.args),
     aten.alias.default: _drop,
     aten.arange.default: _counted,
     aten.chunk.default: _sliced,
@@ -253,10 +251,9 @@ _REWRITES: dict[Any, Callable[[Node], None]] = {
     aten.contiguous.default: _drop,
     aten.dropout.default: _drop,
     aten.expand.default: _rename(edge.expand_copy.default, lambda n: n.args),
-    aten.__or__.Tensor: _rename(edge.bitwise_or.Tensor, lambda n: n.args),
+    aten.item.default: _rename(aten._local_scalar_dense.default, lambda n: n.args),
     aten.matmul.default: _rename(edge.bmm.default, lambda n: n.args),
     aten.max_pool1d.default: _pooled,
-    aten.item.default: _rename(aten._local_scalar_dense.default, lambda n: n.args),
     aten.narrow.default: _rename(edge.slice_copy.Tensor, _narrowed),
     aten.permute.default: _rename(edge.permute_copy.default, lambda n: n.args),
     aten.select.int: _rename(edge.select_copy.int, lambda n: n.args),

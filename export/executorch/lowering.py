@@ -58,7 +58,7 @@ def lower(programs: dict[str, ExportedProgram]) -> EdgeProgramManager:
 
 
 def _edge(program: ExportedProgram) -> ExportedProgram:
-    """Uses our table, or ExecuTorch itself for small `compress_memory` programs under `carry`."""
+    """Uses our table, or ExecuTorch itself for a `compress_memory` that has other operators."""
     if not unknown_operators(program):
         return to_edge(program)
     edge = exir.to_edge(program, compile_config=COMPILE_CONFIG).exported_program()

@@ -38,7 +38,6 @@ _OF_CONSTANTS = (
     aten.select.int,
     aten.exp.default,
     aten.neg.default,
-    aten.tril.default,
     aten.triu.default,
 )
 _CONVERSIONS = (aten.to.dtype, aten.to.device)
@@ -70,7 +69,7 @@ def _drop_conversions(program: ExportedProgram) -> None:
 
 
 def _fold_weights(program: ExportedProgram) -> None:
-    """Columns of kernels, -exp(A), ones and their triangles become constants."""
+    """Columns of kernels, -exp(A), ones and a triangle of them become constants."""
     for node in nodes_of(program, aten.ones.default):
         sizes: Any = node.args[0]
         replace(node, constant(program, _name("ones", sizes), torch.ones(sizes)))

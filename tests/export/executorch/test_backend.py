@@ -175,9 +175,7 @@ def test_executorchs_own_way_of_lowering_gives_the_same_numbers(
 ) -> None:
     lowering: Any = importlib.import_module("edgeinfinite.export.executorch.lowering")
     monkeypatch.setattr(lowering, "unknown_operators", lambda _: {"aten.something.default"})
-    artifact = tiny_artifact(
-        tmp_path / "slow", "--backend", "executorch", "--gate", "none", layers=1, anew=True
-    )
+    artifact = tiny_artifact(tmp_path / "slow", "--backend", "executorch", layers=1, anew=True)
     assert load_manifest(artifact).parity["parity:logits"] < 1e-4
 
 
